@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="run.py", description="A GPU portal with a real Kubernetes behind it.", allow_abbrev=False
+        prog="run.py", description="A GPU portal with a real Kubernetes cluster.", allow_abbrev=False
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -39,28 +39,34 @@ def _parser() -> argparse.ArgumentParser:
     ) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         added.set_defaults(module=module, function=function, passes_on=passes_on)
-        added.add_argument("--kubeconfig", type=Path, metavar="FILE", help="use this cluster, not an embedded one")
+        added.add_argument(
+            "--kubeconfig", type=Path, metavar="FILE", help="use this cluster instead of an embedded one"
+        )
         added.add_argument("--hardware", default="mixed", metavar="NAME", help="simulated hardware (default: mixed)")
         return added
 
-    demo = command("demo", "demo.command", "demo", "Start everything with demo data and stay up until Ctrl-C.")
+    demo = command("demo", "demo.command", "demo", "Start everything with demo data and run until Ctrl-C.")
     demo.set_defaults(hardware="")  # the scenario's own
-    demo.add_argument("--scenario", default="", metavar="NAME", help="begin with a situation: morning")
-    demo.add_argument("--check", action="store_true", help="walk the thin path, verify it in the cluster, stop")
-    demo.add_argument("--fresh", action="store_true", help="forget the data of earlier demos first")
+    demo.add_argument("--scenario", default="", metavar="NAME", help="start with a scenario: morning")
+    demo.add_argument("--check", action="store_true", help="run the main path, verify it in the cluster, stop")
+    demo.add_argument("--fresh", action="store_true", help="delete the data of earlier demos first")
     demo.add_argument("--port", type=int, help="the gateway's port (default: 8000, or a free one)")
     command("up", "cli.up", "up", "Start the services only and keep them for `test --reuse`.")
     test = command(
-        "test", "cli.testing", "test", "Checks, then all tests; other arguments go to pytest.", passes_on=True
+        "test",
+        "cli.testing",
+        "test",
+        "Run checks, then all tests; other arguments are passed to pytest.",
+        passes_on=True,
     )
-    test.add_argument("--reuse", action="store_true", help="no checks, and the services of `up`: the inner loop")
+    test.add_argument("--reuse", action="store_true", help="no checks, and the services of `up`: for fast iteration")
     test.add_argument(
-        "--changed", nargs="?", const="main", metavar="BASE", help="only tests near to what differs from BASE (main)"
+        "--changed", nargs="?", const="main", metavar="BASE", help="only tests related to changes since BASE (main)"
     )
-    bench = command("bench", "cli.bench", "bench", "Measure against named limits; one line of JSON per figure.")
+    bench = command("bench", "cli.bench", "bench", "Run benchmarks against their limits; one line of JSON per figure.")
     bench.add_argument("name", nargs="?", help="one benchmark")
-    bench.add_argument("--list", action="store_true", help="name them")
-    soak = command("soak", "cli.testing", "soak", "Tests that take minutes.", passes_on=True)
+    bench.add_argument("--list", action="store_true", help="list them")
+    soak = command("soak", "cli.testing", "soak", "Run tests that take minutes.", passes_on=True)
     soak.add_argument("name", nargs="?", help="one soak test")
     return parser
 

@@ -34,7 +34,7 @@ def enter(argv: Sequence[str]) -> int:
         print_error(problem)
         return 1
     except (KeyboardInterrupt, Interrupted):
-        say("Stopped; the next start goes on from here.")
+        say("Stopped; the next start continues from here.")
         return 130
     python = str(VENV / "bin" / "python")
     os.chdir(ROOT)
@@ -46,7 +46,7 @@ def ensure() -> None:
     """Nothing to do when the stamp carries the hash of the pinned requirements."""
     if sys.version_info < PYTHON_NEEDED:
         raise UserError(
-            f"Python {'.'.join(map(str, PYTHON_NEEDED))} or newer is needed; this is {sys.version.split()[0]}.",
+            f"Python {'.'.join(map(str, PYTHON_NEEDED))} or newer is required; this is {sys.version.split()[0]}.",
             "Start run.py with a newer one, for example python3.11 run.py.",
         )
     wanted = _wanted()
@@ -66,18 +66,18 @@ def ensure() -> None:
 def _make(supervisor: Supervisor) -> None:
     if not _usable():
         shutil.rmtree(VENV, ignore_errors=True)
-        with step("Virtual environment made"):
+        with step("Virtual environment created"):
             ran = supervisor.run(Command("venv", [sys.executable, "-m", "venv", VENV]), within_s=180)
             if ran.process.returncode:
                 raise UserError(
-                    f"Python could not make a virtual environment:\n{ran.last_lines(4)}",
+                    f"Python could not create a virtual environment:\n{ran.last_lines(4)}",
                     "On Debian and Ubuntu install python3-venv, then start again.",
                 )
     STAMP.unlink(missing_ok=True)
-    note("Installing the pinned Python packages: about a quarter of a minute")
+    note("Installing the pinned Python packages: about 15 s")
     with step("Python packages installed"):
         if not _install_with_uv(supervisor):
-            note("uv is not to be had; pip does the same in about a minute")
+            note("uv is not available; pip takes about 1 min")
             _check(_pip(supervisor, LOCKED))
 
 
@@ -109,9 +109,9 @@ def _check(ran: RunningProcess) -> None:
     if re.search(r"NewConnectionError|Max retries|Temporary failure|timed out|No matching distribution", text):
         raise UserError(
             "The Python packages could not be downloaded: the package index does not answer.",
-            "Check the network (pip's own settings and HTTPS_PROXY are honoured) and start again.",
+            "Check the network (pip's settings and HTTPS_PROXY are used) and start again.",
         )
-    raise UserError(f"Installing the Python packages failed:\n{ran.last_lines()}", f"The whole log is {ran.log}.")
+    raise UserError(f"Installing the Python packages failed:\n{ran.last_lines()}", f"Full log: {ran.log}.")
 
 
 def _pinned(name: str) -> str:

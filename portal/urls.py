@@ -91,7 +91,7 @@ def own_tenants(by: Actor) -> list[str]:
 
 # Pages about requests are the tenants' own; what was measured comes from above.
 MEASURE = {"measure": usage_evidence}
-# So is a team's own page, with what runs in it.
+# So is a team's own page, with its workloads.
 INSIDE = {"look_inside": namespace_contents}
 
 admin.site.login = admin_site.admin_sign_in  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""/api/v1/cluster: capacity, queue and waits of every class, for every signed-in person; the banner of the staff."""
+"""/api/v1/cluster: capacity, queue and waits of every class, for all users; the banner of the operators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ClusterView(APIView):
 
     @extend_schema(
         operation_id="cluster_get",
-        summary="Capacity, queue length and median wait of every class, and what staff say to everybody",
+        summary="Capacity, queue length and median wait of every class, and the banner",
         responses=ClusterSerializer,
     )
     def get(self, request: Request) -> Response:
@@ -45,14 +45,14 @@ class ClusterView(APIView):
 
 
 class BannerView(APIView):
-    """Changed by operators and administrators; for everybody else that is not there."""
+    """Changed by operators and administrators; 404 for other users."""
 
     required_scope = Scope.READ
     required_scopes = {"PUT": Scope.ADMIN, "DELETE": Scope.ADMIN}
 
     @extend_schema(
         operation_id="banner_get",
-        summary="What staff say to everybody; 404 while they say nothing",
+        summary="The banner of the operators; 404 if there is none",
         parameters=[ETAG],
         responses={200: BannerSerializer, 404: None},
     )
@@ -65,7 +65,7 @@ class BannerView(APIView):
 
     @extend_schema(
         operation_id="banner_put",
-        summary="Say something to everybody, in place of what was said (operators); the same again changes nothing",
+        summary="Publish the banner, replacing any other (operators); idempotent",
         parameters=[IF_MATCH, ETAG],
         request=PutBannerSerializer,
         responses={200: BannerSerializer, 404: None},
@@ -80,7 +80,7 @@ class BannerView(APIView):
 
     @extend_schema(
         operation_id="banner_remove",
-        summary="Take the banner down (operators)",
+        summary="Remove the banner (operators)",
         parameters=[IF_MATCH],
         responses={204: None, 404: None},
     )
@@ -108,7 +108,7 @@ class CapacityView(APIView):
 
     @extend_schema(
         operation_id="capacity_get",
-        summary="Units of every class: there, promised, used, queued, borrowed and free",
+        summary="Units of every class: allocatable, allocated to teams, used, queued, borrowed and free",
         responses=CapacityOverviewSerializer,
     )
     def get(self, request: Request) -> Response:

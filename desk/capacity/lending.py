@@ -39,7 +39,7 @@ NONE_LENT = LentUnits(0, 0)
 
 @dataclass(frozen=True)
 class GrantUse:
-    """What a team is promised of a class, and what it uses of it now."""
+    """The quota of a team for a class, and what it uses of it now."""
 
     granted: int
     used: int
@@ -51,16 +51,16 @@ class GrantUse:
 
 @dataclass(frozen=True)
 class OtherTeamsUse:
-    """Teams but one. `borrowed`: beyond what may run on of their own; `kept`: in use within what they are promised."""
+    """Teams but one. `borrowed`: beyond their own quota and grace; `kept`: in use within their quota."""
 
     borrowed: int
     kept: int
 
 
 def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: datetime) -> dict[int, LentUnits | None]:
-    """By class id; pods are known. None: nobody knows. No query where nothing is idle; one where nobody else uses such
-    a class, three where somebody does, five where somebody borrows. What it costs grows with what is in use of these
-    classes, not with the teams that hold them.
+    """By class id; pods are known. None: unknown. No query where nothing is idle; one where no other team uses such
+    a class, three where one does, five where one borrows. The cost grows with what is in use of these classes, not
+    with the teams that have quota.
     """
     found: dict[int, LentUnits | None] = {one.pk: NONE_LENT for one in idle}
     cluster = namespace.cluster
@@ -76,7 +76,7 @@ def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: date
     if not borrowed:
         return found
     spare = _spare(cluster, borrowed)
-    # What is not the cohort's own; and from how many promised units on others could have lent all of that.
+    # What is not the cohort's own; and from how many granted units on other teams could have lent all of that.
     lent_by_teams = {one: 0 if spare is None else max(0, others[one.pk].borrowed - spare[one.pk]) for one in borrowed}
     enough = {one.pk: idle[one].granted + others[one.pk].kept + units for one, units in lent_by_teams.items() if units}
     promised = _promised(enough, at) if enough else {}
@@ -133,7 +133,7 @@ SELECT asked.pk, coalesce(sum(held.units), 0)
 
 
 def _spare(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, int] | None:
-    """By class id: what the cohort has to lend beside its teams. None: it was not seen."""
+    """By class id: what the cohort itself can lend. None: the cohort is unknown."""
     cohort = mirror.object_named(cluster.pk, "Cohort", cluster.cohort)
     if cohort is None:
         return None

@@ -1,4 +1,4 @@
-"""The cluster for everybody: capacity, length of the queue and waiting times. Nobody else's workloads."""
+"""The cluster for all users: capacity, queue length and wait times. No workloads of other teams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tenants.models import Namespace, Tenant
 from workloads.models import Run, Workload
 
 DAYS = 30
-# Fewer than so many of others are not told: who knows the neighbours would know whose they are.
+# Smaller numbers of other teams are not shown: with few teams, people could infer whose runs they are.
 ANONYMITY_MINIMUM = 3
 BELOW_MINIMUM_TEXT = "a few"
 _STEPS = ((90, 1, "second"), (5400, 60, "minute"), (float("inf"), 3600, "hour"))
@@ -33,8 +33,8 @@ _STEPS = ((90, 1, "second"), (5400, 60, "minute"), (float("inf"), 3600, "hour"))
 
 @dataclass(frozen=True)
 class ClassCapacity:
-    """One class. `others`: runs of other teams that wait, None while nobody knows, or says; `others_text` says which.
-    `median_s`: None where too few started to tell.
+    """One class. `others`: queued runs of other teams, None if unknown or not shown; `others_text` tells which.
+    `median_s`: None if too few runs started.
     """
 
     slug: str
@@ -57,7 +57,7 @@ class ClassCapacity:
 
     @property
     def median_text(self) -> str:
-        """ "40 seconds", "12 minutes"; "" where nobody can say."""
+        """ "40 seconds", "12 minutes"; "" if unknown."""
         if self.median_s is None:
             return ""
         size, unit = next((size, unit) for limit, size, unit in _STEPS if self.median_s < limit)

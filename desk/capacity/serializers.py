@@ -16,27 +16,25 @@ class FiguresSerializer(serializers.Serializer[Any]):
 
     slug = serializers.CharField()
     name = serializers.CharField()
-    unit = serializers.CharField(help_text="What one unit is: card, slice, share or core.")
-    is_shared = serializers.BooleanField(help_text="Whether others are on the same card at the same time.")
+    unit = serializers.CharField(help_text="What one unit is: GPU, slice, share or core.")
+    is_shared = serializers.BooleanField(help_text="Whether several workloads share a GPU at the same time.")
     weight = serializers.CharField(help_text="GPU equivalents per unit, a decimal number.")
-    allocatable = serializers.IntegerField(allow_null=True, help_text="Units on ready nodes, cordoned ones too.")
-    promised = serializers.IntegerField(help_text="Units granted to teams and in force now.")
-    used = serializers.IntegerField(allow_null=True, help_text="Units of pods on nodes that are not finished.")
-    queued = serializers.IntegerField(allow_null=True, help_text="Units of work that waits in the queue.")
-    borrowed = serializers.IntegerField(
-        allow_null=True, help_text="Units that teams use beyond what they were granted."
-    )
-    free = serializers.IntegerField(allow_null=True, help_text="On ready nodes that take new pods.")
-    most_on_one_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod could have now.")
-    largest_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can ever have.")
-    unhealthy = serializers.IntegerField(allow_null=True, help_text="Units that ready nodes have and do not offer.")
-    cordoned = serializers.IntegerField(allow_null=True, help_text="Units on nodes that take no new pods.")
+    allocatable = serializers.IntegerField(allow_null=True, help_text="Units on ready nodes, including cordoned nodes.")
+    promised = serializers.IntegerField(help_text="Units allocated to teams by grants in force now.")
+    used = serializers.IntegerField(allow_null=True, help_text="Units of unfinished pods on nodes.")
+    queued = serializers.IntegerField(allow_null=True, help_text="Units of queued workloads.")
+    borrowed = serializers.IntegerField(allow_null=True, help_text="Units that teams use beyond their quota.")
+    free = serializers.IntegerField(allow_null=True, help_text="On ready nodes that are not cordoned.")
+    most_on_one_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can get now.")
+    largest_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can ever get.")
+    unhealthy = serializers.IntegerField(allow_null=True, help_text="Units that ready nodes have but do not offer.")
+    cordoned = serializers.IntegerField(allow_null=True, help_text="Units on cordoned nodes.")
     free_cards = serializers.CharField(
-        allow_null=True, help_text="Free slices of a MIG class as physical cards, a decimal number; null otherwise."
+        allow_null=True, help_text="Free slices of a MIG class as physical GPUs, a decimal number; null otherwise."
     )
     as_of = serializers.DateTimeField(allow_null=True)
-    is_current = serializers.BooleanField(help_text="Whether `as_of` is as recent as it should be.")
-    problem = serializers.CharField(allow_blank=True, help_text="Why the figures are old or not known.")
+    is_current = serializers.BooleanField(help_text="Whether the data is current.")
+    problem = serializers.CharField(allow_blank=True, help_text="Why the figures are outdated or unknown.")
 
 
 class TotalSerializer(serializers.Serializer[Any]):
@@ -58,8 +56,8 @@ class TotalsSerializer(serializers.Serializer[Any]):
 class CapacityOverviewSerializer(serializers.Serializer[Any]):
     items = FiguresSerializer(many=True)
     totals = TotalsSerializer(
-        help_text="Weighed sums over the items. A share of a card is no card: the two are never added up. What two "
-        "classes select together is counted once."
+        help_text="Weighted sums over the items. Exclusive and shared classes are not added up. Units that two classes "
+        "select are counted once."
     )
 
 
@@ -71,15 +69,15 @@ class ClassLineSerializer(serializers.Serializer[Any]):
     unit = serializers.CharField()
     allocatable = serializers.IntegerField(allow_null=True)
     free = serializers.IntegerField(allow_null=True)
-    yours = serializers.IntegerField(allow_null=True, help_text="Runs of your teams that wait.")
+    yours = serializers.IntegerField(allow_null=True, help_text="Queued runs of your teams.")
     others = serializers.IntegerField(
-        allow_null=True, help_text="Runs of other teams; null as well where they are few."
+        allow_null=True, help_text="Queued runs of other teams; also null if they are few."
     )
     others_text = serializers.CharField(help_text="The number, “a few” or “unknown”.")
     median_s = serializers.FloatField(
-        allow_null=True, help_text="Half of the runs of 30 days waited no longer; null where too few started to tell."
+        allow_null=True, help_text="Median wait of the last 30 days; null if too few runs started."
     )
-    hold = serializers.CharField(allow_blank=True, help_text="What is said of its hold; empty while it is open.")
+    hold = serializers.CharField(allow_blank=True, help_text="Why scheduling is paused; empty otherwise.")
 
 
 class BannerSerializer(serializers.Serializer[Any]):
@@ -88,9 +86,12 @@ class BannerSerializer(serializers.Serializer[Any]):
 
 
 class PutBannerSerializer(StrictSerializer):
-    text = serializers.CharField(validators=documented_length(TEXT_MAX), help_text="In place of what stands there.")
+    text = serializers.CharField(validators=documented_length(TEXT_MAX), help_text="Replaces the current text.")
     until = serializers.DateTimeField(
-        required=False, allow_null=True, default=None, help_text="Shown until then; without it, until it is taken down."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Shown until this time; without it, until it is removed.",
     )
 
 

@@ -20,10 +20,10 @@ from workloads.forecast.queries import waiting_units
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """One class in its own units. `promised`: in force now, all teams. `queued`: of work that waits for quota.
+    """One class in its own units. `promised`: by grants in force now, all teams. `queued`: of queued workloads.
 
-    `borrowed`: what teams use beyond what they were promised and beyond what may go on in a grace. `cards`: free units
-    of a MIG class as physical cards, None for every other class. `weight`: GPU equivalents per unit, exact. `used_by`
+    `borrowed`: what teams use beyond their quota and beyond units in a grace period. `cards`: free units
+    of a MIG class as physical GPUs, None for every other class. `weight`: GPU equivalents per unit, exact. `used_by`
     and `borrowed_by`: by namespace, of which a person sees their own.
     """
 
@@ -52,7 +52,7 @@ class WeightedTotal:
 
 @dataclass(frozen=True)
 class WeightedTotals:
-    """A share of a card is no card: the two are never added."""
+    """Exclusive and shared classes are never added up."""
 
     exclusive: WeightedTotal
     shared: WeightedTotal

@@ -1,4 +1,4 @@
-"""The page Cluster for everybody, and the banner that staff publish."""
+"""The page Cluster for all users, and the banner that staff publish."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def banner_set(request: HttpRequest) -> HttpResponse:
     by = operator(request)
     if request.POST.get("to") == "removed":
         banner_actions.remove_banner(read_queries.current_cluster(), by=by)
-        messages.success(request, "The banner is down.")
+        messages.success(request, "Banner removed.")
         return redirect("cluster")
     form = BannerForm(request.POST)
     if not form.is_valid():
@@ -46,5 +46,5 @@ def banner_set(request: HttpRequest) -> HttpResponse:
         raise refuse("invalid", f"The banner was not changed: {errors[0]}", field=field)
     cleaned = form.cleaned_data
     banner_actions.put_banner(read_queries.current_cluster(), text=cleaned["text"], until=cleaned["until"], by=by)
-    messages.success(request, "Everybody reads it on this page and on the home of their team.")
+    messages.success(request, "Banner published on this page and on the home page of every team.")
     return redirect("cluster")

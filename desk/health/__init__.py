@@ -1,1 +1,1 @@
-"""The page Health, the same as text, and metrics: tasks past due, old data, drift, inconsistencies, catalog checks."""
+"""The page Health, also as text, and metrics: tasks past due, outdated data, drift, inconsistencies, catalog."""

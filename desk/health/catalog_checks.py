@@ -1,4 +1,4 @@
-"""Standing checks of the catalog as the page Health shows them: each finding with what to do and a link."""
+"""Standing checks of the catalog as the page Health shows them: each finding with remedy and link."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from catalog.checks.types import Finding, Severity, Subject
 from cluster.models import Cluster
 from portal.ui.text import plural
 
-# Of each check: one that finds a hundred things must not hide the others.
+# Per check: one with a hundred findings must not hide the others.
 SHOWN = 30
 
 
 @dataclass(frozen=True)
 class FindingLine:
-    """`since`: it has been so at least since then. `href` "": there is no page, or not for this person."""
+    """`since`: at least since then. `href` "": there is no page, or not for this person."""
 
     code: str
     severity: str
@@ -33,7 +33,7 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class CatalogChecks:
-    """`lines` None: nothing is known; `more`: how many findings are not among them. `faults`: errors and warnings, no
+    """`lines` None: unknown; `more`: how many findings are not among them. `faults`: errors and warnings, no
     hints; the verdict of the whole page counts them. `digest` is equal while what is shown is, whatever the time.
     """
 
@@ -81,7 +81,7 @@ def _verdict(found: CheckReport) -> str:
         return "Unknown"
     numbers = Counter(one.severity for one in found.findings)
     told = ", ".join(plural(numbers[severity], severity.value) for severity in Severity if numbers[severity])
-    return told or "nothing found"
+    return told or "no problems"
 
 
 def _line(one: Finding, *, is_staff: bool) -> FindingLine:

@@ -26,7 +26,7 @@ def cluster_families() -> Iterator[Metric]:
 
 
 def mirror_age() -> GaugeMetricFamily:
-    text = "Since the watcher last heard from the API server; +Inf: never, or the mirror was emptied."
+    text = "Seconds since the last update from the API server; +Inf if never, or if the mirror was emptied."
     family = GaugeMetricFamily("portal_mirror_age_seconds", text, labels=["cluster"])
     age = ExpressionWrapper(Now() - F("heard_at"), output_field=DurationField())
     ages = dict(MirrorEpoch.objects.annotate(age=age).values_list("cluster_id", "age"))
@@ -37,7 +37,7 @@ def mirror_age() -> GaugeMetricFamily:
 
 def object_states() -> GaugeMetricFamily:
     """Each object has one state: an applied one that somebody changed counts as drifted. Orphans are no row's."""
-    family = GaugeMetricFamily("portal_objects", "Objects that rows want in the cluster.", labels=["state"])
+    family = GaugeMetricFamily("portal_objects", "Objects of the portal in the cluster, by state.", labels=["state"])
     counts = Counted(dict.fromkeys([*status.STATUSES, "orphan"], 0))
     for cluster_id in Cluster.objects.values_list("pk", flat=True):
         absent = apply_queries.missing_objects(cluster_id)

@@ -1,4 +1,4 @@
-"""Runs about which row, mirror and cluster disagree for longer than a change takes to arrive."""
+"""Runs whose record, mirror and cluster objects disagree for longer than a change takes to arrive."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tenants.models import Namespace, Tenant
 from workloads.models import Run, Workload
 
 SHOWN = 50
-# What is noticed late is only slow; beyond this, somebody did not notice at all.
+# A late update is only slow; beyond this it was missed.
 PATIENCE_S = 60
-# A worker that is on the row, or was woken for it this moment, is about to write it down.
+# A worker that has the row, or was just woken for it, is about to record it.
 WOKEN_S = 30
 # The job of an ended run is kept for an hour, for its log (workloads.runs.reconcile.KEEP_FINISHED_JOB).
 KEPT_S = 3900
@@ -22,7 +22,7 @@ KEPT_S = 3900
 
 @dataclass(frozen=True)
 class Inconsistency:
-    """`since`: it has been so at least since then."""
+    """`since`: at least since then."""
 
     code: str
     team: str
@@ -39,22 +39,22 @@ class _Said:
     do: str
 
 
-_WORKER = "Is a worker up, and does this row fail under Failing work? Stop the workload and start it again."
+_WORKER = "Check that a worker is running and whether Failing tasks lists this workload. Stop and start the workload."
 _SAID = {
-    "job_gone": _Said("its run has not ended, and its job is not in the cluster", _WORKER),
+    "job_gone": _Said("the run is active, but its Job is not in the cluster", _WORKER),
     "job_left": _Said(
-        "its run has ended, and its job is still in the cluster",
-        "Does the job hold units? Then delete it with kubectl; its run is recorded already.",
+        "the run has ended, but its Job is still in the cluster",
+        "If the Job still uses units, delete it with kubectl. Its run is already recorded.",
     ),
-    "admission_unrecorded": _Said("Kueue has admitted it, and its run does not say so", _WORKER),
+    "admission_unrecorded": _Said("Kueue admitted the workload, but the run does not record it", _WORKER),
     "not_in_queue": _Said(
-        "its job is suspended, and Kueue has no Workload for it",
-        "Look at Kueue's controller manager: it does not run, or it does not manage jobs of this namespace.",
+        "the Job is suspended, but Kueue has no Workload for it",
+        "Check Kueue's controller manager: it is not running, or it does not manage Jobs of this namespace.",
     ),
     "no_pod": _Said(
-        "Kueue has admitted it, and it has no pod",
-        "Look at the events of its job: a quota, the Pod Security level or a webhook refuses the pod. Its page says "
-        "which.",
+        "Kueue admitted the workload, but it has no pod",
+        "Check the events of its Job: a ResourceQuota, the Pod Security level or a webhook rejects the pod. The "
+        "page of the workload shows which.",
     ),
 }
 

@@ -46,7 +46,7 @@ def _classes(cluster: Cluster) -> list[GpuClass]:
 
 
 def _free(cluster: Cluster, classes: Collection[GpuClass]) -> GaugeMetricFamily:
-    text = "Units on ready nodes that take new pods, less those in use; none while the picture of the cluster is old."
+    text = "Free units on ready, schedulable nodes; no sample while the cluster data is outdated."
     family = GaugeMetricFamily("portal_class_free_units", text, labels=["class"])
     found = capacity_queries.capacities(cluster, classes)
     for one in classes:
@@ -58,7 +58,7 @@ def _free(cluster: Cluster, classes: Collection[GpuClass]) -> GaugeMetricFamily:
 
 def _waits(cluster: Cluster) -> SummaryMetricFamily:
     """Without _sum and _count: of a window that moves they would fall, which Prometheus takes for a restart."""
-    text = "From request to admission, of runs that were admitted in the last 24 hours."
+    text = "Seconds from request to admission of runs admitted in the last 24 hours."
     family = SummaryMetricFamily("portal_queue_wait_seconds", text, labels=["class"])
     with connection.cursor() as cursor:
         cursor.execute(_WAITS, [list(QUANTILES), cluster.pk, WAITS_OVER])
@@ -82,7 +82,7 @@ SELECT run.spec ->> 'gpu_class',
 
 
 def _topology(cluster: Cluster, classes: Collection[GpuClass]) -> CounterMetricFamily:
-    text = "Runs that ended since a node could not give them cpu and devices that lie together."
+    text = "Runs that failed because no node could allocate CPU and devices on the same NUMA node."
     family = CounterMetricFamily("portal_topology_rejections_total", text, labels=["class"])
     numbers = dict.fromkeys((one.slug for one in classes), 0)
     runs = Run.objects.filter(reason=TOPOLOGY, workload__namespace__cluster=cluster).order_by()
@@ -94,7 +94,7 @@ def _topology(cluster: Cluster, classes: Collection[GpuClass]) -> CounterMetricF
 
 
 def _mig(cluster: Cluster) -> GaugeMetricFamily:
-    text = "Since the MIG manager of a node began to change its layout; NaN: nobody knows since when."
+    text = "Seconds since the MIG manager of a node started to change its layout; NaN if unknown."
     family = GaugeMetricFamily("portal_mig_pending_seconds", text, labels=["node"])
     now = timezone.now()
     rows = MirrorNode.objects.annotate(state=KT(f"record__labels__{STATE}")).order_by("name")

@@ -1,4 +1,4 @@
-"""The state of the installation: tasks past due, old data, drift, missing and orphaned objects."""
+"""The state of the installation: tasks past due, outdated data, drift, missing and orphaned objects."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ from cluster.models import (
     MirrorWorkload,
 )
 from cluster.reads import queries as mirror
+from cluster.reads.observed import AsOf
 from desk.health.catalog_checks import CatalogChecks
 from desk.health.inconsistencies import Inconsistency
 from desk.health.inconsistencies import inconsistencies as contradictions_of
 from portal.core import due
-from portal.ui.text import plural
+from portal.ui.text import duration_text, plural
 from tenants.lifecycle.terminating import queries as terminating_queries
 from tenants.lifecycle.terminating.queries import TerminatingNamespace
 
 SHOWN = 50
-# A sweep comes every 10 s: what is due for longer than a few of them waits for a worker that is not there.
+# Shorter times are told in seconds.
+SECONDS_SHOWN = 120
+# A sweep comes every 10 s: a task past due for longer than a few of them has no worker.
 LATE = timedelta(seconds=30)
 HEARD = timedelta(seconds=mirror.HEARD_LIMIT_S)
 TABLES = {"Node": MirrorNode, "Pod": MirrorPod, "Job": MirrorJob, "Workload": MirrorWorkload, "Event": MirrorWarning}
@@ -84,9 +87,12 @@ class OrphanedObject:
 
 @dataclass(frozen=True)
 class Health:
-    """`is_urgent`: the verdict has a cause that stops the portal from following the cluster."""
+    """`is_urgent`: the verdict has a cause that stops the portal from following the cluster. `mirror_problem`: what the
+    watcher reported about it, "" while the data is current.
+    """
 
     verdict: str
+    mirror_problem: str
     is_well: bool
     is_urgent: bool
     as_of: datetime | None
@@ -96,9 +102,9 @@ class Health:
     mirrors: list[MirroredKind]
     objects: list[DriftedObject]
     orphans: list[OrphanedObject]
-    # Namespaces of teams that were deleted and are still there.
+    # Namespaces of teams that were deleted and still exist.
     stuck: list[TerminatingNamespace]
-    # None: nobody knows, because the picture of the cluster is old.
+    # None: unknown, because the data is outdated.
     contradictions: list[Inconsistency] | None
 
     @property
@@ -120,27 +126,28 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     is_late = [one for one in overdue if timezone.now() - one.oldest_at > LATE]
     bad = []
     if is_late:
-        bad.append(f"{plural(sum(one.rows for one in is_late), 'row')} overdue")
+        bad.append(f"{plural(sum(one.rows for one in is_late), 'task')} past due")
     if not as_of.is_current:
-        bad.append(as_of.problem.rstrip(".").lower() or "old data from the cluster")
+        bad.append(_outdated(as_of))
     if objects:
-        bad.append(f"{plural(len(objects), 'object')} not as wanted")
+        bad.append(f"{plural(len(objects), 'object')} drifted")
     if problems:
-        bad.append(f"{plural(len(problems), 'row')} failed at the last try")
+        bad.append(f"{plural(len(problems), 'failing task')}")
     if orphans:
-        bad.append(f"{plural(len(orphans), 'orphan')}")
+        bad.append(f"{plural(len(orphans), 'orphaned object')}")
     if blocked:
-        bad.append(f"{plural(len(blocked), 'namespace')} that cannot go")
+        bad.append(f"{plural(len(blocked), 'namespace')} stuck in termination")
     if contradictions:
-        bad.append(f"{plural(len(contradictions), 'contradiction')} between rows and cluster")
+        bad.append(f"{plural(len(contradictions), 'inconsistent run')}")
     if checks.faults:
-        bad.append(f"{plural(checks.faults, 'fault')} in the catalog")
+        bad.append(f"{plural(checks.faults, 'catalog problem')}")
     if checks.lines is None:
         bad.append("catalog not checked")
     return Health(
-        verdict="Not well: " + ", ".join(bad) + "."
+        verdict="Degraded: " + ", ".join(bad) + "."
         if bad
-        else "Work, objects and catalog are well: nothing late, nothing old, nothing astray, nothing promised in vain.",
+        else "Healthy: no tasks past due, current cluster data, no drift, no catalog problems.",
+        mirror_problem="" if as_of.is_current else as_of.problem,
         is_well=not bad,
         is_urgent=bool(is_late) or not as_of.is_current,
         as_of=as_of.at,
@@ -153,6 +160,15 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         stuck=terminating,
         contradictions=contradictions,
     )
+
+
+def _outdated(as_of: AsOf) -> str:
+    if as_of.at is None:
+        return "cluster data unknown"
+    seconds = int((timezone.now() - as_of.at).total_seconds())
+    if seconds < mirror.BEAT_LIMIT_S:
+        return "cluster updates interrupted"
+    return f"no cluster updates for {f'{seconds} s' if seconds < SECONDS_SHOWN else duration_text(seconds // 60)}"
 
 
 def _overdue() -> list[OverdueTable]:

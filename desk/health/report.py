@@ -1,4 +1,4 @@
-"""The snapshot of the page Health, and the same in plain text for when there is no page."""
+"""The snapshot of the page Health, and the same as plain text for when pages do not work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HealthSnapshot:
 
 @dataclass(frozen=True)
 class ReportLine:
-    """One finding: what is, and what to do about it."""
+    """One finding and its remedy."""
 
     about: str
     sentence: str
@@ -34,15 +34,16 @@ class ReportLine:
 
 
 def take_snapshot(cluster: Cluster, *, is_staff: bool) -> HealthSnapshot:
-    """`is_staff`: as catalog_checks. The number of queries does not grow with what is well."""
+    """`is_staff`: as catalog_checks. The number of queries does not depend on the number of rows."""
     checks = catalog_checks(cluster, is_staff=is_staff)
     return HealthSnapshot(health(cluster, checks), checks)
 
 
 def report_lines(found: HealthSnapshot) -> Iterator[str]:
-    """Verdict, age of the picture, then two lines for each finding. Times in UTC."""
+    """Verdict, age of the data, then two lines for each finding. Times in UTC."""
     yield found.health.verdict
-    yield f"The cluster as of {_at(found.health.as_of)}{' (old)' if found.health.is_stale else ''}."
+    age = f" (outdated). {found.health.mirror_problem}" if found.health.is_stale else "."
+    yield f"Cluster data last updated: {_at(found.health.as_of)}{age}"
     for told in findings(found):
         yield ""
         yield f"{told.about}: {told.sentence}"
@@ -63,12 +64,12 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
 
 def _catalog(checks: CatalogChecks) -> Iterator[ReportLine]:
     if checks.problem:
-        yield ReportLine("catalog", checks.problem, "It is checked again when the cluster can be read.")
+        yield ReportLine("catalog", checks.problem, "The check runs again when the cluster can be read.")
     for line in checks.lines or ():
         yield ReportLine(f"{line.severity} {line.code}, {line.about}", line.sentence, line.remedy)
     if checks.more:
         yield ReportLine(
-            "catalog", f"{plural(checks.more, 'further finding')} of the same kinds.", "Mend the first ones."
+            "catalog", f"{plural(checks.more, 'further finding')} of the same kinds.", "Fix the listed findings first."
         )
 
 
@@ -76,61 +77,66 @@ def _late(found: Health) -> Iterator[ReportLine]:
     now = timezone.now()
     for one in found.overdue:
         if now - one.oldest_at > LATE:
-            text = f"{plural(one.rows, 'row')} due and not taken, the oldest since {_at(one.oldest_at)}."
+            text = f"{plural(one.rows, 'task')} past due, the oldest since {_at(one.oldest_at)}."
             yield ReportLine(
-                f"overdue {one.table}", text, "Is a worker up? Look at its log, then at Redis and the beat."
+                f"overdue {one.table}",
+                text,
+                "Check that a worker is running: its log first, then Redis and Celery beat.",
             )
 
 
 def _failing(found: Health) -> Iterator[ReportLine]:
     for one in found.problems:
-        text = f"{one.error_code}: {one.error_text} (tried {plural(one.attempts, 'time')})"
-        yield ReportLine(f"failing {one.row}", text, f"Mend the cause; it is tried again at {_at(one.due_at)}.")
+        text = f"{one.error_code}: {one.error_text} ({plural(one.attempts, 'attempt')})"
+        yield ReportLine(f"failing {one.row}", text, f"Fix the cause. Next retry: {_at(one.due_at)}.")
 
 
 def _contradictions(found: Health) -> Iterator[ReportLine]:
     if found.contradictions is None:
         yield ReportLine(
-            "contradictions", "Not looked for: the picture of the cluster is old.", "Mend what reads the cluster first."
+            "inconsistencies", "Not checked: the cluster data is outdated.", "Fix the cluster updates first."
         )
     for one in found.contradictions or ():
-        about = f"contradiction {one.code}, run {one.run} of {one.team}/{one.workload}"
-        yield ReportLine(about, f"{one.sentence}, since {_at(one.since)} at least.", one.do)
+        about = f"inconsistency {one.code}, run {one.run} of {one.team}/{one.workload}"
+        yield ReportLine(about, f"{one.sentence}, since at least {_at(one.since)}.", one.do)
 
 
 def _objects(found: Health) -> Iterator[ReportLine]:
     for one in found.objects:
         do = {
-            "refused": "Read the words of the cluster below it and change what they name; it is tried again by itself.",
-            "foreign": "Rename or remove the object that the portal did not make.",
-        }.get(one.result, "Nothing, if it is gone in a minute: the portal sets it back. Else look at the worker's log.")
-        text = f"{one.detail} {one.raw}".strip() or "It is not as it was sent."
+            "refused": "Fix what the message of the cluster names. The portal retries automatically.",
+            "foreign": "Rename or remove the object, which the portal did not create.",
+        }.get(
+            one.result,
+            "The portal repairs drift automatically. If it is still there after 1 minute, check the worker's log.",
+        )
+        text = f"{one.detail} {one.raw}".strip() or "It differs from what the portal applied."
         yield ReportLine(f"{one.result} {one.kind} {one.name}", text, do)
     for stuck in found.stuck:
         about = f"namespace {stuck.name} of {stuck.tenant}"
-        left = f" Still there: {', '.join(stuck.objects)}." if stuck.objects else ""
+        left = f" Remaining objects: {', '.join(stuck.objects)}." if stuck.objects else ""
         if not stuck.blockers:
-            text = f"It was deleted at {_at(stuck.since)} and is still there; the cluster has not said why.{left}"
-            yield ReportLine(about, text, "Wait a minute, then look at the controllers of what is still there.")
+            text = f"Deleted at {_at(stuck.since)}. The cluster has not reported what blocks deletion.{left}"
+            yield ReportLine(about, text, "Wait 1 minute, then check the controllers of the remaining objects.")
         for blocker in stuck.blockers:
             yield ReportLine(about, f"Deleted at {_at(stuck.since)}. {blocker.said}{left}", blocker.do)
     for orphan in found.orphans:
         where = f"{orphan.namespace}/{orphan.name}" if orphan.namespace else orphan.name
-        text = "It carries the portal's label, and no row wants it."
-        yield ReportLine(f"orphan {orphan.kind} {where}", text, "Delete it with kubectl if nobody needs it.")
+        text = "It has the portal's label, but no record."
+        yield ReportLine(f"orphan {orphan.kind} {where}", text, "Delete it with kubectl if it is not needed.")
 
 
 def _read(found: Health) -> Iterator[ReportLine]:
-    do = "Is the watcher up, does the API server answer, may it list and watch? Look at its log."
+    do = "Check the watcher's log: is it running, does the API server respond, does it have list and watch permission?"
     if not found.mirrors:
-        yield ReportLine("mirror", "Nothing was read from the cluster yet.", do)
+        yield ReportLine("mirror", "The cluster has not been read yet.", do)
     for one in found.mirrors:
         if one.is_stale:
             yield ReportLine(
-                f"mirror of {one.kind}", f"Listed {_at(one.listed_at)}, last word {_at(one.last_event_at)}.", do
+                f"mirror of {one.kind}", f"Listed: {_at(one.listed_at)}. Last event: {_at(one.last_event_at)}.", do
             )
     if found.is_stale and found.mirrors and not any(one.is_stale for one in found.mirrors):
-        yield ReportLine("mirror", "The watcher does not beat; what is shown grows old.", do)
+        yield ReportLine("mirror", "The watcher is not running. The data is outdated.", do)
 
 
 def _at(moment: datetime | None) -> str:

@@ -1,4 +1,4 @@
-"""Events for the people whom they concern: a team's for its members, all of them for staff."""
+"""Events: those of a team for its members, all of them for staff."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUBJECTS = {
     "workloads": ("Workloads", ("workload", "notebook")),
     "quota": ("Quota", ("request", "grant")),
     "people": ("People", ("member", "invitation", "join", "account", "approver", "token")),
-    "team": ("Team and its namespace", ("tenant", "namespace", "access", "terms")),
+    "team": ("Team and namespace", ("tenant", "namespace", "access", "terms")),
     "catalog": ("Catalog", ("class", "image", "proposal", "cluster")),
 }
 TEXT_LENGTH = 120
@@ -44,7 +44,7 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """`via` "" for pages and the portal itself, `href` "" where the row has no page, `team` "" for what is nobody's."""
+    """`via` "" for pages and the portal itself, `href` "" where the row has no page, `team` "" without a team."""
 
     at: datetime
     who: str
@@ -58,7 +58,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True)
 class HistoryFilter:
-    """What the address asks for; what cannot be read filters nothing."""
+    """The filters of the address; invalid values filter nothing."""
 
     subject: str = ""
     who: str = ""
@@ -71,7 +71,7 @@ class HistoryFilter:
 
 
 def events(by: Actor, chosen: HistoryFilter, *, tenant: str = "") -> QuerySet[Event]:
-    """Newest first. Of one team that `by` may see, or of all that concerns them."""
+    """Newest first. Of one team that `by` may see, or of all that they may see."""
     if tenant:
         found = event_queries.events_of_tenant(tenant)
     else:
@@ -128,7 +128,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Fi
     for name in dict.fromkeys([*before, *after]):
         old, new = _text(before.get(name)), _text(after.get(name))
         if old != new:
-            yield FieldChange(name.replace("_", " "), old, new or "nothing")
+            yield FieldChange(name.replace("_", " "), old, new or "none")
 
 
 def _text(value: Any) -> str:

@@ -22,7 +22,7 @@ class TenantLive(APIView):
     required_scope = Scope.READ
 
     @extend_schema(
-        operation_id="tenants_live", summary="What a team holds, runs and waits for now", responses=LiveSerializer
+        operation_id="tenants_live", summary="Quota, running and queued workloads of a team", responses=LiveSerializer
     )
     def get(self, request: Request, tenant: str) -> Response:
         namespace, _team = core_queries.team(actor(request), tenant)

@@ -36,7 +36,7 @@ from workloads.models import NotebookWatch, Run, Workload
 from workloads.pages.shown import workload_state
 from workloads.status import queries as workloads
 
-# What people wait for comes first.
+# The most important parts come first.
 HOME = ("desk/home/_state_summary.html", "desk/home/_state_attention.html", "desk/home/_state_holdings.html",
         "desk/home/_state_waiting.html", "desk/home/_state_running.html")  # fmt: skip
 HOME_BESIDE = ("desk/home/_state_events.html", "desk/home/_state_month.html", "desk/home/_state_ends.html")
@@ -86,7 +86,7 @@ def versions(channels: Collection[str], as_of: AsOf | None = None) -> Mapping[st
     no hint about it tells: whether the mirror is current, classes as staff change them, nodes that its pods are on, and
     what others borrow of its classes. Three statements, three of each cluster, and up to three for what is borrowed.
 
-    `as_of`: what was said of the age of the mirror; its time goes on while a page is made of it.
+    `as_of`: the age of the mirror as read before; it changes while a page is rendered.
     """
     own, around = _own(channels), _around(channels, as_of)
     return {channel: (own.get(channel), around.get(channel)) for channel in channels}

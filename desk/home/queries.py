@@ -42,7 +42,7 @@ ALIVE = NODE_PHASES | {Phase.UNKNOWN}
 
 @dataclass(frozen=True)
 class HomeState:
-    """A team's home; it knows no actor, so that it is rendered once for all who look at it. The API gives the same."""
+    """A team's home; it knows no actor, so that it is rendered once for all viewers. The API gives the same."""
 
     tenant: Tenant
     namespace: str
@@ -60,7 +60,7 @@ class HomeState:
 
     @property
     def holds_class(self) -> bool:
-        """Something that work runs on."""
+        """A class that workloads run on."""
         return any(one.granted and not one.is_storage for one in self.holdings)
 
     @property
@@ -94,7 +94,7 @@ class NamespaceReading:
 
 
 def read_namespace(namespace: Namespace) -> NamespaceReading:
-    # Before what it is about: a mirror that becomes known in between must not make figures of nothing.
+    # Read before the rest: a mirror that becomes known in between must not produce figures from no data.
     as_of = mirror.as_of(namespace.cluster_id, *workloads.status_kinds(namespace.cluster))
     held = grant_queries.granted_units(namespace.tenant_id, timezone.now())
     return NamespaceReading(
@@ -108,7 +108,7 @@ def home_state(namespace: Namespace, reading: NamespaceReading | None = None) ->
     found = reading or read_namespace(namespace)
     as_of, rows = found.as_of, found.rows
     waiting = [row for row in rows if row.is_in_line]
-    # What is blocked on a node holds its units all the same.
+    # A run that is blocked on a node uses its units all the same.
     running = [row for row in rows if row.status.phase in ALIVE | QUEUED_PHASES and not row.is_in_line]
     waiting.sort(key=_waits_since)
     running.sort(key=lambda row: row.gpu_class.name)
@@ -138,8 +138,8 @@ def home_state(namespace: Namespace, reading: NamespaceReading | None = None) ->
 
 
 def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:
-    """By class slug, as it was at launch: units of pods that are bound to a node and not over; units of what waits.
-    What was put back is in both until its pods are gone.
+    """By class slug, as it was at launch: units of pods that are bound to a node and not over; units of queued runs.
+    A requeued run counts in both until its pods are gone.
     """
     used: dict[str, int] = {}
     queued: dict[str, int] = {}
@@ -156,10 +156,10 @@ def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]
 
 def _summary(running: list[WorkloadRow], waiting: list[WorkloadRow]) -> str:
     if not running and not waiting:
-        return "Nothing runs and nothing waits."
-    runs = f"{plural(len(running), 'workload')} {'is' if len(running) == 1 else 'are'} running or on the way"
-    waits = f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'}" if waiting else "nothing waits"
-    return f"{runs}, {waits}."
+        return "No workloads are running or queued."
+    runs = f"{plural(len(running), 'workload')} {'is' if len(running) == 1 else 'are'} running or starting"
+    queued = f"{len(waiting)} {'is' if len(waiting) == 1 else 'are'}" if waiting else "none is"
+    return f"{runs}, {queued} queued."
 
 
 def _waits_since(row: WorkloadRow) -> tuple[int, datetime]:

@@ -34,15 +34,15 @@ class QuickStart:
 
 @dataclass(frozen=True)
 class _UnusedUnits:
-    """Units of a class that the team has: not in use, and asked for by what waits."""
+    """Units of the team's quota of a class: unused, and requested by queued workloads."""
 
     unused: int
     queued: int
 
 
 def quick_starts(by: Actor, namespace: Namespace, holdings: Iterable[ClassQuota]) -> list[QuickStart]:
-    """For somebody who may launch here. At most five queries, none where nothing of the team's own is left. Not on the
-    stream: it is the person's own, and what is free changes with what others do.
+    """For somebody who may launch here. At most five queries, none where the team has no unused quota. Not on the
+    stream: it is specific to the person, and free units change with other teams.
     """
     own = {one.slug: _UnusedUnits(one.granted - one.used, one.queued or 0) for one in holdings if one.used is not None}
     left = {slug: theirs for slug, theirs in own.items() if theirs.unused > theirs.queued}
@@ -75,7 +75,7 @@ def _free(namespace: Namespace, left: dict[str, _UnusedUnits]) -> dict[GpuClass,
     found = {}
     for one in classes:
         theirs = left[one.slug]
-        # What waits already takes its units first, wherever they are.
+        # Queued workloads take their units first, on any node.
         on_one_node = (capacities[one.pk].most_on_one_node or 0) - theirs.queued
         units = min(theirs.unused - theirs.queued, on_one_node, one.units_per_workload)
         if units >= 1:
@@ -93,11 +93,11 @@ def _again(namespace: Namespace, workload: Workload, image: str) -> QuickStart:
     size = plural(workload.total_units, catalog.unit_of(gpu_class))
     if workload.delete_requested_at is None and workload.deleted_at is None:
         return QuickStart(
-            gpu_class.name, f"{size}, {image}, like {workload.name}", _form(namespace, f"like={workload.name}")
+            gpu_class.name, f"{size}, {image}, same as {workload.name}", _form(namespace, f"like={workload.name}")
         )
     values = {"gpu_class": gpu_class.slug, "image": image, "units": workload.units, "workers": workload.workers}
     values["kind"] = workload.kind
-    return QuickStart(gpu_class.name, f"{size}, {image}, as last time", _form(namespace, links.write_link(values)))
+    return QuickStart(gpu_class.name, f"{size}, {image}, same as last time", _form(namespace, links.write_link(values)))
 
 
 def _any(namespace: Namespace, gpu_class: GpuClass, units: int) -> QuickStart:

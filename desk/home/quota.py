@@ -21,8 +21,8 @@ ENDS_SHOWN = 4
 @dataclass(frozen=True)
 class ClassQuota:
     """One class for one team, in whole units. `used` includes `borrowed` and `in_grace`: units of grants that have
-    ended, which go on until `grace_until`. `lent`: own units that other teams use. Of storage `used` is what volumes
-    ask for. None: nobody knows.
+    ended, which may be used until `grace_until`. `lent`: own units that other teams use. Of storage `used` is what
+    volumes request. None: unknown.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ClassQuota:
 
 @dataclass(frozen=True)
 class ExpiringGrant:
-    """What begins no later than `at` is held until then; what runs goes on until `runs_until`, None without a grace."""
+    """Units are granted until `at`; running workloads may continue until `runs_until`, None without a grace period."""
 
     name: str
     units: int
@@ -69,7 +69,7 @@ def class_quotas(
     units: tuple[dict[str, int], dict[str, int]] | None,
     now: datetime,
 ) -> list[ClassQuota]:
-    """`units`: used and queued, None while nobody knows."""
+    """`units`: used and queued, None while unknown."""
     ends: dict[int, datetime] = {}
     for grant in held.running:
         ends[grant.gpu_class_id] = min(ends.get(grant.gpu_class_id, grant.period.upper), grant.period.upper)
@@ -135,7 +135,7 @@ def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetim
     return ClassQuota(
         name=one.name,
         slug=one.slug,
-        note="for volumes, in GiB",
+        note="volumes, in GiB",
         unit=class_queries.unit_of(one),
         granted=granted,
         used=capacity_queries.units_used(namespace.cluster, [one], namespace=namespace.name).get(one.pk),

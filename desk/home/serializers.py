@@ -12,7 +12,7 @@ from workloads.status.estimates.serializers import EstimateSerializer
 
 
 class LentSerializer(serializers.Serializer[Any]):
-    """Units that other teams use: a number where both are equal. Whose idle units a borrower has is not kept."""
+    """Units that other teams use: a number where both are equal. The lender of a borrowed unit is not recorded."""
 
     least = serializers.IntegerField()
     most = serializers.IntegerField()
@@ -27,7 +27,7 @@ class LiveHoldingSerializer(serializers.Serializer[Any]):
     granted = serializers.IntegerField()
     used = serializers.IntegerField(allow_null=True, help_text="With `borrowed` and `in_grace`.")
     borrowed = serializers.IntegerField(allow_null=True)
-    in_grace = serializers.IntegerField(allow_null=True, help_text="Of grants that have ended.")
+    in_grace = serializers.IntegerField(allow_null=True, help_text="Of expired grants, in their grace period.")
     lent = LentSerializer(allow_null=True)
     queued = serializers.IntegerField(allow_null=True)
     ends_at = serializers.DateTimeField(allow_null=True)
@@ -41,7 +41,7 @@ class LiveWaitingSerializer(serializers.Serializer[Any]):
     who = serializers.CharField()
     status = serializers.CharField()
     requested_at = serializers.DateTimeField()
-    position = serializers.CharField(allow_blank=True, help_text="In the team's queue; blank where there is none.")
+    position = serializers.CharField(allow_blank=True, help_text="In the team's queue; blank if there is none.")
     reason = serializers.CharField()
     estimate = EstimateSerializer(allow_null=True)
 
@@ -50,7 +50,7 @@ class LiveWaitingGroupSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     status = serializers.CharField()
     sentence = serializers.CharField(allow_blank=True)
-    next_end = serializers.CharField(allow_blank=True, help_text="Workload of this class that is known to end first.")
+    next_end = serializers.CharField(allow_blank=True, help_text="Workload of this class with the earliest known end.")
     next_end_at = serializers.DateTimeField(allow_null=True)
     rows = LiveWaitingSerializer(many=True)
 
@@ -67,10 +67,12 @@ class LiveRunningSerializer(serializers.Serializer[Any]):
     ends_at = serializers.DateTimeField(allow_null=True)
     idle_since = serializers.DateTimeField(allow_null=True)
     idle_stops_at = serializers.DateTimeField(allow_null=True)
-    can_be_interrupted = serializers.CharField(allow_blank=True, help_text="Blank where nobody knows.")
-    is_borrowed = serializers.BooleanField(help_text="It has units that another team may take back.")
-    interrupted = serializers.CharField(allow_blank=True, help_text="How often it was, and when last.")
-    verb = serializers.ChoiceField(["open", "fix", "log", "progress"], help_text="What the page offers beside it.")
+    can_be_interrupted = serializers.CharField(
+        allow_blank=True, help_text="Whether it is preemptible; blank if unknown."
+    )
+    is_borrowed = serializers.BooleanField(help_text="It uses borrowed units, which may be reclaimed.")
+    interrupted = serializers.CharField(allow_blank=True, help_text="How often it was preempted, and when last.")
+    verb = serializers.ChoiceField(["open", "fix", "log", "progress"], help_text="The action that the page offers.")
 
 
 class LiveRunningGroupSerializer(serializers.Serializer[Any]):
@@ -81,7 +83,7 @@ class LiveRunningGroupSerializer(serializers.Serializer[Any]):
 
 class LiveNotOursSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    units = serializers.CharField(help_text="In the cluster's words.")
+    units = serializers.CharField(help_text="Number and resource name, as in the cluster.")
     node = serializers.CharField(allow_blank=True)
     since = serializers.DateTimeField()
 
@@ -100,14 +102,14 @@ class LiveAttentionSerializer(serializers.Serializer[Any]):
 
 class LiveHoursSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    whole = serializers.FloatField(help_text="GPU-hours on whole cards.")
+    whole = serializers.FloatField(help_text="GPU-hours on whole GPUs.")
     parts = serializers.FloatField(help_text="GPU-hours on slices and shares.")
-    cost = serializers.CharField(help_text="A decimal number, at the prices of each launch.")
+    cost = serializers.CharField(help_text="A decimal number, at the price when each run was launched.")
 
 
 class LiveMonthSerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
-    members = LiveHoursSerializer(many=True, help_text="The most first; the last one may be several others.")
+    members = LiveHoursSerializer(many=True, help_text="Highest first; the last one may combine several members.")
     team = LiveHoursSerializer()
 
 
@@ -133,12 +135,12 @@ class LiveSerializer(serializers.Serializer[Any]):
     holdings = LiveHoldingSerializer(many=True)
     waiting = LiveWaitingGroupSerializer(many=True, source="waiting_groups")
     running = LiveRunningGroupSerializer(many=True, source="running_groups")
-    not_ours = LiveNotOursSerializer(many=True, help_text="Pods that hold devices and were not started here.")
+    not_ours = LiveNotOursSerializer(many=True, help_text="Pods that use devices and belong to no workload.")
     events = LiveEventSerializer(many=True)
     month = LiveMonthSerializer()
     ends = LiveEndSerializer(many=True)
     versions = serializers.SerializerMethodField(
-        help_text="By kind: the API server's resource version that this is at, or later; null: not known yet."
+        help_text="By kind: a resource version of the API server. The data is at least as new; null: not known yet."
     )
 
     @extend_schema_field({"type": "object", "additionalProperties": {"type": ["string", "null"]}})

@@ -1,4 +1,4 @@
-"""Pods in a team's namespace that hold devices and belong to no run."""
+"""Pods in a team's namespace that use devices and belong to no run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.models import Workload
 
 @dataclass(frozen=True)
 class UnmanagedPod:
-    """`units`: "2 nvidia.com/gpu", in the cluster's words: of which class they are nobody said. `node`: "" of a claim
+    """`units`: "2 nvidia.com/gpu", in the cluster's words: their class is unknown. `node`: "" of a claim
     that no pod uses.
     """
 

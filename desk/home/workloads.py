@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from cluster.manifests.run_spec import NOTEBOOK
-from portal.ui.text import plural, plural_form
+from portal.ui.text import plural
 from workloads.core.queries import watch_of
 from workloads.core.unit_sql import rank
 from workloads.interruption.exposure import Standing
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from desk.home.quota import ClassQuota
 
 NO = "no"
-BORROWED = "yes, when its owner wants it back"
-IN_GRACE = "not before the grace ends"
+BORROWED = "yes, borrowed units may be reclaimed"
+IN_GRACE = "not before the grace period ends"
 # By the rank of its priority.
-LESS_URGENT = (NO, "only for production work of your team", "only for more urgent work of your team")
+LESS_URGENT = (NO, "only by production workloads of your team", "only by workloads of your team with higher priority")
 # Words of states in which a person reads what came out.
 LOGGED = frozenset({Phase.RUNNING, Phase.STOPPING})
 NAMED = 3
@@ -53,7 +53,7 @@ class RunningRow(ListRow):
 
 @dataclass(frozen=True)
 class RunningGroup:
-    """`text`: how much of the class is in use, "" where nobody knows."""
+    """`text`: how much of the class is in use, "" where it is unknown."""
 
     name: str
     text: str
@@ -62,7 +62,7 @@ class RunningGroup:
 
 @dataclass(frozen=True)
 class WaitingGroup:
-    """`sentence` says of the team's own units; `next_end` is the first known end of what runs of this class."""
+    """`sentence` is about the team's own units; `next_end` is the first known end of a running workload."""
 
     name: str
     title: str
@@ -75,7 +75,7 @@ class WaitingGroup:
 
 @dataclass(frozen=True)
 class Concern:
-    """A workload that somebody should look at; `since` of an idle one."""
+    """A workload that needs attention; `since` of an idle one."""
 
     name: str
     text: str
@@ -89,7 +89,7 @@ class Attention:
     more: int
 
 
-# ---- what runs ---------------------------------------------------------------------------------------------------
+# ---- running -----------------------------------------------------------------------------------------------------
 
 
 def running_groups(
@@ -105,7 +105,7 @@ def running_groups(
 
 
 def interruption_risk(row: WorkloadRow) -> str:
-    """In a few words, of what is on a node; "" of anything else, and while nobody knows."""
+    """Of a workload on a node, in a few words; "" otherwise and while it is unknown."""
     if row.exposure is None or row.run is None or not is_on_a_node(row):
         return ""
     standing = row.exposure.place.standing
@@ -119,11 +119,11 @@ def is_on_a_node(row: WorkloadRow) -> bool:
 
 
 def usage_text(holding: ClassQuota | None) -> str:
-    """`3 of 4 cards in use`, `6 shares in use, 2 of them borrowed`."""
+    """`3 of 4 GPUs in use`, `6 shares in use, 2 borrowed`."""
     if holding is None or holding.used is None or not holding.unit:
         return ""
     if holding.borrowed:
-        return f"{plural(holding.used, holding.unit)} in use, {holding.borrowed} of them borrowed"
+        return f"{plural(holding.used, holding.unit)} in use, {holding.borrowed} borrowed"
     if holding.used > holding.granted:
         return f"{plural(holding.used, holding.unit)} in use, {holding.granted} granted"
     return f"{holding.used} of {plural(holding.granted, holding.unit)} in use"
@@ -156,7 +156,7 @@ def _verb(tenant: str, row: WorkloadRow) -> tuple[str, str, str]:
     return "progress", "Progress", page
 
 
-# ---- what waits --------------------------------------------------------------------------------------------------
+# ---- queued ------------------------------------------------------------------------------------------------------
 
 
 def waiting_groups(
@@ -189,21 +189,21 @@ def _own_units(holding: ClassQuota | None) -> str:
     if holding is None or holding.used is None or not holding.unit:
         return ""
     unit, queued = holding.unit, holding.queued
-    asks = f" What waits asks for {plural(queued, unit)}." if queued else ""
+    asks = f" Queued workloads request {plural(queued, unit)}." if queued else ""
     if not holding.granted:
-        return f"Your team holds no {plural_form(unit)} of this class now.{asks}"
+        return f"Your team has no quota for this class now.{asks}"
     if holding.used >= holding.granted:
-        more = f", and {plural(holding.borrowed, unit)} borrowed" if holding.borrowed else ""
-        all_of_it = "The {} of your team's grant is" if holding.granted == 1 else "All {} of your team's grant are"
+        more = f", plus {plural(holding.borrowed, unit)} borrowed" if holding.borrowed else ""
+        all_of_it = "The {} of your team's quota is" if holding.granted == 1 else "All {} of your team's quota are"
         return f"{all_of_it.format(plural(holding.granted, unit))} in use{more}.{asks}"
     left = holding.granted - holding.used
     return (
-        f"{left} of {plural(holding.granted, unit)} of your team's grant {'is' if left == 1 else 'are'} unused.{asks}"
+        f"{left} of {plural(holding.granted, unit)} of your team's quota {'is' if left == 1 else 'are'} unused.{asks}"
     )
 
 
 def _end(row: WorkloadRow) -> tuple[str, datetime] | None:
-    """When it is over at the latest, as far as anybody was told: its run time, or its idle stop."""
+    """The latest known end: its time limit, or its idle stop."""
     if row.run is None or row.run.ended_at is not None:
         return None
     watch = watch_of(row.run)
@@ -211,11 +211,11 @@ def _end(row: WorkloadRow) -> tuple[str, datetime] | None:
     return (row.workload.name, min(ends)) if ends else None
 
 
-# ---- what somebody should look at --------------------------------------------------------------------------------
+# ---- attention ---------------------------------------------------------------------------------------------------
 
 
 def attention(rows: Sequence[WorkloadRow], waiting: Iterable[WorkloadRow]) -> Attention | None:
-    """What is blocked, and notebooks that nobody uses while work of the team waits for units of their class."""
+    """Blocked workloads, and idle notebooks while workloads of the team are queued for their class."""
     blocked = [Concern(row.workload.name, row.status.sentence) for row in rows if row.status.phase is Phase.BLOCKED]
     wanted = {_slug(row) for row in waiting if row.status.phase is Phase.QUEUED}
     idle = []
@@ -224,7 +224,7 @@ def attention(rows: Sequence[WorkloadRow], waiting: Iterable[WorkloadRow]) -> At
         if watch and watch.idle_since and is_on_a_node(row) and _slug(row) in wanted:
             size = list_row(row).size
             idle.append(
-                Concern(row.workload.name, f"holds {size} that other work waits for; last used", watch.idle_since)
+                Concern(row.workload.name, f"uses {size} that queued workloads need; last used", watch.idle_since)
             )
     if not blocked and not idle:
         return None
@@ -233,7 +233,7 @@ def attention(rows: Sequence[WorkloadRow], waiting: Iterable[WorkloadRow]) -> At
         said.append(f"{plural(len(blocked), 'workload')} {'is' if len(blocked) == 1 else 'are'} blocked")
     if idle:
         said.append(
-            f"{plural(len(idle), 'notebook')} {'is' if len(idle) == 1 else 'are'} idle while your own work waits"
+            f"{plural(len(idle), 'notebook')} {'is' if len(idle) == 1 else 'are'} idle while workloads are queued"
         )
     concerns = [*blocked, *idle]
     return Attention(f"{', '.join(said)}.", tuple(concerns[:NAMED]), max(0, len(concerns) - NAMED))

@@ -1,4 +1,4 @@
-"""/api/v1/inbox: requests that wait for an approver, sorted as on the page."""
+"""/api/v1/inbox: pending requests of an approver, sorted as on the page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Inbox(generics.GenericAPIView[QuotaRequest]):
     query = (
         text_parameter("tenant", 40, "Slug of a team."),
         text_parameter("gpu_class", 60, "Slug of a class."),
-        choice_parameter("group", GROUPS, "One of the page's groups."),
+        choice_parameter("group", GROUPS, "A group of the inbox."),
     )
     serializer_class = InboxSerializer
     filter_backends = ()
@@ -45,8 +45,8 @@ class Inbox(generics.GenericAPIView[QuotaRequest]):
 
     @extend_schema(
         operation_id="inbox_list",
-        summary="What waits for me, who approves: oldest first, with group and reasons",
-        description="`group` is found page by page: with it a page may hold fewer requests, and `next` goes on.",
+        summary="Pending requests that I decide: oldest first, with group and reasons",
+        description="`group` is computed page by page: with this filter a page may have fewer requests. Follow `next`.",
         responses=InboxSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -56,7 +56,7 @@ class Inbox(generics.GenericAPIView[QuotaRequest]):
         asked = request.query_params
         chosen = InboxFilter(asked.get("tenant", ""), asked.get("gpu_class", ""), asked.get("group", ""))
         if chosen.group and chosen.group not in GROUPS:
-            text = f"A group is {', '.join(GROUPS)}; '{chosen.group[:40]}' is none of them."
+            text = f"Unknown group '{chosen.group[:40]}'. Use one of {', '.join(GROUPS)}."
             raise refuse("unknown_group", text, field="group")
         page = self.paginate_queryset(queries.pending_requests(mine, chosen)) or []
         # The group is the person's, whatever this token may do.

@@ -16,21 +16,21 @@ from tenants.requests.decisions import actions
 from tenants.requests.decisions.types import Decision
 from tenants.requests.queries import classes_of_request
 
-OPEN_IT = "As asked it would promise more than there is. Open the request: there you give less, or promise it anyway."
+OPEN_IT = "As requested, it exceeds an allocation limit. Open the request to approve fewer units or to overcommit."
 
 
 @dataclass(frozen=True)
 class DecisionResult:
-    """What became of one request. `refusal`: the sentence why nothing of it was changed, or ""."""
+    """The result of one request. `refusal`: the sentence why nothing of it was changed, or ""."""
 
     pk: int
     refusal: str
 
 
 def decide_each(pks: Iterable[int], *, approve: bool, reason: str, by: Actor) -> list[DecisionResult]:
-    """In the given order, each in a transaction of its own, its lines that this person decides as they were asked.
+    """In the given order, each in a transaction of its own, its lines that this person decides as they were requested.
 
-    More than there is, is never promised here.
+    Never overcommits.
     """
     return [DecisionResult(pk, _refusal(pk, approve=approve, reason=reason, by=by)) for pk in pks]
 

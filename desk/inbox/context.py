@@ -24,8 +24,9 @@ TeamClass = tuple[int, int]
 
 @dataclass(frozen=True)
 class DecisionContext:
-    """What decisions about some classes stand on, at one instant. By class id: `steps`, what all teams are promised
-    from `at` on; `capacities`: as the mirror shows them. `totals`: base grants that are not over, of teams that wait.
+    """The facts for decisions about some classes, at one instant. By class id: `steps`, what is allocated to teams
+    from `at` on; `capacities`: as the mirror shows them. `totals`: base grants that are not over, of teams with
+    pending requests.
     """
 
     at: datetime
@@ -45,7 +46,7 @@ class DecisionContext:
         }
 
     def change(self, holding: TeamClass, kind: str, asked: Promise) -> Change | None:
-        """What approving does from now on, as a late decision would; None: its time is over."""
+        """What approving does from now on, as a late decision would; None: its period has ended."""
         if asked.end <= self.at:
             return None
         late = Promise(asked.units, max(asked.start, self.at), asked.end)
@@ -54,13 +55,13 @@ class DecisionContext:
         )
 
     def base(self, holding: TeamClass, kind: str, asked: Promise) -> int:
-        """The running total where the line begins; a boost is on top of it, and replaces nothing."""
+        """The total in force where the line starts; a temporary increase is on top of it and replaces nothing."""
         if kind == QuotaLine.Kind.BOOST:
             return 0
         return combined_promises.total_at(self.totals.get(holding, ()), max(asked.start, self.at))
 
     def excess(self, class_id: int, change: Change) -> Overcommit | None:
-        """No limit known: any growth is a promise in the dark."""
+        """With an unknown limit any growth is an overcommit."""
         limit = self.limit(class_id)
         found = combined_promises.excess_intervals(self.steps[class_id], change, limit or 0)
         units = max((one.units for one in found), default=0)
@@ -88,7 +89,7 @@ def base_promises(
     running = Grant.objects.filter(
         gpu_class__in=class_ids, tenant__in=tenant_ids, kind=Grant.Kind.BASE, period__endswith__gte=at
     )
-    # As values: whoever waits has some, and a row of the model costs several times as much.
+    # As values: every team with a request has some, and a row of the model costs several times as much.
     for tenant_id, class_id, units, period, grace in running.values_list(
         "tenant_id", "gpu_class_id", "units", "period", "grace"
     ):

@@ -19,7 +19,7 @@ from workloads.usage.queries import PERIOD, MemberHours, Usage, WaitStatistics, 
 
 NOTHING = "–"
 UNKNOWN = "unknown"
-# What is looked at nearly all the time needs no note.
+# Usage that was measured nearly all the time needs no note.
 ENOUGH_SEEN = 0.98
 
 
@@ -51,13 +51,13 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
     """For the page of a request and for what a decision keeps."""
     found = team_usage(tenant, classes)
     usage, waits = found.usage, found.waits
-    # Storage is not looked at by the minute: there is nothing to tell of it.
+    # Storage is not measured by the minute.
     stored = {one.pk: NOTHING for one in classes if one.is_storage}
     return UsageEvidence(
         rows=(
-            ("Peak of 30 days", {pk: _number(one.peak) for pk, one in usage.items()} | stored),
-            ("Mean of 30 days", {pk: _number(one.mean) for pk, one in usage.items()} | stored),
-            ("Waited over a minute", {pk: _waited(one) for pk, one in waits.items()}),
+            ("Peak, 30 days", {pk: _number(one.peak) for pk, one in usage.items()} | stored),
+            ("Mean, 30 days", {pk: _number(one.mean) for pk, one in usage.items()} | stored),
+            ("Waited over 1 min", {pk: _waited(one) for pk, one in waits.items()}),
             ("Median wait", {pk: _duration(one.median_s) for pk, one in waits.items()}),
         ),
         note=_note([one for pk, one in usage.items() if pk not in stored]),
@@ -68,7 +68,7 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
 
 
 def cards_per_unit(one: GpuClass) -> Fraction | None:
-    """Physical cards: a slice is its weight of one, a share what remains of it when all are given. None: no card."""
+    """Physical GPUs: a slice is its weight, a share is 1 / replicas. None: no GPU."""
     if one.interface in (GpuClass.Interface.NONE, GpuClass.Interface.STORAGE):
         return None
     return Fraction(1, one.replicas) if one.partition == "none" else weight_of(one)
@@ -97,11 +97,11 @@ def _note(usage: Collection[Usage]) -> str:
     if seen is None or seen.seen_share >= ENOUGH_SEEN:
         return ""
     if seen.seen_since is None:
-        return "Nobody has looked at what is in use in the last 30 days: peak and mean are unknown, not 0."
+        return "Usage was not measured in the last 30 days: peak and mean are unknown, not 0."
     share = max(1, round(100 * seen.seen_share))
     return (
-        f"Peak and mean are of the {share} % of the last 30 days in which the cluster was looked at, "
-        f"the first time on {timezone.localtime(seen.seen_since):%-d %b %Y}."
+        f"Peak and mean cover {share} % of the last 30 days. "
+        f"Usage was first measured on {timezone.localtime(seen.seen_since):%-d %b %Y}."
     )
 
 

@@ -31,8 +31,8 @@ from tenants.requests.rules import queries as rule_queries
 from tenants.requests.rules.policy import IncreaseFacts
 from workloads.usage.queries import PERIOD, Usage, WaitStatistics, usage_of_teams, waits_of_teams
 
-ON_ITS_PAGE = "{name} is decided on the request's own page."
-IS_OVER = "The period that was asked for is over."
+ON_ITS_PAGE = "{name} is decided on the page of the request."
+IS_OVER = "The requested period has ended."
 State = QuotaLine.State
 
 
@@ -47,7 +47,7 @@ class InboxFilter:
 
 @dataclass(frozen=True)
 class InboxRow:
-    """`pool`: by class id what all teams were promised of it and what is free, as a sentence."""
+    """`pool`: by class id what is allocated to teams and what is free, as a sentence."""
 
     request: RequestRow
     triage: Triage
@@ -92,11 +92,11 @@ def in_group(rows: Iterable[InboxRow], group: str) -> list[InboxRow]:
     return [row for row in rows if group in ("", str(row.triage.group))]
 
 
-# ---- what it stands on -------------------------------------------------------------------------------------------
+# ---- facts -------------------------------------------------------------------------------------------------------
 
 
 def _pending(class_ids: Collection[int]) -> dict[TeamClass, dict[str, Any]]:
-    """Every line that waits for these classes, whoever decides it. One of a class and team at a time."""
+    """Every pending line for these classes, with any approver. There is one per class and team at a time."""
     lines = QuotaLine.objects.filter(state=State.PENDING, gpu_class__in=class_ids)
     lines = lines.exclude(tenant__namespaces__wanted=Namespace.Wanted.CLOSED)
     fields = ("request_id", "tenant_id", "gpu_class_id", "kind", "asked_units", "asked_from", "asked_until")
@@ -104,9 +104,9 @@ def _pending(class_ids: Collection[int]) -> dict[TeamClass, dict[str, Any]]:
 
 
 def _tight(ground: DecisionContext) -> list[int]:
-    """Classes in which not all that waits fits on top of what was promised: there alone somebody can rival. One query.
+    """Classes in which not all pending units fit on top of the allocated ones: only there can requests conflict.
 
-    Elsewhere nobody reads line by line what waits, which may be thousands.
+    One query. Pending lines of other classes, which may be thousands, are not read.
     """
     waiting = QuotaLine.objects.filter(state=State.PENDING, gpu_class__in=ground.classes).values("gpu_class_id")
     asked = dict(waiting.annotate(units=Sum("asked_units")).values_list("gpu_class_id", "units"))
@@ -213,7 +213,7 @@ def _obstacle(line: LineRow, ground: DecisionContext, holding: TeamClass) -> str
     start, totals = max(line.asked_from, ground.at), ground.totals.get(holding, ())
     later = [total for total in totals if start <= total.start < line.asked_until]
     if later and line.kind != QuotaLine.Kind.BOOST:
-        return f"A total of {later[0].units} of {line.name} is granted from {later[0].start:%-d %b %Y} on already."
+        return f"A total of {later[0].units} of {line.name} is already granted from {later[0].start:%-d %b %Y}."
     return ""
 
 

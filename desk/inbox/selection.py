@@ -26,8 +26,8 @@ from tenants.requests import queries as request_queries
 
 @dataclass(frozen=True)
 class SelectedClass:
-    """`more`: units beyond the totals that run where the lines begin, and as physical cards where a unit is none.
-    `over`: how far it goes over its limit and when, or "". `is_unknown`: more is asked, and its limit is not known.
+    """`more`: units beyond the totals in force where the lines start, and as physical GPUs where a unit is a part.
+    `over`: by how much and when it exceeds its limit, or "". `is_unknown`: more is requested, and its limit is unknown.
     """
 
     curve: PromiseCurve
@@ -71,13 +71,15 @@ def selection_of(found: Collection[QuotaRequest], *, by: Actor, mine: ApproverRi
             more[line.gpu_class_id] += line.asked_units - ground.base(holding, line.kind, promise)
     # One axis for all of them.
     end = max((one.end for parts in changes.values() for one in parts), default=at) + CURVE_AFTERWARDS
-    found_classes = (_ticked_class(pk, parts, more[pk], ground, end) for pk, parts in changes.items())
+    found_classes = (_selected_class(pk, parts, more[pk], ground, end) for pk, parts in changes.items())
     classes = tuple(sorted(found_classes, key=lambda one: (not (one.over or one.is_unknown), one.curve.name)))
     verdict, is_good = _verdict(classes, is_one=len(rows) == 1)
     return Selection(len(rows), classes, verdict, is_good, left_out)
 
 
-def _ticked_class(pk: int, changes: list[Promise], more: int, ground: DecisionContext, end: datetime) -> SelectedClass:
+def _selected_class(
+    pk: int, changes: list[Promise], more: int, ground: DecisionContext, end: datetime
+) -> SelectedClass:
     one, at, limit, before = ground.classes[pk], ground.at, ground.limit(pk), ground.steps[pk]
     unit = catalog.unit_of(one)
     over = combined_promises.excess_intervals(before, changes, limit or 0)
@@ -99,9 +101,9 @@ def _ticked_class(pk: int, changes: list[Promise], more: int, ground: DecisionCo
 
 def _more(units: int, unit: str, cards: Fraction | None) -> str:
     if not units:
-        return "no more, no less"
+        return "no change"
     sign = "+" if units > 0 else "−"
-    as_cards = "" if cards in (None, 1) else f", {plural(round(float(cards * abs(units)), 2), 'physical card')}"
+    as_cards = "" if cards in (None, 1) else f", {plural(round(float(cards * abs(units)), 2), 'physical GPU')}"
     return f"{sign}{plural(abs(units), unit)}{as_cards}"
 
 
@@ -116,12 +118,12 @@ def _over(found: Collection[ExcessInterval], name: str, limit: int) -> str:
 
 def _verdict(classes: Collection[SelectedClass], *, is_one: bool) -> tuple[str, bool]:
     if over := [one.over for one in classes if one.over]:
-        return f"{'It goes' if is_one else 'Together they go'} over a limit: {'; '.join(over)}.", False
+        return f"{'It exceeds' if is_one else 'Together they exceed'} an allocation limit: {'; '.join(over)}.", False
     if unknown := [one.curve.name for one in classes if one.is_unknown]:
         fit = "it fits" if is_one else "they fit together"
         return (
-            f"Whether {fit} is not known: no fresh data from the cluster, no limit set for {', '.join(unknown)}.",
+            f"Unknown whether {fit}: no current cluster data or no allocation limit for {', '.join(unknown)}.",
             False,
         )
-    fits = f"{'It takes' if is_one else 'Together they take'} no class over its limit, at no time."
+    fits = f"{'It stays' if is_one else 'Together they stay'} within all allocation limits at all times."
     return (fits, True) if classes else ("", False)

@@ -19,12 +19,12 @@ class ClassUsageSerializer(serializers.Serializer[Any]):
     held = serializers.IntegerField(help_text="In force now.")
     used = serializers.IntegerField(allow_null=True, help_text="Now.")
     peak = serializers.IntegerField(allow_null=True)
-    mean = serializers.FloatField(allow_null=True, help_text="Over the minutes in which the cluster was looked at.")
-    seen_share = serializers.FloatField(help_text="Part of the period in which it was, 0 to 1.")
-    runs = serializers.IntegerField(help_text="Asked for in the period.")
-    runs_waited = serializers.IntegerField(help_text="Of these, given no quota within a minute.")
-    median_wait_s = serializers.FloatField(allow_null=True, help_text="From asking to quota, of those that got it.")
-    cards_per_unit = serializers.FloatField(allow_null=True, help_text="Physical cards; null: of no card.")
+    mean = serializers.FloatField(allow_null=True, help_text="Over the minutes in which usage was measured.")
+    seen_share = serializers.FloatField(help_text="Part of the period in which usage was measured, 0 to 1.")
+    runs = serializers.IntegerField(help_text="Requested in the period.")
+    runs_waited = serializers.IntegerField(help_text="Of these, queued for over a minute.")
+    median_wait_s = serializers.FloatField(allow_null=True, help_text="From request to admission, of admitted runs.")
+    cards_per_unit = serializers.FloatField(allow_null=True, help_text="Physical GPUs; null: no GPU.")
 
 
 class MemberUsageSerializer(serializers.Serializer[Any]):
@@ -35,13 +35,13 @@ class MemberUsageSerializer(serializers.Serializer[Any]):
 class UsageSerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
-    classes = ClassUsageSerializer(many=True, help_text="Held now, used in the period or worked with, by slug.")
-    members = MemberUsageSerializer(many=True, help_text="Who asked for the work, the most first.")
+    classes = ClassUsageSerializer(many=True, help_text="Granted now or used in the period, by slug.")
+    members = MemberUsageSerializer(many=True, help_text="Members who launched the workloads, highest first.")
 
 
 class InboxSerializer(RequestSerializer):
     group = serializers.ChoiceField(
         choices=GROUPS,
-        help_text="one_click: all facts within bounds, plan clean. conflict: does not fit as asked. look: the rest.",
+        help_text="one_click: ready to approve. conflict: exceeds a limit or is refused. look: needs review.",
     )
-    reasons: Any = serializers.ListField(child=serializers.CharField(), help_text="Sentences: why it is in this group.")
+    reasons: Any = serializers.ListField(child=serializers.CharField(), help_text="Sentences that explain the group.")

@@ -37,18 +37,18 @@ from tenants.requests.decisions.triage import TriageGroup
 
 # Heading and why, in the order of the page.
 GROUPS = (
-    (TriageGroup.ONE_CLICK, "One click", "every fact is within the bounds, the plan is clean"),
-    (TriageGroup.CONFLICT, "Conflict", "as asked it does not fit, or the cluster refuses it"),
-    (TriageGroup.LOOK, "Look", "something is unknown or outside the bounds"),
+    (TriageGroup.ONE_CLICK, "Ready to approve", "within all limits, dry run accepted"),
+    (TriageGroup.CONFLICT, "Conflict", "exceeds an allocation limit, or the cluster refuses it"),
+    (TriageGroup.LOOK, "Needs review", "a value is unknown or outside the limits"),
 )
-NOTHING_TICKED = "Tick at least one request first; nothing was changed."
+NOTHING_SELECTED = "Select at least one request. Nothing was changed."
 KEYS = (
     ("j", "next request"),
     ("k", "previous request"),
-    ("x", "tick or untick the request"),
-    ("o", "open the request, as Enter does"),
-    ("a", "go to the button that approves what is ticked"),
-    ("d", "go to the button that denies what is ticked"),
+    ("x", "select or deselect the request"),
+    ("o", "open the request (same as Enter)"),
+    ("a", "focus the button Approve selected"),
+    ("d", "focus the button Deny selected"),
 )
 
 
@@ -69,13 +69,13 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
-    """The ticked requests as asked, each for itself. What was refused stays ticked."""
+    """Decides the selected requests as requested, each by itself. Those that were refused remain selected."""
     by = actor(request)
     mine = approver_queries.rights_of(by)
     refuse_if(approver_policy.may_see_inbox(by, mine))
     pks, reason = _ticks(request.POST), request.POST.get("reason", "").strip()
     refusal = None if approve else policy.may_deny(reason=reason)
-    error = NOTHING_TICKED if not pks else refusal.message if refusal else ""
+    error = NOTHING_SELECTED if not pks else refusal.message if refusal else ""
     if error:
         context = _context(request, by, mine, pks, reason=reason)
         return render(request, "desk/inbox/inbox.html", {**context, "error": error}, status=422)
@@ -83,7 +83,7 @@ def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
     done = "approved" if approve else "denied"
     refused = [one for one in answers if one.refusal]
     if not refused:
-        messages.success(request, f"{_names(answers)} {done}. The people who asked are told.")
+        messages.success(request, f"{_names(answers)} {done}. The requesters are notified.")
         return redirect(f"{reverse('inbox')}?{urlencode(_kept(request.POST))}")
     context = _context(request, by, mine, [one.pk for one in refused], reason=reason)
     return render(request, "desk/inbox/inbox.html", {**context, "answers": answers, "done": done})
@@ -151,7 +151,7 @@ def _shown(row: InboxRow, pks: Collection[int]) -> dict[str, Any]:
 
 
 def _set(by: Actor, mine: ApproverRights, pks: Collection[int]) -> Any:
-    """Of what waits for this person only; None when nothing is ticked."""
+    """Of the requests that this person decides; None when nothing is selected."""
     found = request_queries.requests_to_decide(mine).filter(pk__in=pks) if pks else ()
     return selection_of(found, by=by, mine=mine) if found else None
 

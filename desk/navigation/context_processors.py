@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from django.db.models import Exists
@@ -18,55 +19,88 @@ from tenants.models import Deputy, Tenant
 from tenants.onboarding.team_requests import queries as team_request_queries
 from tenants.requests import queries as request_queries
 
+
+class Section(StrEnum):
+    """An entry of the navigation: code decides by it, people read its label."""
+
+    HOME = "home"
+    CATALOG = "catalog"
+    CLUSTER = "cluster"
+    WORKLOADS = "workloads"
+    REQUESTS = "requests"
+    TEAM = "team"
+    INBOX = "inbox"
+    HISTORY = "history"
+    QUEUE = "queue"
+    HEALTH = "health"
+    NODES = "nodes"
+    PEOPLE = "people"
+
+
+LABELS = {
+    Section.HOME: "Home",
+    Section.CATALOG: "Catalog",
+    Section.CLUSTER: "Cluster",
+    Section.WORKLOADS: "Workloads",
+    Section.REQUESTS: "Requests",
+    Section.TEAM: "Team",
+    Section.INBOX: "Inbox",
+    Section.HISTORY: "History",
+    Section.QUEUE: "Queue",
+    Section.HEALTH: "Health",
+    Section.NODES: "Nodes",
+    Section.PEOPLE: "People",
+}
+
 # Which entry of the navigation a page belongs to, by the page's name in the URL map.
 SECTIONS = {
-    "tenant-home": "Home",
-    "catalog": "Catalog",
-    "catalog-changes": "Catalog",
-    "catalog-choose": "Catalog",
-    "catalog-compare": "Catalog",
-    "class": "Catalog",
-    "launch": "Workloads",
-    "launch-link": "Workloads",
-    "workload": "Workloads",
-    "workload-change": "Workloads",
-    "workloads": "Workloads",
-    "volumes": "Workloads",
-    "volume-delete": "Workloads",
-    "volume-keep": "Workloads",
-    "request": "Requests",
-    "request-comment": "Requests",
-    "request-decide": "Requests",
-    "request-new": "Requests",
-    "requests": "Requests",
-    "grants": "Requests",
-    "grant-reclaim": "Requests",
-    "team": "Team",
-    "invitation-revoke": "Team",
-    "join-answer": "Team",
-    "member-add": "Team",
-    "namespace-set": "Team",
-    "team-history": "Team",
-    "secrets": "Team",
-    "team-images": "Team",
-    "prefix-allow": "Team",
-    "registry-put": "Team",
-    "inbox": "Inbox",
-    "inbox-approve": "Inbox",
-    "inbox-deny": "Inbox",
-    "deputies": "Inbox",
-    "team-request": "Inbox",
-    "team-request-decide": "Inbox",
-    "history": "History",
-    "health": "Health",
-    "queue": "Queue",
-    "cluster": "Cluster",
-    "nodes": "Nodes",
-    "node": "Nodes",
-    "people": "People",
-    "person": "People",
-    "person-class-grant": "People",
-    "person-roles": "People",
+    "tenant-home": Section.HOME,
+    "catalog": Section.CATALOG,
+    "catalog-changes": Section.CATALOG,
+    "catalog-choose": Section.CATALOG,
+    "catalog-compare": Section.CATALOG,
+    "class": Section.CATALOG,
+    "launch": Section.WORKLOADS,
+    "launch-link": Section.WORKLOADS,
+    "workload": Section.WORKLOADS,
+    "workload-change": Section.WORKLOADS,
+    "workloads": Section.WORKLOADS,
+    "volumes": Section.WORKLOADS,
+    "volume-delete": Section.WORKLOADS,
+    "volume-keep": Section.WORKLOADS,
+    "request": Section.REQUESTS,
+    "request-comment": Section.REQUESTS,
+    "request-decide": Section.REQUESTS,
+    "request-new": Section.REQUESTS,
+    "requests": Section.REQUESTS,
+    "grants": Section.REQUESTS,
+    "grant-reclaim": Section.REQUESTS,
+    "team": Section.TEAM,
+    "invitation-revoke": Section.TEAM,
+    "join-answer": Section.TEAM,
+    "member-add": Section.TEAM,
+    "namespace-set": Section.TEAM,
+    "team-history": Section.TEAM,
+    "secrets": Section.TEAM,
+    "team-images": Section.TEAM,
+    "prefix-allow": Section.TEAM,
+    "registry-put": Section.TEAM,
+    "inbox": Section.INBOX,
+    "inbox-approve": Section.INBOX,
+    "inbox-deny": Section.INBOX,
+    "deputies": Section.INBOX,
+    "team-request": Section.INBOX,
+    "team-request-decide": Section.INBOX,
+    "history": Section.HISTORY,
+    "health": Section.HEALTH,
+    "queue": Section.QUEUE,
+    "cluster": Section.CLUSTER,
+    "nodes": Section.NODES,
+    "node": Section.NODES,
+    "people": Section.PEOPLE,
+    "person": Section.PEOPLE,
+    "person-class-grant": Section.PEOPLE,
+    "person-roles": Section.PEOPLE,
 }
 
 
@@ -118,10 +152,10 @@ def tenant_in_address(request: HttpRequest) -> str:
 
 
 def teams_of(user: User, *, current: str) -> tuple[list[TeamLink], bool]:
-    """The person's own teams; staff see other teams' pages, but their switcher does not list the whole house. And
-    whether the person is an approver's deputy now: one more query for who was ever named, or is in no team.
+    """The person's own teams; staff see other teams' pages, but their switcher does not list all teams. And
+    whether the person is an approver's delegate now: one more query for those ever named, or in no team.
     """
-    # On every page of everybody: what is in force is asked only where there is something.
+    # On every page: delegations in force are read only if there is any.
     named = Exists(Deputy.objects.filter(deputy=user, ended_at=None))
     found = Tenant.objects.filter(memberships__user=user).annotate(is_named=named).order_by("slug")
     rows = list(found.values_list("slug", "name", "is_named"))
@@ -132,36 +166,36 @@ def teams_of(user: User, *, current: str) -> tuple[list[TeamLink], bool]:
 
 
 def navigation(request: HttpRequest, user: User, team: TeamLink | None, *, is_deputy: bool) -> list[NavItem]:
-    pages: list[tuple[str, str, int | None]] = []
+    pages: list[tuple[Section, str, int | None]] = []
     if team:
-        pages.append(("Home", team.href, None))
-    pages.append(("Catalog", reverse("catalog"), None))
-    pages.append(("Cluster", reverse("cluster"), None))
+        pages.append((Section.HOME, team.href, None))
+    pages.append((Section.CATALOG, reverse("catalog"), None))
+    pages.append((Section.CLUSTER, reverse("cluster"), None))
     if team:
-        pages.append(("Workloads", reverse("workloads", args=[team.slug]), None))
-        pages.append(("Requests", reverse("requests", args=[team.slug]), None))
-        pages.append(("Team", reverse("team", args=[team.slug]), None))
+        pages.append((Section.WORKLOADS, reverse("workloads", args=[team.slug]), None))
+        pages.append((Section.REQUESTS, reverse("requests", args=[team.slug]), None))
+        pages.append((Section.TEAM, reverse("team", args=[team.slug]), None))
     if user.has_role(Role.APPROVER) or is_deputy:
         mine = rights_of(Actor(user=user, via="page"))
         pages.append(
             (
-                "Inbox",
+                Section.INBOX,
                 reverse("inbox"),
                 request_queries.requests_to_decide(mine).count()
                 + team_request_queries.team_requests_to_decide(mine).count(),
             )
         )
     if user.roles:
-        pages.append(("History", reverse("history"), None))
+        pages.append((Section.HISTORY, reverse("history"), None))
     if any(user.has_role(role) for role in (Role.OPERATOR, Role.ADMIN, Role.AUDITOR)):
-        pages.append(("Queue", reverse("queue"), None))
+        pages.append((Section.QUEUE, reverse("queue"), None))
     if user.has_role(Role.OPERATOR):
-        pages.append(("Health", reverse("health"), None))
-        pages.append(("Nodes", reverse("nodes"), None))
+        pages.append((Section.HEALTH, reverse("health"), None))
+        pages.append((Section.NODES, reverse("nodes"), None))
     if user.has_role(Role.ADMIN):
-        pages.append(("People", reverse("people"), None))
+        pages.append((Section.PEOPLE, reverse("people"), None))
     match = request.resolver_match
     here = SECTIONS.get(match.url_name or "") if match else None
-    if here == "Requests" and not team:
-        here = "Inbox"
-    return [NavItem(label, href, label == here, count) for label, href, count in pages]
+    if here is Section.REQUESTS and not team:
+        here = Section.INBOX
+    return [NavItem(LABELS[section], href, section is here, count) for section, href, count in pages]

@@ -1,4 +1,4 @@
-"""What is on a node: its devices, the pods that hold them, their classes, and runs that wait for this node alone."""
+"""Allocations on a node: its devices, the pods that use them, their classes, and runs queued for this node only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DeviceLine:
 
 @dataclass(frozen=True)
 class DevicePod:
-    """Something that holds devices of the node; `href` leads to the workload when it is ours."""
+    """A pod or claim that uses devices of the node; `href` leads to its workload, "" outside the portal."""
 
     namespace: str
     name: str
@@ -107,7 +107,7 @@ def devices_of(cluster: Cluster, nodes: Sequence[Node]) -> dict[str, list[Device
 
 
 def devices_text(requests: Mapping[str, int]) -> str:
-    """`2 nvidia.com/gpu`, in the cluster's words; "" of a pod without devices."""
+    """`2 nvidia.com/gpu`, with the resource names of the cluster; "" of a pod without devices."""
     held = sorted((name, units) for name, units in requests.items() if units and discovery_types.is_device(name))
     return ", ".join(f"{units} {name}" for name, units in held)
 
@@ -194,7 +194,7 @@ def _is_of(pod: Mapping[str, Any], one: GpuClass, teams: Mapping[str, str]) -> b
     return pod["gpu_class"] == one.slug and pod["namespace"] in teams
 
 
-# ---- classes and who waits ---------------------------------------------------------------------------------------
+# ---- classes and queued runs -------------------------------------------------------------------------------------
 
 
 def _lines_by_class(cluster: Cluster, node: Node, devices: Sequence[DeviceLine]) -> dict[GpuClass, DeviceLine]:

@@ -15,9 +15,9 @@ WIDTH, ROW = 180, 26
 WHOLE = "nvidia.com/gpu"
 _COUNT = re.compile(r"nvidia\.com/mig-(.+)\.count")
 _ONE_PROFILE = re.compile(r"(?P<product>.+)-MIG-(?P<profile>\d.*)")
-_UNKNOWN_SHAPE = "These slices are not drawn: where they lie on this card is not known."
-_ONE_OF_MANY = "The cluster tells how many slices are in use, not which ones: this is one arrangement that fits."
-_ASSUMED = "Where slices lie on this product is assumed from its predecessors."
+_UNKNOWN_SHAPE = "These slices are not drawn: their placement on this GPU is unknown."
+_ONE_OF_MANY = "The cluster reports how many slices are in use, not which ones. This is one possible arrangement."
+_ASSUMED = "The slice placement of this product is assumed from its predecessors."
 
 
 class SliceState(Enum):
@@ -30,7 +30,7 @@ class SliceState(Enum):
     UNKNOWN = "unknown"
 
 
-# What is written beside the profile of a slice.
+# The text beside the profile of a slice.
 STATE_WORDS = {SliceState.YOURS: "yours", SliceState.USED: "in use", SliceState.FREE: "free"}
 
 
@@ -58,7 +58,7 @@ class CardDrawing:
 
 @dataclass(frozen=True)
 class MigNode:
-    """`cards` empty: not drawn. `listed`: the same in words."""
+    """`cards` empty: not drawn. `listed`: the same as text."""
 
     node: str
     cards: tuple[CardDrawing, ...]
@@ -70,7 +70,7 @@ class MigNode:
 
 @dataclass(frozen=True)
 class _Profile:
-    """Of one node: how many slices, and how many of them are held; None where a share of one may be all that is."""
+    """Of one node: how many slices, and how many of them are in use; None for shared slices, where it is unknown."""
 
     count: int
     used: int | None
@@ -111,7 +111,7 @@ def _profile(node: Node, resource: str, label: str, used: Mapping[str, int], you
 
 
 def _fewest(card: mig_placement.MigCard | None, profiles: Mapping[str, _Profile]) -> int:
-    """A node of one profile counts its slices only: the cards that they fill."""
+    """A node of one profile counts its slices only: the GPUs that they fill."""
     total = 0
     for name, one in profiles.items():
         shape = mig_placement.shape_of(name, card) if card is not None else None
@@ -122,7 +122,7 @@ def _fewest(card: mig_placement.MigCard | None, profiles: Mapping[str, _Profile]
 def _listed(name: str, one: _Profile) -> str:
     if one.used is None:
         return f"{one.count} × {name}, shared"
-    yours = f", {one.yours} of them yours" if one.yours else ""
+    yours = f", {one.yours} yours" if one.yours else ""
     return f"{one.count} × {name} ({one.used} in use{yours})"
 
 
@@ -145,9 +145,9 @@ def _drawing(
         drawn.append(_box(box.start, box.memory, " · ".join(told), state))
     free = mig_placement.free_slices(card, boxes)
     drawn += [_box(start, 1, "no slice", SliceState.NONE) for start in free]
-    left = f"; {plural(len(free), 'memory slice')} without one" if free else ""
+    left = f"; {plural(len(free), 'memory slice')} without a MIG slice" if free else ""
     text = ", ".join(spoken) or "no slice"
-    return CardDrawing(f"Card {number}", f"{text}{left}", tuple(sorted(drawn, key=lambda one: one.y)))
+    return CardDrawing(f"GPU {number}", f"{text}{left}", tuple(sorted(drawn, key=lambda one: one.y)))
 
 
 def _box(start: int, memory: int, text: str, state: SliceState) -> SliceBox:

@@ -52,7 +52,7 @@ class NodeList:
 
 @dataclass(frozen=True)
 class LayoutLine:
-    """`manager` "": not recorded. `at`: the value is at least as old as this, None when nothing tells."""
+    """`manager` "": not recorded. `at`: the value is at least as old as this, None when unknown."""
 
     what: str
     label: str
@@ -135,10 +135,10 @@ def _grouped(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _layout(node: Node) -> Iterable[LayoutLine]:
     titles = {
-        CONFIG: "MIG layout asked",
-        STATE: "MIG layout reached",
-        PLUGIN: "Sharing asked",
-        AMD_PARTITION: "Partition reached",
+        CONFIG: "MIG layout requested",
+        STATE: "MIG layout state",
+        PLUGIN: "Device plugin configuration",
+        AMD_PARTITION: "Partition mode",
     }
     for name, what in titles.items():
         if name in node.labels:

@@ -31,9 +31,9 @@ class QueueView(APIView):
 
     @extend_schema(
         operation_id="queue_get",
-        summary="For operators and auditors: every run that waits, by class and team in Kueue's order",
-        description="`reason` is looked for in the whole queue, 2,000 runs at most in one answer: `next` goes on after "
-        "them, so that a page may hold fewer runs than `limit`, or none.",
+        summary="For operators and auditors: all queued runs, by class and team in Kueue's order",
+        description="`reason` filters the whole queue, at most 2,000 runs per response: `next` continues after them. A "
+        "page may have fewer runs than `limit`, or none.",
         responses=QueueSerializer,
     )
     def get(self, request: Request) -> Response:

@@ -35,5 +35,5 @@ def decode_cursor(cursor: str) -> list[Any]:
             raise ValueError(since)
         return [gpu_class, team, numbers[0], numbers[1], at, uid, numbers[2]]
     except (ValueError, TypeError, OverflowError, binascii.Error, RecursionError) as error:
-        text = "This cursor is not one of this list. Start again without it."
+        text = "This cursor does not belong to this list. Start again without it."
         raise refuse("bad_cursor", text, field="cursor") from error

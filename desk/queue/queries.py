@@ -50,8 +50,8 @@ class QueueFilter:
 
 @dataclass(frozen=True)
 class QueuedRun:
-    """`place`: 1 is the first of its team for the class. `status` is what the team's own page says. `goes_as`: its
-    priority by name. `moving_to`: the one that operators gave it and that Kueue does not have yet.
+    """`place`: 1 is the first of its team for the class. `status` is the one on the team's own page. `goes_as`: its
+    priority by name. `moving_to`: the one that operators set and that Kueue does not have yet.
     """
 
     run: int
@@ -73,7 +73,7 @@ class QueuedRun:
 
 @dataclass(frozen=True)
 class ClassQueue:
-    """One class: how much waits for it. `hold`: the sentence about its hold, "" while it is not held."""
+    """One class and its queue. `hold`: why its scheduling is paused, "" while it is not."""
 
     slug: str
     name: str
@@ -88,7 +88,7 @@ class ClassQueue:
 
 @dataclass(frozen=True)
 class QueuePage:
-    """`next_cursor`: there is more to look at. With a reason it may lead to nothing that matches."""
+    """`next_cursor`: there are more runs. With a reason, none of them may match."""
 
     lines: list[ClassQueue]
     rows: list[QueuedRun]
@@ -101,7 +101,7 @@ class QueuePage:
 
     @property
     def busy_lines(self) -> list[ClassQueue]:
-        """Classes that something waits for, or that are held."""
+        """Classes with queued runs, or whose scheduling is paused."""
         return [one for one in self.lines if one.runs or one.is_held]
 
     @property

@@ -46,42 +46,42 @@ def queue(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def queue_class(request: HttpRequest, slug: str) -> HttpResponse:
-    """Hold it, with a reason and when it is expected to open, or release it."""
+    """Pause scheduling, with a reason and the expected end, or resume it."""
     by = operator(request)
     one = get_or_refuse(GpuClass.objects.filter(cluster=read_queries.current_cluster()), slug=slug)
     if request.POST.get("to") == "released":
         catalog_actions.release_class(one.pk, by=by)
-        messages.success(request, f"{one.name} is released; what waits starts by itself.")
+        messages.success(request, f"Scheduling of {one.name} resumed. Queued workloads start automatically.")
         return redirect("queue")
     form = HoldForm(request.POST)
     if not form.is_valid():
         field, errors = next(iter(form.errors.items()))
-        raise refuse("invalid", f"To hold {one.name}: {errors[0]}", field=field)
+        raise refuse("invalid", f"Scheduling of {one.name} was not paused: {errors[0]}", field=field)
     cleaned = form.cleaned_data
     catalog_actions.hold_class(one.pk, reason=cleaned["reason"], until=cleaned["until"], by=by)
-    messages.success(request, f"{one.name} is held; what runs goes on.")
+    messages.success(request, f"Scheduling of {one.name} paused. Running workloads continue.")
     return redirect("queue")
 
 
 @login_required
 @require_POST
 def queue_team(request: HttpRequest, tenant: str) -> HttpResponse:
-    """Suspend the team, so that its queue is on hold, or resume it."""
+    """Suspend the team, so that its workloads do not start, or resume it."""
     by = operator(request)
     namespace = get_or_refuse(Namespace.objects.visible_to(by), tenant__slug=tenant)
     to = lifecycle_policy.ACTIVE if request.POST.get("to") == "resumed" else lifecycle_policy.SUSPENDED
     lifecycle_actions.set_namespace_state(namespace.pk, to=to, because=request.POST.get("because", ""), by=by)
-    said = "its queue is open again" if to == lifecycle_policy.ACTIVE else "nothing new starts, what runs goes on"
-    messages.success(request, f"{tenant}: {said}. Its owners and managers are told.")
+    said = "resumed" if to == lifecycle_policy.ACTIVE else "suspended. No workloads start; running workloads continue"
+    messages.success(request, f"{tenant} {said}. Its owners and managers are notified.")
     return redirect("queue")
 
 
 @login_required
 @require_POST
 def queue_priority(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """Of one run that waits; its people are told why."""
+    """Of one queued run; its people are notified of the reason."""
     by = operator(request)
     to, because = request.POST.get("priority", ""), request.POST.get("because", "")
     priority_actions.set_priority(tenant, name, to, because=because, by=by)
-    messages.success(request, f"{name} of {tenant} waits as {to} now; who asked for it is told.")
+    messages.success(request, f"{name} of {tenant} now has the priority {to}. Its requester is notified.")
     return redirect("queue")

@@ -1,4 +1,4 @@
-"""Requests that stay open (event streams, waiting API calls, logs) and the gateway's questions; others are 404."""
+"""Requests that stay open (event streams, waiting API calls, logs) and the gateway's checks; others are 404."""
 
 from __future__ import annotations
 
@@ -50,32 +50,32 @@ LOG = re.compile(r"/live/logs/(?P<tenant>[a-z0-9-]{1,40})/(?P<name>[a-z0-9-]{1,4
 
 WORKLOAD = re.compile(r"/api/v1/workloads/(?P<name>[a-z0-9-]{1,40})(?:/runs/(?P<number>[0-9]{1,10}))?")
 
-# Between hints a waiting call looks by itself, in case one was lost.
+# Between hints a waiting call checks by itself, in case a hint was lost.
 LOOK_EVERY_S = 5.0
 
-# The queue's word comes moments after a start. To hear of "never" takes a look at all around it: seldom, then.
+# The queue reports moments after a start. Finding out "never" reads much more, so it is done rarely.
 NEVER_AFTER_S = 2.0
 
-# Open at a time for one token or session, in this process: more tabs than anybody looks at.
+# Open at a time for one token or session, in this process: more tabs than a person uses.
 OPEN_LIMIT = 50
 
 TOO_MANY_OPEN = Refusal(
     "too_many_open",
-    f"{OPEN_LIMIT} streams, logs and waiting calls of this token or session are open. Close some first.",
+    f"{OPEN_LIMIT} streams, logs and waiting calls are open for this token or session. Close some of them.",
     status=429,
     retry_after_s=5,
 )
 
-# The gateway lets more through to notebook hosts, but not of cookies; nothing here needs as much.
+# The gateway allows more for notebook hosts, but not for cookies; nothing here needs as much.
 HEADERS_LIMIT = 64 * 1024
 
-# Set where a call was waited for: under WSGI the view answers at once and says when to come back.
+# Set where a call has waited: under WSGI the view answers at once and sends Retry-After.
 WAITED = "portal.waited"
 
 
 @dataclass(frozen=True)
 class AwaitedRun:
-    """What is waited for: the run of this number, or else the last one."""
+    """The awaited run: the one of this number, or else the last one."""
 
     by: Actor
     tenant: str
@@ -106,7 +106,7 @@ class StreamingApplication:
             return None
         answering = SendWithHeaders(send, (*self.carried, (b"x-request-id", self.named(scope))))
         try:
-            # Awaited here: while a stream is open nothing holds how it was asked for.
+            # Awaited here: while a stream is open, nothing keeps its request alive.
             answered = await self.route(scope, receive, answering.send)
             await answered
         except Exception as error:
@@ -132,11 +132,11 @@ class StreamingApplication:
     async def route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """What answers."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_LIMIT:
-            return answer(send, 431, b"This request carries too much beside what it asks for.")
+            return answer(send, 431, b"The request headers are too large.")
         path, asked = scope["path"], EdgeRequest.of(scope)
         if path == "/livez":
             return answer(send, 200, b"ok")
-        # HEAD would open a stream that nobody reads.
+        # HEAD would open a stream that is never read.
         if scope["method"] != "GET":
             return answer(send, 405, headers=[(b"allow", b"GET")])
         if path == "/gateway/authorize":
@@ -162,7 +162,7 @@ class StreamingApplication:
         return await self.live.in_thread(_caller, session_key, bearer)
 
     async def stream(self, asked: EdgeRequest, receive: Receive, send: Send, *, namespace: str) -> Awaitable[None]:
-        """A stranger's namespace is not there, as everywhere."""
+        """A namespace of another team is 404, as everywhere."""
         who = await self.who(asked)
         if who is None:
             raise Refused(NOT_SIGNED_IN)
@@ -174,7 +174,7 @@ class StreamingApplication:
         return self.held(credential, partial(self.live.stream, receive, send, topic=topic, credential=credential))
 
     async def held(self, credential: stream_access.StreamViewer, answering: Callable[[], Awaitable[None]]) -> None:
-        """Counted while it is open, for its token or session. Raises Refused (429) where that has enough."""
+        """Counted while it is open, for its token or session. Raises Refused (429) at the limit."""
         key = credential.session_key or credential.token_prefix
         if self.open[key] >= OPEN_LIMIT:
             raise Refused(TOO_MANY_OPEN)
@@ -229,8 +229,8 @@ class StreamingApplication:
         await answer(send, response.status_code, response.content, [*body, *cookies])
 
     async def until(self, waits: AwaitedRun, until: str, ends: float, caller: Viewer) -> None:
-        """Returns early when it never starts as it is asked for, when the caller has gone or may not look any more, or
-        when this process is to end.
+        """Returns early when it can never start as requested, when the caller has gone or lost access, or when this
+        process ends.
         """
         gap = NEVER_AFTER_S
         look_at = time.monotonic() + gap

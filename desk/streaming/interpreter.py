@@ -7,15 +7,15 @@ import sys
 
 
 def tune_interpreter() -> None:
-    """Of the process that serves, as it starts: whoever only imports this keeps its own ways.
+    """Called by the serving process at its start; importing this module changes nothing.
 
-    What a rendering has made, the loop sends while the thread goes on with the rest: by default it would wait 5 ms for
-    its turn, and again after each of its writes.
+    The loop sends what is rendered while the thread renders the rest: by default it would wait 5 ms for the thread,
+    and again after each write.
 
-    What is loaded now stays, as in wsgi. What a rendering makes dies by reference count; by default its sheer number
-    has all that open streams hold looked through again and again while everybody waits. The first number is beyond
-    what renderings hold at a time, so that only cycles get there: those that connections leave when they end. The
-    others are small, as most of these were open when something was collected, and only a full collection frees them.
+    Loaded objects are frozen, as in wsgi. Objects of a rendering are freed by reference count; with the default
+    thresholds their number causes frequent collections over all objects of open streams. The first threshold is
+    above what renderings keep at a time, so that only cycles get there: those that closed connections leave. The
+    others are small, because most of these cycles are old by then, and only a full collection frees them.
     """
     gc.collect()
     gc.freeze()

@@ -106,7 +106,7 @@ def bench(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.name and arguments.name not in _table.runs:
         raise UserError(
-            f"There is no benchmark {arguments.name}.", f"Known: {', '.join(sorted(_table.runs)) or 'none yet'}."
+            f"Unknown benchmark {arguments.name}.", f"Benchmarks: {', '.join(sorted(_table.runs)) or 'none'}."
         )
     names = [arguments.name] if arguments.name else sorted(_table.runs)
     held = True
@@ -145,7 +145,9 @@ def _ground(options: Options, *, cluster: bool) -> Iterator[Context]:
 def summary(figure: Figure) -> dict[str, Any]:
     """The line of one figure. `holds` is None where there is no bar."""
     if len(figure.rounds) < ROUNDS_AT_LEAST:
-        raise ValueError(f"{figure.name}: {len(figure.rounds)} rounds are not enough, {ROUNDS_AT_LEAST} are")
+        raise ValueError(
+            f"{figure.name}: {len(figure.rounds)} rounds are too few, at least {ROUNDS_AT_LEAST} are required"
+        )
     counted = figure.rounds[1:]
     ratio = _spread([ours / peer if peer else float("inf") for ours, peer in counted])
     delta = _spread([ours - peer for ours, peer in counted])

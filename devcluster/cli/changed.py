@@ -1,9 +1,10 @@
-"""`run.py test --changed [BASE]`: the tests that are nearest to what changed since BASE, for the loop before a commit.
+"""`run.py test --changed [BASE]`: the tests most closely related to what changed since BASE, for fast iteration.
 
-Near is who imports it, or imports what imports it, or stands in the folder of tests that mirrors its room. Almost
-everything is reached by imports of any length, so that these would be no choice. The whole suite decides what lands.
+A test is related if it imports a changed module, or imports a module that imports it, or is in the folder of tests
+that mirrors the module's package. Longer import chains are ignored: they lead to almost all tests. Only the whole
+suite decides about a merge.
 
-A template or another file is near to the Python that names it, or names a template that includes it.
+A template or another file is related to the Python that names it, or names a template that includes it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from devcluster.processes.console import UserError
 
 ALWAYS = "tests/test_shape.py"
 DOCUMENTS = "tests/test_docs.py"
-# They know every app, and whoever imports them is not near to any.
+# They know every app; importing them does not make a test related to any.
 COMPOSITION = {"portal/urls.py", "portal/asgi.py", "portal/settings.py"}
 # They walk through everything, for minutes: chosen when they themselves or their helpers changed.
 WALKS = ("tests/e2e/", "tests/faults/", "tests/load/", "tests/perf/", "tests/recovery/", "tests/soak/")
@@ -35,7 +36,7 @@ def since(root: Path, base: str) -> set[str]:
     def git(*words: str) -> str:
         ran = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
         if ran.returncode:
-            raise UserError(f"git knows nothing of {base}: {ran.stderr.strip()}", "Name a branch or a commit.")
+            raise UserError(f"git does not know {base}: {ran.stderr.strip()}", "Name a branch or a commit.")
         return ran.stdout
 
     begun = git("merge-base", base, "HEAD").strip()

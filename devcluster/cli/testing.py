@@ -56,7 +56,7 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
             if code:
                 say(f"The services' logs are kept in {keep_logs(stack)}")
     if failed:
-        say(f"\nThese checks failed (their output is above): {', '.join(failed)}")
+        say(f"\nFailed checks (output above): {', '.join(failed)}")
         return 1
     return code
 
@@ -64,7 +64,7 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
 def _near_tests(base: str) -> list[str]:
     paths, texts = changed.since(ROOT, base), changed.tracked_texts(ROOT)
     chosen = changed.select(paths, texts)
-    note(f"{len(paths)} files differ from {base}; {len(chosen)} test files are near to them")
+    note(f"{len(paths)} files differ from {base}; {len(chosen)} related test files")
     return chosen
 
 
@@ -75,7 +75,7 @@ def reusable() -> Path:
         supervisor = json.loads(path.read_text())["pids"]["supervisor"]
         os.kill(supervisor, 0)
     except (OSError, ValueError, KeyError) as error:
-        raise UserError("No services are up.", "Start them in another terminal: python3 run.py up") from error
+        raise UserError("No services are running.", "Start them in another terminal: python3 run.py up") from error
     return path
 
 
@@ -148,7 +148,7 @@ def _browser() -> str:
             "REQUIRE_BROWSER is set and no Chromium was found.", "Install it: apt-get install chromium-headless-shell"
         )
     if not found:
-        note("No Chromium found: the browser tests are left out (apt-get install chromium-headless-shell)")
+        note("No Chromium found: browser tests are skipped (apt-get install chromium-headless-shell)")
     return found
 
 
@@ -161,10 +161,10 @@ def soak(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     folder = ROOT / "tests" / "soak"
     known = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
     if arguments.name and arguments.name not in known:
-        raise UserError(f"There is no soak test {arguments.name}.", f"Known: {', '.join(known) or 'none yet'}.")
+        raise UserError(f"Unknown soak test {arguments.name}.", f"Soak tests: {', '.join(known) or 'none'}.")
     modules = [str(folder / f"{name}.py") for name in known if arguments.name in (None, name)]
     if not modules:
-        raise UserError("There are no soak tests.", f"They would be in {folder}.")
+        raise UserError("No soak tests found.", f"They belong in {folder}.")
     argv = [sys.executable, "-m", "pytest", *PLUGIN, "--timeout=3600", *modules, *rest]
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
         options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)

@@ -18,7 +18,7 @@ def up(arguments: argparse.Namespace) -> None:
     options = Options(state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig, fresh=True)
     with Stack(options) as stack:
         stack.start()
-        note("All services are up; Ctrl-C stops them.")
+        note("All services are running; Ctrl-C stops them.")
         say(f"  described in    {STATE / 'services.json'}")
         say(f"  kubectl         --kubeconfig {stack.services['kubeconfigs']['admin']}")
         say("  inner loop      python3 run.py test --reuse -k WORDS")
@@ -30,8 +30,8 @@ def watch(stack: Stack) -> NoReturn:
     while True:
         for gone in stack.supervisor.ended():
             raise UserError(
-                f"{gone.command.name} ended by itself (exit {gone.process.returncode}). Its last lines:\n"
+                f"{gone.command.name} exited unexpectedly (exit code {gone.process.returncode}). Its last lines:\n"
                 f"{gone.last_lines()}",
-                f"The whole log is {gone.log}; start again.",
+                f"Full log: {gone.log}. Start again.",
             )
         time.sleep(0.5)

@@ -147,7 +147,7 @@ def _slice(node_name: str, group: Json, *, origin: str) -> Json:
 
 
 def _gpu_uuid(node_name: str, minor: int) -> str:
-    """The same card keeps its identity however often it is loaded."""
+    """The same GPU keeps its UUID however often the hardware is loaded."""
     return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'gpu-{minor}.{node_name}')}"
 
 

@@ -35,8 +35,8 @@ def install(api: Api) -> None:
             api.apply(obj)
         except LookupError as error:
             raise UserError(
-                f"The cluster does not know {obj['kind']} ({obj['apiVersion']}), which deploy/ ships.",
-                "Install Kueue 0.18 in that cluster, or leave out --kubeconfig to use an embedded one.",
+                f"The cluster does not serve {obj['kind']} ({obj['apiVersion']}), which deploy/ uses.",
+                "Install Kueue 0.18 in that cluster, or omit --kubeconfig to use an embedded one.",
             ) from error
         except ApiError as error:
             raise UserError(

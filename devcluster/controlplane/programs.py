@@ -82,8 +82,8 @@ def find_or_build(supervisor: Supervisor) -> Programs:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"The cache directory {home} cannot be made: {error.strerror}.",
-            "Set XDG_CACHE_HOME to one that you may write.",
+            f"The cache directory {home} cannot be created: {error.strerror}.",
+            "Set XDG_CACHE_HOME to a writable directory.",
         ) from error
     with _alone(home / "lock"):
         for ready in home.glob(f"{recipe}-*/ready.json"):  # somebody else built it while we waited
@@ -109,7 +109,7 @@ def _build(supervisor: Supervisor, go: str, target: Path) -> None:
     building = target.with_name(f"{target.name}.building")
     (building / "bin").mkdir(parents=True)
     note("Building Kubernetes, etcd, kwok, Kueue and Caddy, once per user: 5 to 12 minutes on two cores.")
-    note("It may be interrupted; the next start goes on where it stopped.")
+    note("It can be interrupted; the next start continues where it stopped.")
     for module in BUILDS:
         with step(f"Modules of {module} downloaded"):
             _go(supervisor, go, module, "download", ["mod", "download"])
@@ -151,7 +151,7 @@ def _go(supervisor: Supervisor, go: str, module: str, what: str, argv: list[str]
     if re.search(r"dial tcp|no such host|connection refused|i/o timeout|proxyconnect|TLS handshake", text):
         raise UserError(
             "Go could not download its modules: the module proxy does not answer.",
-            "Check the network (GOPROXY and HTTPS_PROXY are honoured) and start again; what was downloaded is kept.",
+            "Check the network (GOPROXY and HTTPS_PROXY are used) and start again. Downloaded modules are kept.",
         )
     if "no space left" in text:
         raise UserError(
@@ -159,7 +159,7 @@ def _go(supervisor: Supervisor, go: str, module: str, what: str, argv: list[str]
         )
     raise UserError(
         f"go {what} failed for {module}. Its last lines:\n{ran.last_lines()}",
-        f"The whole log is {ran.log}; start again.",
+        f"Full log: {ran.log}. Start again.",
     )
 
 
@@ -201,7 +201,7 @@ def _find_go(supervisor: Supervisor) -> str:
         ran = supervisor.run(Command("go-toolchain", argv), within_s=600)
         if ran.process.returncode:
             raise UserError(
-                f"Go is needed once and could not be installed. The last lines:\n{ran.last_lines(4)}",
+                f"Go is required once and could not be installed. The last lines:\n{ran.last_lines(4)}",
                 "Install Go 1.26 or newer (go must be on PATH) or check the network, and start again.",
             )
     if packaged.exists() and _new_enough(str(packaged)):

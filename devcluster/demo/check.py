@@ -24,8 +24,8 @@ from devcluster.services.stack import Options
 TEAM = "team-a"
 # The class that the path asks for, by what its nodes say; any other with the same resource would do.
 PRODUCT, RESOURCE, UNITS = "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 2
-# Intel's plugin counts who may read the cards' gauges by the same means.
-NOT_CARDS = {"gpu.intel.com/monitoring"}
+# Intel's plugin exposes access to the GPU's metrics as a resource.
+NOT_GPUS = {"gpu.intel.com/monitoring"}
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -38,8 +38,8 @@ def check(arguments: argparse.Namespace) -> int:
                 path.walk()
             except AssertionError as error:
                 logs = environment.keep_logs(stack)
-                raise UserError(f"Not true: {error}", f"The logs are kept in {logs}.") from error
-    say("\nEvery step was seen in the cluster.")
+                raise UserError(f"Check failed: {error}", f"The logs are kept in {logs}.") from error
+    say("\nAll steps verified in the cluster.")
     return 0
 
 
@@ -56,17 +56,19 @@ class ThinPath:
         self.steps = 0
 
     def walk(self) -> None:
-        self._step("Alice and Dana sign in; nobody else gets in", self.sign_in)
+        self._step("Alice and Dana sign in; anonymous access is refused", self.sign_in)
         self._step("the catalog has a class for every GPU resource of the nodes", self.look_at_catalog)
-        self._step(f"Alice asks for {UNITS} units", self.ask)
-        self._step("Dana decides", self.decide)
-        self._step("namespace, quota, limits, network policies, rights and queue are in the cluster", self.provisioned)
-        self._step("Alice launches a notebook; it queues, is admitted and starts", self.launch)
-        self._step("her home page shows it live, and Kueue counts its unit", self.home)
+        self._step(f"Alice requests {UNITS} GPUs", self.ask)
+        self._step("Dana approves", self.decide)
+        self._step(
+            "namespace, quota, limits, network policies, role bindings and queue are in the cluster", self.provisioned
+        )
+        self._step("Alice launches a notebook; it is queued, admitted and started", self.launch)
+        self._step("her home page shows it live, and Kueue counts its GPU", self.home)
         self._step("she opens it through the gateway and the kernel answers 6*7", self.open)
-        self._step("a stranger's browser gets nowhere near it", self.stranger)
+        self._step("a user of another team has no access to it", self.stranger)
         self._step("she stops it; the GPU is free again", self.stop)
-        self._step("the same by API token: declare, start, wait, stop", self.by_token)
+        self._step("the same with an API token: declare, start, wait, stop", self.by_token)
 
     def _step(self, what: str, do: Callable[[], None]) -> None:
         began = time.monotonic()
@@ -78,7 +80,7 @@ class ThinPath:
 
     def sign_in(self) -> None:
         anonymous = BrowserSession(self.alice.base).get(f"/teams/{TEAM}")
-        assert anonymous.form(having="password"), "a page was shown to nobody"
+        assert anonymous.form(having="password"), "a page was shown without sign-in"
         for visitor, name in ((self.alice, "Alice"), (self.dana, "Dana")):
             account = self.accounts[name]
             page = visitor.get("/login")
@@ -93,7 +95,7 @@ class ThinPath:
             resource
             for node in self.admin.list("v1/nodes")
             for resource, amount in node["status"]["allocatable"].items()
-            if "/" in resource and resource not in NOT_CARDS and amount != "0"
+            if "/" in resource and resource not in NOT_GPUS and amount != "0"
         }
         classes = self._json(self.alice_api.api("GET", "/api/v1/classes?limit=100"))["items"]
         missing = seen - {one["resource"] for one in classes}
@@ -101,7 +103,7 @@ class ThinPath:
         assert not missing, f"no class for {', '.join(sorted(missing))}"
         found = [one for one in classes if one["resource"] == RESOURCE and one["product"] == PRODUCT]
         whole = [one for one in found if one["partition"] == "none" and one["sharing"] == "none"]
-        assert whole, f"no class of whole {PRODUCT} cards"
+        assert whole, f"no class of whole {PRODUCT} GPUs"
         self.slug = whole[0]["slug"]
         words = _ok(self.alice.get("/catalog")).words()
         assert whole[0]["name"] in words, f"the catalog page does not name {whole[0]['name']}"
@@ -110,7 +112,7 @@ class ThinPath:
         page = _ok(self.alice.get(f"/teams/{TEAM}/requests/new"))
         form = page.form(having=f"units-{self.slug}")
         filed = self.alice.submit(
-            page, form, **{f"units-{self.slug}": str(UNITS), "justification": "Two cards to learn."}
+            page, form, **{f"units-{self.slug}": str(UNITS), "justification": "Two GPUs for training."}
         )
         _ok(filed)
         self.request_path = filed.url
@@ -120,7 +122,7 @@ class ThinPath:
     def decide(self) -> None:
         page = _ok(self.dana.get(self.request_path))
         form = page.form(action="/decide")
-        decided = self.dana.submit(page, form, decision="approve", reason="Enough cards are free.")
+        decided = self.dana.submit(page, form, decision="approve", reason="Enough GPUs are free.")
         _ok(decided)
         state = self._json(self.dana_api.api("GET", f"/api/v1/requests/{self.request_path.rsplit('/', 1)[1]}"))["state"]
         assert state == "approved", f"the request is {state}"
@@ -138,7 +140,7 @@ class ThinPath:
         queue = self.seen.until(
             "an active ClusterQueue", lambda: self.seen.condition(f"{KUEUE}/clusterqueues", TEAM, "Active")
         )
-        assert queue["reason"] == "Ready", f"the ClusterQueue says {queue['message']}"
+        assert queue["reason"] == "Ready", f"the ClusterQueue reports {queue['message']}"
         labels = self.admin.get("v1/namespaces", TEAM)["metadata"]["labels"]
         assert labels.get("pod-security.kubernetes.io/enforce") == "restricted", "the namespace does not restrict pods"
         hard = self.admin.get("v1/resourcequotas", "gpu-portal", namespace=TEAM)["spec"]["hard"]
@@ -183,7 +185,7 @@ class ThinPath:
         assert b"jupyter" in log[1].lower(), f"this is another log: {log[1][:200]!r}"
 
     def stranger(self) -> None:
-        """Even whoever has the notebook's token needs the gateway's cookie."""
+        """Even with the notebook's token, the gateway's cookie is required."""
         charlie, with_token = BrowserSession(self.alice.base), BrowserSession(self.alice.base, token=self.token)
         for visitor, url in ((charlie, self.notebook_url), (with_token, f"{self.notebook_url}?token={self.token}")):
             refused = visitor.request("GET", url)
@@ -213,9 +215,9 @@ class ThinPath:
         self._gone("second")
 
     def _gone(self, workload: str) -> None:
-        self.seen.until("the Job's end", lambda: self.seen.job(workload) is None)
-        self.seen.until("the pod's end", lambda: not self.seen.of("v1/pods", workload))
-        self.seen.until("the units' return", lambda: self.seen.used(RESOURCE) == 0)
+        self.seen.until("the end of the Job", lambda: self.seen.job(workload) is None)
+        self.seen.until("the end of the pod", lambda: not self.seen.of("v1/pods", workload))
+        self.seen.until("the release of the units", lambda: self.seen.used(RESOURCE) == 0)
 
     def _phase(self, workload: str) -> str:
         found = self._json(self.alice_api.api("GET", f"/api/v1/workloads/{workload}?tenant={TEAM}"))

@@ -1,4 +1,4 @@
-"""`run.py demo`: everything on one machine, with people and data to try it with."""
+"""`run.py demo`: everything on one machine, with demo users and data."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
     beside = [flag for flag, value in given.items() if value]
     if scenario != EVERYDAY and beside:
         raise UserError(
-            f"The scenario {scenario.name} brings its own simulated nodes and people.",
-            f"Leave out {' and '.join(beside)}, or leave out --scenario.",
+            f"The scenario {scenario.name} has its own simulated nodes and users.",
+            f"Omit {' and '.join(beside)}, or omit --scenario.",
         )
 
 
@@ -56,11 +56,11 @@ def _port(wanted: int | None) -> int | None:
     """None: a free one."""
     if wanted is not None:
         if not is_free(wanted):
-            raise UserError(f"Port {wanted} is in use on this machine.", "Choose another with --port, or leave it out.")
+            raise UserError(f"Port {wanted} is in use on this machine.", "Choose another port with --port, or omit it.")
         return wanted
     if is_free(PORT):
         return PORT
-    note(f"Port {PORT} is in use; taking a free one (choose one with --port)")
+    note(f"Port {PORT} is in use; a free port is used instead (choose one with --port)")
     return None
 
 
@@ -71,7 +71,7 @@ def _introduce(scenario: Scenario, portal: Portal, accounts: list[dict[str, Any]
     for account in accounts:
         role = account["role"] + (f", {account['tenant']}" if account["tenant"] else "")
         say(f"  {account['email']:22} {account['password']:28} {role}")
-    say("\nThree things to try:")
+    say("\nThings to try:")
     for number, text in enumerate(scenario.to_try, start=1):
         say(f"  {number}. {text.format(url=portal.url)}")
     again = " ".join(["demo", *(["--scenario", scenario.name] if scenario.name else []), "--fresh"])
@@ -88,10 +88,10 @@ def _watch(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None
             restarts = [at for at in restarts if time.monotonic() - at < 60] + [time.monotonic()]
             if name not in commands or len(restarts) > RESTARTS_PER_MINUTE:
                 raise UserError(
-                    f"{name} ended by itself (exit {code}). Its last lines:\n{gone.last_lines()}",
-                    f"The whole log is {gone.log}; start the demo again, its data is kept.",
+                    f"{name} exited unexpectedly (exit code {code}). Its last lines:\n{gone.last_lines()}",
+                    f"Full log: {gone.log}. Start the demo again; its data is kept.",
                 )
-            note(f"{name} ended (exit {code}); starting it again")
+            note(f"{name} exited (exit code {code}); restarting it")
             stack.supervisor.stop(name)
             stack.supervisor.start(commands[name])
             write_description(stack, portal, accounts)

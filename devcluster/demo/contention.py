@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from catalog.models import GpuClass
     from workloads.launch.types import LaunchSpec
 
-CARD, SLICE, SHARE = "nvidia.com/gpu", "nvidia.com/mig-2g.20gb", "nvidia.com/gpu.shared"
-# By resource name: what each owner's team was granted before. All cards are promised, and they are lent when idle.
+GPU, SLICE, SHARE = "nvidia.com/gpu", "nvidia.com/mig-2g.20gb", "nvidia.com/gpu.shared"
+# By resource name: the quota of each owner's team. All GPUs are allocated, and they are lent when idle.
 HELD = (
-    ("alice", "vision", ((CARD, 16),), "Four trainings on a whole node each."),
-    ("charlie", "serving", ((CARD, 12), (SLICE, 12)), "Twelve models for everybody, on cards or on slices."),
-    ("bob", "lab", ((CARD, 4), (SHARE, 8)), "Notebooks of eight people, most of them on shares of a card."),
+    ("alice", "vision", ((GPU, 16),), "Four training jobs, one whole node each."),
+    ("charlie", "serving", ((GPU, 12), (SLICE, 12)), "Twelve models for all users, on GPUs or on MIG slices."),
+    ("bob", "lab", ((GPU, 4), (SHARE, 8)), "Notebooks of eight users, most of them on shares."),
 )
-LENT = 4  # cards that one team may borrow
+LENT = 4  # GPUs that one team may borrow
 TRAININGS = ("pretrain-1", "pretrain-2", "pretrain-3", "pretrain-4")
 MODELS = tuple(f"model-{number:02}" for number in range(1, 13))
-# In the order in which they come; the first four get a card.
+# In the order in which they come; the first four get a GPU.
 NOTEBOOKS = (
     ("cell-tracking", "bob"),
     ("retina-seg", "erin"),
@@ -47,13 +47,13 @@ LOOKS_EVERY_S = 0.1
 
 
 def fill_cluster(by: Callable[[str], Actor]) -> None:
-    """Once: what somebody deleted or changed since stays so. `by`: a person of the cast, by name."""
+    """Once: later changes and deletions are kept. `by`: a person of the cast, by name."""
     from catalog.classes import actions as catalog
     from tenants.models import QuotaLine
 
-    card = _class(CARD)
-    if not QuotaLine.objects.filter(gpu_class=card).exists():
-        catalog.edit_class(card.pk, by=by("olga"), borrowing_limit=LENT)
+    gpu = _class(GPU)
+    if not QuotaLine.objects.filter(gpu_class=gpu).exists():
+        catalog.edit_class(gpu.pk, by=by("olga"), borrowing_limit=LENT)
     for owner, team, units, why in HELD:
         lines = [(_class(resource).slug, number) for resource, number in units]
         asked = QuotaLine.objects.filter(request__tenant__slug=team, gpu_class__slug__in=dict(lines))
@@ -81,7 +81,7 @@ def _training(name: str) -> LaunchSpec:
 
     said = Options(checkpoints=True, run_hours=20)
     command = ("torchrun", "--nproc-per-node=4", "pretrain.py")
-    return LaunchSpec(name, "job", _class(CARD).slug, 4, "PyTorch", command=command, options=said)
+    return LaunchSpec(name, "job", _class(GPU).slug, 4, "PyTorch", command=command, options=said)
 
 
 def _model(name: str) -> LaunchSpec:
@@ -90,18 +90,18 @@ def _model(name: str) -> LaunchSpec:
     from workloads.launch.types import LaunchSpec
 
     said = Options(checkpoints=True)
-    return LaunchSpec(name, "job", _class(CARD).slug, 1, "PyTorch", command=("python", "serve.py", name), options=said)
+    return LaunchSpec(name, "job", _class(GPU).slug, 1, "PyTorch", command=("python", "serve.py", name), options=said)
 
 
 def _notebook(name: str) -> LaunchSpec:
     """With its files on a volume: it may move to another class without losing them."""
     from workloads.launch.types import LaunchSpec
 
-    return LaunchSpec(name, "notebook", _class(CARD).slug, 1, "JupyterLab with PyTorch", volume=name, volume_gib=10)
+    return LaunchSpec(name, "notebook", _class(GPU).slug, 1, "JupyterLab with PyTorch", volume=name, volume_gib=10)
 
 
 def _launch(team: str, wanted: Sequence[tuple[LaunchSpec, Actor]]) -> None:
-    """Together, until all of them have their cards."""
+    """Together, until all of them have their GPUs."""
     from workloads.models import Run
 
     launched = [one.name for one, who in wanted if _begin(team, one, who)]
@@ -141,5 +141,5 @@ def _until(what: str, is_so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WITHIN_S
     while not is_so():
         if time.monotonic() > deadline:
-            sys.exit(f"There was no {what} within {WITHIN_S:.0f} s. Start the demo again: it goes on from here.")
+            sys.exit(f"No {what} within {WITHIN_S:.0f} s. Start the demo again: it continues from here.")
         time.sleep(LOOKS_EVERY_S)

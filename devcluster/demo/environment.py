@@ -96,5 +96,5 @@ def _end(ran: RunningProcess) -> None:
     if ran.process.returncode:
         raise UserError(
             f"{ran.command.name} failed. Its last lines:\n{ran.last_lines()}",
-            f"The whole log is {ran.log}. With --fresh the demo starts over without its data.",
+            f"Full log: {ran.log}. Use --fresh to start the demo without its data.",
         )

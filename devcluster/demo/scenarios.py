@@ -1,4 +1,4 @@
-"""What `run.py demo` can begin with: the everyday demo, or one that is named by `--scenario`.
+"""What `run.py demo` can start with: the everyday demo, or one that is named by `--scenario`.
 
 Each has people, hardware and a state directory of its own: starting one does not change the data of the others.
 """
@@ -12,7 +12,7 @@ from devcluster.processes.console import UserError
 
 @dataclass(frozen=True)
 class Scenario:
-    """`cast`: name, role as a person would say it, team; an owner's team is made. `storage`: who was granted how many
+    """`cast`: name, role in words, team; an owner's team is created. `storage`: who was granted how many
     GiB, by name, team and number. `notebooks`: how many run on this machine at a time. `about`: one sentence, "" for
     the everyday demo; `to_try`: with {url} for the portal's address.
     """
@@ -46,12 +46,12 @@ EVERYDAY = Scenario(
     notebooks=6,
     about="",
     to_try=(
-        "As Alice: ask for two A100 cards on the page of team-a. As Dana: decide, looking at what it would change.",
+        "As Alice: request two A100 GPUs on the page of team-a. As Dana: check its effect and decide.",
         "As Alice: launch a notebook, watch it queue and start, open it, compute 6*7 on a simulated node.",
         "With Alice's token from .run/demo.json:\n     curl -H 'Authorization: Bearer TOKEN' {url}/api/v1/me",
     ),
 )
-# What they hold and run: devcluster/demo/contention.py.
+# Their quota and workloads: devcluster/demo/contention.py.
 MORNING = Scenario(
     name="morning",
     hardware="morning",
@@ -65,21 +65,21 @@ MORNING = Scenario(
     ),
     storage=(("bob", "lab", 200),),
     notebooks=8,
-    about="Three teams ask for 36 of 32 whole cards; 12 slices and 16 shares of cards are idle.",
+    about="Three teams request 36 of 32 whole GPUs; 12 MIG slices and 16 shares are idle.",
     to_try=(
-        "As Olga: the page Queue. Four notebooks of the team lab wait; each says for what, and what would help.",
-        "As Bob: follow “Take a share” of one that waits: it starts on a part of a card, at once.",
-        "As Charlie: change a job of the team serving to a slice. Its card is free, and a notebook borrows it.",
+        "As Olga: open the page Queue. Four notebooks of the team lab are queued, each with the reason.",
+        "As Bob: choose “Switch to time-sliced” for a queued notebook. It starts on a share immediately.",
+        "As Charlie: change a job of the team serving to a MIG slice. A notebook borrows the freed GPU.",
     ),
 )
 
 
 def scenario_named(name: str) -> Scenario:
-    """Raises Problem for a name that is none."""
+    """Raises UserError for an unknown name."""
     if name == EVERYDAY.name:
         return EVERYDAY
     known = {one.name: one for one in (MORNING,)}
     if name not in known:
-        way_on = f"Known: {', '.join(sorted(known))}. Without --scenario it is the everyday demo."
+        way_on = f"Scenarios: {', '.join(sorted(known))}. Without --scenario the everyday demo starts."
         raise UserError(f"There is no scenario {name}.", way_on)
     return known[name]

@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 TOKEN_DAYS = 90
 MIRROR_WITHIN_S = 60.0
-# By resource name: what Charlie's team was granted before the demo begins, and what he asks for now.
+# By resource name: the quota of Charlie's team before the demo starts, and what he requests now.
 HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
 ASKED = (("nvidia.com/gpu", 6),)
-# What a new team may begin with: units of the smallest class of a kind, for hardware that has one.
+# What a new team can start with: units of the smallest class of a kind, for hardware that has one.
 BUNDLES = (
     (
         "Research",
-        "To try things: shares of cards, and a small slice.",
+        "For experiments: time-sliced shares and a small MIG slice.",
         90,
         (("share", 2), ("slice", 1), ("storage", 200)),
     ),
-    ("Training", "Whole cards.", 60, (("card", 2), ("storage", 500))),
-    ("Inference", "Slices with memory of their own, for services.", 180, (("slice", 2), ("storage", 50))),
+    ("Training", "Whole GPUs.", 60, (("gpu", 2), ("storage", 500))),
+    ("Inference", "MIG slices with isolated memory, for services.", 180, (("slice", 2), ("storage", 50))),
 )
-# GiB that may be promised to all teams.
+# GiB that may be allocated to teams.
 STORAGE_GIB = 20_000
 # What is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
 IMAGES: dict[str, dict[str, str]] = {
@@ -77,11 +77,11 @@ IMAGES: dict[str, dict[str, str]] = {
         "vendor": "amd",
     },
 }
-# Of the class that MPS shares, where the hardware has one.
+# Of the MPS class, where the hardware has one.
 TERMS = """\
-This class is a pilot. Several workloads run on one card at the same moment; each has its part of the memory.
+This class is a pilot. Several workloads run on one GPU at the same time; each has a GPU memory limit.
 
-A fatal error of one of them can end the work of the others. Keep checkpoints, and run nothing that others wait for."""
+A fatal error in one workload can end the others. Use checkpointing, and do not run production workloads here."""
 
 
 def main(what: str, file: Path, named: str = EVERYDAY.name) -> None:
@@ -165,7 +165,7 @@ def _cluster_and_teams(scenario: Scenario) -> None:
 
 
 def _catalog(scenario: Scenario) -> None:
-    """A class per kind of capacity that the watcher has seen, images to choose from, and what the scenario is about."""
+    """A class per kind of capacity that the watcher has seen, images to choose from, and the data of the scenario."""
     from catalog.classes import actions as class_actions
     from catalog.classes.proposals import actions as proposal_actions
     from catalog.discovery import queries
@@ -202,7 +202,7 @@ def _open_storage(scenario: Scenario, olga: Actor) -> None:
     storage = class_actions.create_class(
         slug="storage",
         name="Team storage",
-        summary="For volumes of notebooks and jobs.",
+        summary="Volumes for notebooks and jobs.",
         interface=GpuClass.Interface.STORAGE,
         promise_limit=STORAGE_GIB,
         by=olga,
@@ -216,7 +216,7 @@ def _open_storage(scenario: Scenario, olga: Actor) -> None:
 
 
 def _offer_bundles(olga: Actor) -> None:
-    """And a share to be tried without a team, once: who takes that back finds it so after the next start."""
+    """And once a share to try without a team: if it is removed, it stays removed after the next start."""
     from catalog.classes import actions as class_actions
     from catalog.models import GpuClass
     from tenants.models import Bundle
@@ -230,22 +230,22 @@ def _offer_bundles(olga: Actor) -> None:
         "storage": GpuClass.objects.filter(interface=GpuClass.Interface.STORAGE, life_cycle=GpuClass.LifeCycle.ACTIVE),
         "share": open_to_all.exclude(sharing=none),
         "slice": open_to_all.filter(sharing=none).exclude(partition="none"),
-        "card": open_to_all.filter(sharing=none, partition="none"),
+        "gpu": open_to_all.filter(sharing=none, partition="none"),
     }
     if (share := kinds["share"].order_by("memory_mib", "slug").first()) and not Bundle.objects.exists():
         class_actions.edit_class(share.pk, by=olga, starter=True, run_hours_limit=8, idle_stop_minutes=60)
     for position, (name, summary, days, parts) in enumerate(BUNDLES, start=1):
         found = [(kinds[kind].order_by("memory_mib", "slug").first(), units) for kind, units in parts]
         lines = [(one.slug, units) for one, units in found if one is not None]
-        has_card = any(one is not None and not one.is_storage for one, _ in found)
-        if has_card and not Bundle.objects.filter(name=name).exists():
+        has_gpu = any(one is not None and not one.is_storage for one, _ in found)
+        if has_gpu and not Bundle.objects.filter(name=name).exists():
             bundle_actions.put_bundle(
                 name=name, summary=summary, days=days, position=10 * position, lines=lines, by=olga
             )
 
 
 def _let_charlie_ask() -> None:
-    """His team holds something already and asks for more: an approver finds a request to decide."""
+    """His team has quota and requests more: an approver finds a pending request."""
     from catalog.models import GpuClass
     from tenants.models import Tenant
 
@@ -253,14 +253,14 @@ def _let_charlie_ask() -> None:
     if asked.exclude(lines__gpu_class__interface=GpuClass.Interface.STORAGE).exists():
         return
     charlie = _by("Charlie")
-    held = quota_setup.file_request("team-c", _lines(HELD), "Two trainings and two small notebooks.", by=charlie)
+    held = quota_setup.file_request("team-c", _lines(HELD), "Two training jobs and two small notebooks.", by=charlie)
     quota_setup.approve_request(held, by=_by("Dana"))
-    why = "The large model doubles next week: two more whole cards for the second replica."
+    why = "The large model doubles next week: two more GPUs for the second replica."
     quota_setup.file_request("team-c", _lines(ASKED), why, by=charlie)
 
 
 def _lines(wanted: tuple[tuple[str, int], ...]) -> list[tuple[str, int]]:
-    """Of the first exclusive class that is counted by each resource name; hardware without one is left out."""
+    """Of the first exclusive class of each resource name; hardware without one is left out."""
     from catalog.models import GpuClass
 
     found = []

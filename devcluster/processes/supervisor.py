@@ -213,7 +213,7 @@ class Supervisor:
         except OSError as error:
             raise UserError(
                 f"{command.name} could not be started: {error.strerror}: {command.argv[0]}.",
-                "Delete the cached programs or the virtual environment it belongs to; the next start makes it anew.",
+                "Delete the cached programs or the virtual environment it belongs to; the next start creates it again.",
             ) from error
 
     def _await(self, running: RunningProcess) -> None:
@@ -222,8 +222,8 @@ class Supervisor:
         while True:
             if (code := running.process.poll()) is not None:
                 raise UserError(
-                    f"{command.name} ended while starting (exit {code}). Its last lines:\n{running.last_lines()}",
-                    f"The whole log is {running.log}.",
+                    f"{command.name} exited during start (exit code {code}). Its last lines:\n{running.last_lines()}",
+                    f"Full log: {running.log}.",
                 )
             with suppress(OSError):
                 if command.ready is None or command.ready():
@@ -232,7 +232,7 @@ class Supervisor:
                 raise UserError(
                     f"{command.name} was not ready within {elapsed(command.ready_within_s)}. Its last lines:\n"
                     f"{running.last_lines()}",
-                    f"The whole log is {running.log}. On a busy machine, try again.",
+                    f"Full log: {running.log}. On a busy machine, try again.",
                 )
             time.sleep(0.03)
 

@@ -97,7 +97,7 @@ def _initialise(supervisor: Supervisor, prefix: list[str], programs: Path, state
     if ran.process.returncode:
         raise UserError(
             f"PostgreSQL could not set up its data directory. Its last lines:\n{ran.last_lines()}",
-            f"The whole log is {ran.log}. Set DATABASE_URL to use a PostgreSQL of your own.",
+            f"Full log: {ran.log}. Set DATABASE_URL to use your own PostgreSQL.",
         )
     making.rename(data)
 
@@ -116,8 +116,8 @@ def _for_this_user(install: Path, state: Path) -> tuple[list[str], Path, Path]:
     dropped = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--pdeathsig=SIGINT", "--"]
     if not _works([*dropped, "true"]):
         raise UserError(
-            "PostgreSQL does not run as root, and neither user namespaces nor setpriv work here.",
-            "Run as a plain user, or set DATABASE_URL to use a PostgreSQL of your own.",
+            "PostgreSQL does not run as root, and neither user namespaces nor setpriv are available.",
+            "Run as a non-root user, or set DATABASE_URL to use your own PostgreSQL.",
         )
     # That user may enter neither a virtual environment nor a state directory below /root: move both to where it may.
     home = Path("/var/tmp") / f"gpu-portal-postgres-{hashlib.sha256(str(state).encode()).hexdigest()[:12]}"

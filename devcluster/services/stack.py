@@ -55,7 +55,7 @@ class Stack:
     def __init__(self, options: Options) -> None:
         if options.hardware not in hardware.names():
             known = ", ".join(hardware.names())
-            raise UserError(f"There is no simulated hardware {options.hardware}.", f"Known: {known}.")
+            raise UserError(f"Unknown simulated hardware {options.hardware}.", f"Simulated hardware: {known}.")
         self.options = options
         self.state = options.state.resolve()
         self._lock = lock.lock_state(self.state)
@@ -99,7 +99,7 @@ class Stack:
             cluster = self._use_existing(self.options.kubeconfig)
         else:
             cluster = self._start_cluster()
-        with step("Identities of worker, watcher and doors, as deploy/ ships them"):
+        with step("Service accounts of worker, watcher and doors, from deploy/"):
             identities.install(self.admin)
             written = identities.write_kubeconfigs(self.admin, cluster, self.state / "kubeconfig")
             self.services["kubeconfigs"] |= {name: str(path) for name, path in written.items()}
@@ -211,5 +211,5 @@ def _until(what: str, true: Callable[[], bool], *, within_s: float) -> None:
         time.sleep(0.05)
     raise UserError(
         f"{what} did not become ready within {within_s:.0f} s{f': {last}' if last else ''}.",
-        "The logs are in the log folder of the state directory; on a busy machine, try again.",
+        "The logs are in the log folder of the state directory. On a busy machine, try again.",
     )

@@ -1,6 +1,6 @@
-"""Every code of a refusal: what programs may rely on. The contract lists them, and docs/api.md says when each is told.
+"""Every code of a refusal: what programs may rely on. The contract lists them, and docs/api.md says when each is used.
 
-A type, so that mypy finds a code that is not listed; tests/test_docs.py finds one that nobody uses or explains.
+A type, so that mypy finds a code that is not listed; tests/test_docs.py finds one that is not used or not explained.
 """
 
 from __future__ import annotations

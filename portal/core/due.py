@@ -232,7 +232,7 @@ class Deadline:
 
     def check(self) -> None:
         if time.monotonic() > self._ends:
-            raise TryLater("out_of_time", f"Not finished within {settings.RECONCILE_BUDGET_S} s; going on in a moment.")
+            raise TryLater("out_of_time", f"Not finished within {settings.RECONCILE_BUDGET_S} s; it continues shortly.")
 
 
 def drain(model: type[Row], reconcile: Callable[[Row, Deadline], Outcome], *, for_s: float | None = None) -> int:
@@ -264,7 +264,7 @@ def run_claimed(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcom
         fail(claimed, code=later.code, text=later.text, clock=later.clock)
     except Exception as error:
         log.exception("reconcile_failed", row=owner_label(claimed.row))
-        fail(claimed, code="unexpected", text=f"{type(error).__name__}; the operators see the details in the log.")
+        fail(claimed, code="unexpected", text=f"{type(error).__name__}; see the worker log for details.")
     else:
         finish(claimed, outcome)
 

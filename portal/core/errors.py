@@ -25,7 +25,7 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why not. `code` is an API promise (lower case); `message` says what, the numbers, what now."""
+    """Why not. `code` is part of the API (lower case); `message` states the field, the numbers and the way out."""
 
     code: Code
     message: str
@@ -38,7 +38,7 @@ class Refusal:
 
 
 class Refused(Exception):
-    """An action said no. Nothing was changed."""
+    """An action was refused. Nothing was changed."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)
@@ -58,10 +58,8 @@ def refuse_if(refusal: Refusal | None) -> None:
         raise Refused(refusal)
 
 
-NOT_FOUND = Refusal(
-    "not_found", "There is nothing here under this address, or you are not a member of its team.", status=404
-)
-NOT_ALLOWED = Refusal("not_allowed", "Your role does not allow this.", status=403)
+NOT_FOUND = Refusal("not_found", "Not found: the address is wrong, or you are not a member of its team.", status=404)
+NOT_ALLOWED = Refusal("not_allowed", "Permission denied: this action requires another role.", status=403)
 NOT_SIGNED_IN = Refusal(
     "not_signed_in", "Sign in, or send a valid token as 'Authorization: Bearer <token>'.", status=401
 )
@@ -76,15 +74,15 @@ def get_or_refuse(rows: QuerySet[Row], **lookup: Any) -> Row:
         raise Refused(NOT_FOUND) from error
 
 
-TOO_LARGE = Refusal("too_large", "A request may have at most 1 MiB.", status=413)
+TOO_LARGE = Refusal("too_large", "The request is too large. The limit is 1 MiB.", status=413)
 CONFLICT = Refusal(
     "conflict",
-    "This contradicts what is stored; somebody else may have changed it just now. Reload and try again.",
+    "The change conflicts with the stored data, which may have just changed. Reload and try again.",
     status=409,
 )
 BUSY = Refusal(
     "busy",
-    "Somebody else is changing the same thing at this moment. Try again in a few seconds.",
+    "Another change of the same object is in progress. Try again in a few seconds.",
     status=409,
     retry_after_s=2,
 )
@@ -98,7 +96,7 @@ DATABASE_AWAY = Refusal(
 CONFLICT_STATES = {"23503", "23505", "23514", "23P01"}
 BUSY_STATES = {"55P03", "40P01", "40001"}
 
-# Constraint names are written by hand in models; what they mean to people stands here once.
+# Constraint names are written by hand in models; what they mean to people is written here once.
 CONSTRAINT_SENTENCES: dict[str, tuple[Code, str, str | None]] = {}
 
 
@@ -159,7 +157,7 @@ def to_refusal(exception: Exception) -> Refusal | None:
 
 
 def _first_problem(detail: Any, path: str = "") -> tuple[str | None, Any]:
-    """The first field of DRF's nested error structure, and what is said of it; a form shows one at a time as well."""
+    """The first field of DRF's nested error structure, and its message; a form shows one at a time as well."""
     if isinstance(detail, dict):
         key, value = next(iter(detail.items()))
         if key == "non_field_errors":
@@ -173,5 +171,5 @@ def _first_problem(detail: Any, path: str = "") -> tuple[str | None, Any]:
                     return _first_problem(item, f"{path}[{index}]" if path else path)
                 continue
             return path or None, item
-        return path or None, "Not valid."
+        return path or None, "Invalid value."
     return path or None, detail

@@ -42,7 +42,7 @@ class SingleSignOn:
         return f"SingleSignOn({self.issuer!r}, {self.client_id!r})"
 
     def may_be_asked(self, url: str) -> bool:
-        """Whether what is sent there, a secret among it, is for the eyes of its host alone."""
+        """Whether what is sent there, a secret among it, is readable by its host only."""
         return is_safe_address(url, http_on_loopback=self.http_on_loopback)
 
 
@@ -60,11 +60,11 @@ def single_sign_on_config(
     if not issuer:
         return None
     if not is_safe_address(issuer, http_on_loopback=http_on_loopback) or urlsplit(issuer).query:
-        raise ImproperlyConfigured("OIDC_ISSUER is an https address without user, query and fragment.")
+        raise ImproperlyConfigured("OIDC_ISSUER must be an https URL without user, query and fragment.")
     if not client_id or not client_secret:
-        raise ImproperlyConfigured("OIDC_ISSUER needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET_FILE as well.")
+        raise ImproperlyConfigured("OIDC_ISSUER requires OIDC_CLIENT_ID and OIDC_CLIENT_SECRET_FILE.")
     if not name.strip() or not groups_claim.strip():
-        raise ImproperlyConfigured("OIDC_NAME and OIDC_GROUPS_CLAIM cannot be empty.")
+        raise ImproperlyConfigured("OIDC_NAME and OIDC_GROUPS_CLAIM must not be empty.")
     return SingleSignOn(
         issuer, client_id, client_secret, name.strip(), groups_claim.strip(), _groups(groups), http_on_loopback
     )
@@ -94,19 +94,19 @@ def _groups(text: str) -> dict[str, GroupMapping]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ImproperlyConfigured(f"OIDC_GROUPS is no JSON ({error}). An example: {EXAMPLE}") from error
+        raise ImproperlyConfigured(f"OIDC_GROUPS is not valid JSON ({error}). Example: {EXAMPLE}") from error
     if not isinstance(found, dict):
-        raise ImproperlyConfigured(f"OIDC_GROUPS is an object, group by group. An example: {EXAMPLE}")
+        raise ImproperlyConfigured(f"OIDC_GROUPS must be a JSON object with one entry per group. Example: {EXAMPLE}")
     return {group: _given(group, gives) for group, gives in found.items()}
 
 
 def _given(group: str, gives: Any) -> GroupMapping:
     where = f"OIDC_GROUPS, group {group!r}:"
     if not isinstance(gives, dict) or not gives or set(gives) - {"teams", "roles"}:
-        raise ImproperlyConfigured(f"{where} say 'teams', 'roles' or both, and nothing else. An example: {EXAMPLE}")
+        raise ImproperlyConfigured(f"{where} set 'teams', 'roles' or both, and no other key. Example: {EXAMPLE}")
     teams, roles = gives.get("teams", {}), gives.get("roles", [])
     if not isinstance(teams, dict) or not all(role in TEAM_ROLES for role in teams.values()):
-        raise ImproperlyConfigured(f"{where} 'teams' is the slug of a team → {', '.join(TEAM_ROLES)}.")
+        raise ImproperlyConfigured(f"{where} 'teams' must map the slug of a team to one of {', '.join(TEAM_ROLES)}.")
     if not isinstance(roles, list) or not all(role in STAFF_ROLES for role in roles):
-        raise ImproperlyConfigured(f"{where} 'roles' is a list of {', '.join(STAFF_ROLES)}.")
+        raise ImproperlyConfigured(f"{where} 'roles' must be a list of {', '.join(STAFF_ROLES)}.")
     return GroupMapping(dict(teams), frozenset(roles))

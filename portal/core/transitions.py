@@ -31,6 +31,6 @@ def already_decided(model: type[models.Model], state: str) -> Refusal:
     noun = model._meta.verbose_name
     return Refusal(
         "already_decided",
-        f"This {noun} is {state} already; nothing was changed. Reload the page to see who decided and when.",
+        f"This {noun} is already {state}. Nothing was changed. Reload the page to see who decided and when.",
         status=409,
     )

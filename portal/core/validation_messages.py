@@ -11,15 +11,15 @@ CONTRACT = "/api/v1/openapi.json"
 
 
 def validation_message(field: str | None, code: str, said: str) -> str:
-    """`said`: DRF's own words."""
+    """`said`: the message of DRF."""
     if field is None:
         return said
     if code == UNKNOWN:
-        return f"There is no field '{field}', so nothing was changed. {said}"
+        return f"Unknown field '{field}'. Nothing was changed. {said}"
     if code in MISSING:
-        return f"'{field}' is missing; send it."
+        return f"Field '{field}' is required."
     if code in EMPTY:
-        return f"'{field}' has no value; send one."
+        return f"Field '{field}' must not be empty."
     if code in WITH_BOUND:
-        return f"'{field}' is not possible. {said}"
-    return f"'{field}' is not possible. {said} What it takes stands in {CONTRACT}."
+        return f"Invalid value for '{field}'. {said}"
+    return f"Invalid value for '{field}'. {said} See {CONTRACT} for the accepted values."

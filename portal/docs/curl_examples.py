@@ -1,4 +1,4 @@
-"""The same as a page, as one call: which of the API's addresses shows what a page shows, or does what its form does.
+"""The API equivalent of a page: which call returns what a page shows, or does what its form does.
 
 Addresses are URI templates: `{slug}` is taken from the page's own address, `{?tenant,state}` from it or from the page's
 filters, where they are there, `{?gpu_class=class}` where the page's filter has another name.
@@ -52,27 +52,27 @@ REQUEST_FORMS = {"request-new": "base", "grant-reclaim": "reclaim"}
 # Pages that are a form for something else.
 CREATE_FORMS = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"})}
 PAGES_WITHOUT_CALL = {
-    "account": "about passwords, second factors and sessions, which no token may touch",
+    "account": "about passwords, second factors and sessions, which tokens cannot change",
     "api-docs": "describes the calls",
-    "api-schema": "is one",
-    "catalog-changes": "not in the API: how definitions of classes changed; the events of each are",
-    "health": "not in the API: for operators in front of a screen; programs read the metrics",
-    "launch": "has a call of its own, from what is in its form",
+    "api-schema": "is itself a call",
+    "catalog-changes": "not in the API: history of class definitions; the events of each class are",
+    "health": "not in the API: for operators in a browser; programs read the metrics",
+    "launch": "has its own call, made from its form",
     "live": "a stream for pages; calls wait with ?wait=",
     "livez": "a probe",
-    "login": "the way to a session; calls have tokens",
-    "mfa_authenticate": "the way to a session; calls have tokens",
+    "login": "signs in to a browser session; calls use tokens",
+    "mfa_authenticate": "signs in to a browser session; calls use tokens",
     "next-steps": "a part of a page; in the API a part of the workload's status",
-    "node": "not in the API: the cluster has one, kubectl",
-    "nodes": "not in the API: the cluster has one, kubectl",
-    "password-code": "the way to a session; calls have tokens",
-    "oidc-back": "the way to a session; calls have tokens",
+    "node": "not in the API: use kubectl",
+    "nodes": "not in the API: use kubectl",
+    "password-code": "signs in to a browser session; calls use tokens",
+    "oidc-back": "signs in to a browser session; calls use tokens",
     "open": "leads to a notebook in a browser",
     "readyz": "a probe",
-    "second-factor": "about a session's own proof",
+    "second-factor": "about the second factor of a session",
     "styleguide": "about the pages themselves",
-    "tokens": "has a call of its own, to try a token",
-    "workload": "has a call of its own, which waits",
+    "tokens": "has its own call, to test a token",
+    "workload": "has its own call, which waits",
     "workload-actions": "a part of a page",
     "workload-giving-back": "a part of a page",
     "workload-log": "is in the API under this address",
@@ -84,7 +84,7 @@ TOKEN = '-H "Authorization: Bearer $TOKEN"'
 
 
 def curl_for_page(request: HttpRequest) -> str:
-    """The call of the page that is asked for; "" where it has none."""
+    """The API equivalent of the requested page; "" if it has none."""
     match = request.resolver_match
     if match is None or request.method != "GET":
         return ""

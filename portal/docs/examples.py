@@ -23,7 +23,7 @@ EXAMPLES_BY_NAME: dict[str, Any] = {
     "gpu_class": "a100-sxm4-80gb",
     "hours": 2,
     "image": "PyTorch 2.9",
-    "justification": "Two cards for training the segmentation model.",
+    "justification": "Two GPUs for training the segmentation model.",
     "kind": "job",
     "message": "A sentence for people.",
     "name": "train",

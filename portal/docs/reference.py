@@ -12,10 +12,10 @@ from portal.docs.curl_examples import V1, curl
 # First parts of addresses, in the order of the page. One that is not here comes last, under its own name.
 THEMES = {
     "Workloads": ("workloads", "volumes", "secrets", "registries"),
-    "Asking for quota": ("requests", "bundles", "team-requests", "trials"),
+    "Quota requests": ("requests", "bundles", "team-requests", "trials"),
     "Teams and people": ("teams", "joins", "invitations"),
     "Catalog and cluster": ("classes", "images", "capacity", "cluster"),
-    "Deciding and operating": ("inbox", "deputies", "queue", "people"),
+    "Approval and operations": ("inbox", "deputies", "queue", "people"),
     "Account": ("me", "tokens", "events"),
     "Contract": ("openapi.json",),
 }
@@ -26,8 +26,8 @@ BOUNDS = {
     "maximum": "to {}",
     "minItems": "at least {} items",
     "maxItems": "at most {} items",
-    "maxProperties": "at most {} names",
-    "pattern": "as {}",
+    "maxProperties": "at most {} keys",
+    "pattern": "pattern {}",
     "format": "{}",
     "default": "default {}",
 }

@@ -20,7 +20,7 @@ _migrated = False
 @require_safe
 @never_cache
 def livez(request: HttpRequest) -> HttpResponse:
-    """Asks nobody: a process that cannot reach its database must not be restarted for that."""
+    """Checks no service: a process that cannot reach its database must not be restarted for that."""
     return HttpResponse("alive\n", content_type="text/plain")
 
 
@@ -38,7 +38,7 @@ def readiness() -> tuple[int, str]:
 
 
 def problems() -> list[str]:
-    """What keeps this process from its work, in plain words without addresses or names of hosts."""
+    """The problems of this process, without addresses or host names."""
     checks: tuple[Callable[[], str], ...] = (_database, _redis)
     return [problem for check in checks if (problem := check())]
 

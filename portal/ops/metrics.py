@@ -21,8 +21,8 @@ from portal.core import due
 
 log = structlog.get_logger(__name__)
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-REQUESTS = Counter("portal_http_requests_total", "Requests answered.", ["method", "route", "status"])
-DURATIONS = Histogram("portal_http_request_duration_seconds", "Time to the answer.", ["method", "route"])
+REQUESTS = Counter("portal_http_requests_total", "HTTP requests answered.", ["method", "route", "status"])
+DURATIONS = Histogram("portal_http_request_duration_seconds", "Time to the response.", ["method", "route"])
 
 ReadFamilies = Callable[[], Iterable[Metric]]
 _more: list[ReadFamilies] = []
@@ -52,7 +52,7 @@ class MetricsMiddleware:
 
 class RowsCollector(Collector):
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("portal_database_up", "Whether the figures that are rows could be read.")
+        up = GaugeMetricFamily("portal_database_up", "Whether the metrics stored in the database could be read.")
         try:
             yield _overdue()
             for families in _more:
@@ -66,7 +66,7 @@ class RowsCollector(Collector):
 
 
 def _overdue() -> GaugeMetricFamily:
-    family = GaugeMetricFamily("portal_overdue_seconds", "Age of the oldest due and free row.", labels=["table"])
+    family = GaugeMetricFamily("portal_overdue_seconds", "Age of the oldest task past due.", labels=["table"])
     for table, seconds in due.overdue_s().items():
         family.add_metric([table], seconds)
     return family

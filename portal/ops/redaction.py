@@ -1,4 +1,4 @@
-"""Log lines without secrets, whoever logs them: values under telling names, and texts that look like a secret.
+"""Log lines without secrets, from any logger: values under telling names, and texts that look like a secret.
 
 Runs last, after exceptions were turned into text. Where in doubt it hides: a hidden value costs a second look, a
 logged one costs a rotation.

@@ -58,7 +58,7 @@ def quota_bar(
     unit: str = "unit",
     lent: Any = None,
 ) -> dict[str, QuotaBar]:
-    """`lent` has most and text; None: nobody knows, and nothing is drawn of it."""
+    """`lent` has most and text; None: unknown, and not drawn."""
     most, words = (lent.most, lent.text) if lent and lent.most else (0, "")
     return {
         "bar": geometry(
@@ -127,7 +127,7 @@ def when(context: Context, at: datetime | None, style: str = "relative", missing
         return missing
     absolute = f"{timezone.localtime(at):%-d %b %Y, %H:%M:%S %Z}"
     # A fragment of a stream has no request. It is sent again when its bytes change, which "3 minutes ago" always does;
-    # whoever has a stream has the script that makes it relative.
+    # with a stream there is a script that makes it relative.
     words = {"clock": _clock, "date": _date, "minute": _minute}.get(style, relative if is_page(context) else _moment)
     text = words(at)
     return format_html(
@@ -147,7 +147,9 @@ def is_page(context: Context) -> bool:
 def as_of(context: Context, at: datetime) -> SafeString | str:
     """For pages without script beside a stream's "Live"; left out of the stream's own fragments (see `when`)."""
     return (
-        format_html('<span class="when-still">As of {}</span>', when(context, at, "clock")) if is_page(context) else ""
+        format_html('<span class="when-still">Last updated {}</span>', when(context, at, "clock"))
+        if is_page(context)
+        else ""
     )
 
 
@@ -207,6 +209,6 @@ def is_choice_set(field: BoundField) -> bool:
 
 @register.filter
 def ticked(text: str) -> SafeString:
-    """What stands between backticks as code; the rest as it is."""
+    """Text between backticks as code; the rest unchanged."""
     kinds = ("{}", "<code>{}</code>")
     return mark_safe("".join(format_html(kinds[index % 2], part) for index, part in enumerate(text.split("`"))))

@@ -1,7 +1,7 @@
 """The geometry of a promise curve: steps over time in, lines and areas out. x in percent, y in pixels.
 
-It answers one question at a glance: does a decision ever promise more of a class than its limit? `before` is what is
-promised today, `after` the same with the decision; both are steps as tenants/grants/promises.py makes them.
+It answers one question at a glance: does a decision ever exceed the allocation limit of a class? `before` is what is
+allocated today, `after` the same with the decision; both are steps as tenants/grants/promises.py makes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLOSEST_TICKS_NARROW = 22.0  # the same of a chart beside something
 
 
 class CurveStep(Protocol):
-    """From `at` on `units` are promised, until the next step."""
+    """From `at` on `units` are allocated, until the next step."""
 
     @property
     def at(self) -> datetime: ...
@@ -92,7 +92,7 @@ def promise_curve(
     unit: str,
     is_narrow: bool = False,
 ) -> PromiseCurve:
-    """Both curves begin at `start` at the latest. `limit` None: nobody knows how much there is; nothing is "over"."""
+    """Both curves begin at `start` at the latest. `limit` None: unknown capacity; nothing is "over"."""
     instants = sorted({start, *(step.at for step in (*before, *after) if start < step.at < end)})
     ends = [*instants[1:], end]
     rows = [(a, b, _units(before, a), _units(after, a)) for a, b in zip(instants, ends, strict=True)]
@@ -156,11 +156,11 @@ def _day(at: datetime) -> str:
 
 def _sentence(rows: list[tuple[datetime, datetime, int, int]], limit: int | None, unit: str) -> str:
     most_before, most_after = max(row[2] for row in rows), max(row[3] for row in rows)
-    text = f"At most {most_before} {plural_form(unit)} promised before, {most_after} after"
+    text = f"At most {most_before} {plural_form(unit)} allocated before, {most_after} after"
     if limit is None:
-        return f"{text}; how many there are is not known."
+        return f"{text}; allocation limit unknown."
     over = [row for row in rows if row[3] > limit]
     if not over:
-        return f"{text}, of a limit of {limit}."
+        return f"{text}; allocation limit {limit}."
     worst = max(row[3] for row in over) - limit
-    return f"{text}, of a limit of {limit}: {worst} over, from {_day(over[0][0])} to {_day(over[-1][1])}."
+    return f"{text}; allocation limit {limit}, exceeded by {worst} from {_day(over[0][0])} to {_day(over[-1][1])}."

@@ -1,7 +1,7 @@
 """The geometry of a quota bar: numbers in, rectangles in percent out. No template computes anything.
 
 A bar shows one class for one team: used (solid), borrowed (hatched), granted but unused (track), of these lent (a band
-below), queued (dashed), and a mark where the grant ends. Up to CELLS units one cell is one unit; above, the bar is
+below), queued (dashed), and a mark at the quota limit. Up to CELLS units one cell is one unit; above, the bar is
 continuous.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from portal.ui.text import plural, plural_form
 
 CELLS = 16
-SMALLEST_SCALE = 8  # so that a grant of one card does not look like a full house
+SMALLEST_SCALE = 8  # so that a grant of one GPU does not fill the bar
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class QuotaBar:
 
 def quota_sentence(*, granted: float, used: float | None, borrowed: float, queued: float, unit: str) -> str:
     if used is None:
-        return f"{plural(granted, unit)} granted; how much is used is not known"
+        return f"{plural(granted, unit)} granted; usage unknown"
     own = used - borrowed
     text = f"{own:g} of {granted:g} granted {plural_form(unit)} used, {borrowed:g} borrowed, {queued:g} queued"
     return f"{plural(used, unit)} used: {text}" if borrowed else text
@@ -58,7 +58,7 @@ def quota_bar(
     own = max(0.0, (used or 0) - borrowed)
     held = max(granted, own)  # after a lowered grant more may run than is granted; it is still drawn, past the mark
     filled = held + borrowed
-    # what waits would take own free units first, so it is drawn over them
+    # queued units would take own free units first, so they are drawn over them
     queue_from = filled if borrowed else own
     scale = max(SMALLEST_SCALE, filled, queue_from + queued)
 

@@ -13,7 +13,7 @@ class Status:
 
 
 STATUSES = {
-    # what runs
+    # workloads
     "queued": Status("Queued", "clock", "wait"),
     "preparing": Status("Preparing", "package", "busy"),
     "starting": Status("Starting", "loader-2", "busy"),
@@ -24,7 +24,7 @@ STATUSES = {
     "succeeded": Status("Succeeded", "check", "good"),
     "failed": Status("Failed", "circle-x", "bad"),
     "blocked": Status("Blocked", "alert-octagon", "bad"),
-    # what is asked for
+    # requests
     "pending": Status("Pending", "clock", "wait"),
     "approved": Status("Approved", "circle-check", "good"),
     "denied": Status("Denied", "ban", "bad"),
@@ -37,10 +37,10 @@ STATUSES = {
     "drifted": Status("Drifted", "git-compare", "wait"),
     "missing": Status("Missing", "alert-triangle", "wait"),
     "repaired": Status("Repaired", "circle-check", "good"),
-    # what a check found
+    # findings of a check
     "error": Status("Error", "alert-octagon", "bad"),
     "warning": Status("Warning", "alert-triangle", "wait"),
     "hint": Status("Hint", "info-circle", "idle"),
-    # nothing was seen: never shown as "stopped" or "0 free"
+    # no data: never shown as "stopped" or "0 free"
     "unknown": Status("Unknown", "help-circle", "idle"),
 }

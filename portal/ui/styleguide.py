@@ -15,7 +15,7 @@ from django.utils import timezone
 from portal.core.errors import Refusal
 from portal.ui.statuses import STATUSES
 
-NO_GRANT = Refusal("exceeds_grant", "Your team holds no units of this class and may borrow none. Request quota first.")
+NO_GRANT = Refusal("exceeds_grant", "Your team has no quota for this class and borrowing is off. Request quota first.")
 
 
 class SampleForm(forms.Form):
@@ -23,7 +23,7 @@ class SampleForm(forms.Form):
 
     name = forms.CharField(max_length=40, help_text="Lower-case letters, digits and hyphens, up to 40 characters.")
     gpu_class = forms.ChoiceField(
-        label="Class", choices=[("a100", "A100 80GB whole card"), ("mig", "A100 MIG 1g.10gb")]
+        label="Class", choices=[("a100", "A100 SXM4 80GB"), ("mig", "A100 SXM4 80GB · MIG 1g.10gb")]
     )
     kind = forms.ChoiceField(
         choices=[("notebook", "Notebook"), ("job", "Job")], widget=forms.RadioSelect, initial="notebook"
@@ -33,7 +33,7 @@ class SampleForm(forms.Form):
     scopes = forms.MultipleChoiceField(
         choices=[("read", "read"), ("launch", "launch and stop")], widget=forms.CheckboxSelectMultiple
     )
-    agree = forms.BooleanField(label="Promise more than there is")
+    agree = forms.BooleanField(label="Overcommit")
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class SampleBar:
 
 
 BARS = [
-    SampleBar("used up, others wait", 4, 4, 0, 4, "GPU"),
+    SampleBar("fully used, others queued", 4, 4, 0, 4, "GPU"),
     SampleBar("half used", 6, 3, 0, 0, "slice"),
-    SampleBar("nothing runs, held class", 2, 0, 0, 2, "GPU"),
-    SampleBar("borrowed past the grant", 4, 6, 2, 0, "share"),
-    SampleBar("more runs than is still granted", 2, 4, 0, 1, "GPU"),
-    SampleBar("no grant", 0, 0, 0, 0, "GPU"),
+    SampleBar("nothing running, scheduling paused", 2, 0, 0, 2, "GPU"),
+    SampleBar("borrowed beyond the quota", 4, 6, 2, 0, "share"),
+    SampleBar("more in use than granted", 2, 4, 0, 1, "GPU"),
+    SampleBar("no quota", 0, 0, 0, 0, "GPU"),
     SampleBar("16 cells", 12, 10, 0, 4, "GPU"),
     SampleBar("continuous above 16", 48, 31, 0, 9, "GPU"),
 ]
@@ -128,11 +128,11 @@ def styleguide(request: HttpRequest) -> HttpResponse:
 
 
 def sample_context() -> dict[str, Any]:
-    """Sample data that could be true; nothing here comes from the database."""
+    """Plausible sample data; nothing here comes from the database."""
     now = timezone.now()
     wrong = SampleForm({"name": "My Lab", "gpu_class": "a100", "kind": "job", "scopes": ["read"]})
-    wrong.add_error("name", "Use lower-case letters, digits and hyphens; 'My Lab' is not possible.")
-    wrong.add_error(None, "6 A100 asked, at most 4 possible here (4 granted, no borrowing). Ask for fewer.")
+    wrong.add_error("name", "Use lower-case letters, digits and hyphens; 'My Lab' is not valid.")
+    wrong.add_error(None, "6 GPUs requested, at most 4 are possible (4 granted, borrowing off). Request fewer.")
     return {
         "statuses": list(STATUSES),
         "bars": BARS,
@@ -143,14 +143,14 @@ def sample_context() -> dict[str, Any]:
         "steps": steps(now),
         "objects": objects(now),
         "definitions": [
-            SampleItem("Class", "A100 80GB whole card, 1 unit"),
+            SampleItem("Class", "A100 SXM4 80GB, 1 GPU"),
             SampleItem("Image", "lab/pytorch:2.9-cuda12", code=True),
-            SampleItem("Size", "12 cpu, 96 GiB"),
+            SampleItem("Size", "12 cores, 96 GiB"),
         ],
         "events": [
             SampleEvent(now - timedelta(minutes=6), "Bob", "launched", "depth-probe", "#events"),
             SampleEvent(now - timedelta(minutes=9), "", "Blocked, image not found:", "retina-seg", "#events"),
-            SampleEvent(now - timedelta(days=1, hours=2), "Dana", "approved 4 cards, request", "#97", "#events"),
+            SampleEvent(now - timedelta(days=1, hours=2), "Dana", "approved request", "#97", "#events"),
         ],
         "moments": [now - timedelta(seconds=4), now - timedelta(minutes=38), now + timedelta(hours=5)],
         "now": now,
@@ -179,15 +179,15 @@ def steps(now: datetime) -> list[SampleStep]:
     return [
         SampleStep("Requested", "done", "by Alice", asked),
         SampleStep("Queued for 19 min", "done", "started as 2nd in the team's queue", asked + timedelta(minutes=19)),
-        SampleStep("Node assigned", "done", "a100-03, 1 of 8 cards there", asked + timedelta(minutes=19, seconds=2)),
+        SampleStep("Node assigned", "done", "a100-03, 1 of 8 GPUs", asked + timedelta(minutes=19, seconds=2)),
         SampleStep("Storage", "busy", "attaching retina-data, 200 GiB", asked + timedelta(minutes=20)),
         SampleStep(
             "Image",
             "stuck",
-            "5 tries in 9 min",
+            "5 attempts in 9 min",
             asked + timedelta(minutes=21),
-            problem="The registry knows lab/pytorch, but not the tag 2.9-cuda13.",
-            remedy="The node, your volume and your quota are fine. Choose another image, or have this one pushed.",
+            problem="The registry has lab/pytorch, but not the tag 2.9-cuda13.",
+            remedy="Choose another image, or push this tag.",
             raw='Warning  Failed  5 times\nFailed to pull image "lab/pytorch:2.9-cuda13": not found',
             raw_from="kubelet on a100-03",
         ),
@@ -209,21 +209,21 @@ def objects(now: datetime) -> list[SampleObject]:
             "ResourceQuota",
             "llm-inference/gpu-portal",
             "drifted",
-            "Another manager, kubectl-edit, changed spec.hard; it was set back.",
+            "kubectl-edit changed spec.hard; drift repaired.",
             lines=(SampleLine("-", 'requests.nvidia.com/gpu: "99"'), SampleLine("+", 'requests.nvidia.com/gpu: "36"')),
         ),
         SampleObject(
             "NetworkPolicy",
             "llm-inference/from-gateway",
             "refused",
-            "The API server refused it; the portal tries again in 5 min.",
+            "The API server refused it; next retry in 5 min.",
             raw="403 Forbidden: admission webhook denied the request",
         ),
         SampleObject(
             "Namespace",
             "llm-inference",
             "foreign",
-            "A namespace of this name exists and is not ours. It was not touched.",
+            "A namespace with this name exists and is not managed by the portal. It was not changed.",
         ),
         SampleObject("LocalQueue", "llm-inference/gpu-portal", "unknown", "The cluster has not been read yet."),
     ]

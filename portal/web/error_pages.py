@@ -16,8 +16,8 @@ from django.template.loader import render_to_string
 from portal.core.errors import DATABASE_AWAY, NOT_ALLOWED, NOT_FOUND, Refusal
 from portal.web.refusals import json_refusal
 
-BAD_REQUEST = Refusal("bad_request", "This request cannot be read.", status=400)
-INTERNAL_ERROR = Refusal("internal_error", "The portal made a mistake. It is in the logs; try again.", status=500)
+BAD_REQUEST = Refusal("bad_request", "The request is malformed.", status=400)
+INTERNAL_ERROR = Refusal("internal_error", "Internal error in the portal; it was logged. Try again.", status=500)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -29,7 +29,7 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    refusal = Refusal("form_too_old", "This form is too old; reload the page and send it again.", status=403)
+    refusal = Refusal("form_too_old", "This form has expired. Reload the page and send it again.", status=403)
     return error_response(request, "403.html", refusal, {"reason": reason})
 
 

@@ -15,7 +15,7 @@ from portal.core.errors import Refusal
 from portal.web.refusals import json_refusal
 
 OTHER_ORIGIN = Refusal(
-    "other_origin", "A page of another address asked for this; open it in the portal itself.", status=403
+    "other_origin", "Request from another site refused. Open the page in the portal itself.", status=403
 )
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # The picture of launch buttons stands on pages of others; it is the same for everybody.

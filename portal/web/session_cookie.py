@@ -1,6 +1,6 @@
 """What a browser keeps of its session: the key of the row, and a signature that no row has.
 
-Whoever reads the database, or a copy of it, signs in nowhere by what stands there.
+The database, or a copy of it, contains nothing that can be used to sign in.
 """
 
 from __future__ import annotations

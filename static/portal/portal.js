@@ -83,7 +83,7 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
 
 // ---- keys of a list: [data-row] with a link [data-open] and perhaps a checkbox; a control with aria-keyshortcuts --
-// j and k move the focus to the next and previous link, x ticks, o opens (and Enter, on a checkbox too); a letter of
+// j and k move the focus to the next and previous link, x selects, o opens (and Enter, on a checkbox too); a letter of
 // aria-keyshortcuts moves the focus to its control, which is then pressed as any other.
 function listKey(event) {
   const rows = all("[data-row]");
@@ -166,7 +166,7 @@ function showTimes(root = document) {
 }
 
 // ---- live pages ------------------------------------------------------------------------------------------------
-// One stream per page, closed while nobody looks at it. htmx's extension asks htmx.createEventSource for its source;
+// One stream per page, closed while the page is hidden. htmx's extension asks htmx.createEventSource for its source;
 // this one comes and goes with the visibility of the page and keeps the extension's listeners.
 class VisibleSource extends EventTarget {
   constructor(url) {
@@ -259,7 +259,7 @@ function streamIs(state) {
   if (document.body.dataset.stream === state) return;
   document.body.dataset.stream = state;
   if (state !== "paused") return;
-  all("[data-paused-at]").forEach((place) => { place.textContent = `; as of ${clock.format(new Date())}`; });
+  all("[data-paused-at]").forEach((place) => { place.textContent = `; last updated ${clock.format(new Date())}`; });
   announce("Live updates paused, retrying.");
 }
 

@@ -1,6 +1,6 @@
 """`manage.py doctor`: what the page Health shows, as text, for when the pages do not work.
 
-Ends with 0 when all is well, 1 when it is not, 2 when the database cannot be read.
+Exits with 0 if healthy, 1 if degraded, 2 if the database cannot be read.
 """
 
 from __future__ import annotations
@@ -15,29 +15,27 @@ from cluster.reads import queries as read_queries
 from desk.health import report
 from portal.core.errors import Refused
 
-NOT_WELL, NO_DATABASE = 1, 2
+DEGRADED, NO_DATABASE = 1, 2
 
 
 class Command(BaseCommand):
-    help = (
-        "Say what the page Health says: late work, old data, contradictions, objects astray, a catalog that is wrong."
-    )
+    help = "Print the page Health: tasks past due, outdated data, inconsistencies, drift and catalog problems."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             found = report.take_snapshot(read_queries.current_cluster(), is_staff=False)
             told = list(report.report_lines(found))
         except Refused as refused:
-            self.stdout.write(f"Not well: {refused}")
-            self.stdout.write("  → The first step is `manage.py catalog settle`.")
-            sys.exit(NOT_WELL)
+            self.stdout.write(f"Degraded: {refused}")
+            self.stdout.write("  → Run `manage.py catalog settle` first.")
+            sys.exit(DEGRADED)
         except (DatabaseError, InterfaceError) as error:
             self.stdout.write(f"The database cannot be read ({type(error).__name__}).")
             self.stdout.write(
-                "  → Does PostgreSQL answer at DATABASE_URL, are its connections used up, are all migrations applied?"
+                "  → Check that PostgreSQL answers at DATABASE_URL, has free connections and all migrations."
             )
             sys.exit(NO_DATABASE)
         for line in told:
             self.stdout.write(line)
         if not found.is_well:
-            sys.exit(NOT_WELL)
+            sys.exit(DEGRADED)

@@ -1,6 +1,6 @@
 """`manage.py quota …`: requests and namespaces from a shell, under the rules of the page.
 
-`--as EMAIL` says who acts: what that person may not do on the page is refused here with the same sentence. The command
+`--as EMAIL` names who acts: what that person may not do on the page is refused here with the same message. The command
 is in this app because a decision stores evidence that apps above tenants have measured.
 """
 
@@ -52,55 +52,76 @@ class Command(BaseCommand):
         lists.add_argument("--tenant", default="", help="only of this team")
         lists.add_argument("--state", default="", help=f"only {', '.join(STATES)}")
         lists.add_argument("--limit", default="50", help="how many at most, 1 to 200 (default: 50)")
-        verbs.add_parser("show", help="one request with its lines and what was said").add_argument("pk", type=int)
-        file = _acting(verbs.add_parser("file", help="ask for quota"))
+        verbs.add_parser("show", help="one request with its lines and comments").add_argument("pk", type=int)
+        file = _acting(verbs.add_parser("file", help="request quota"))
         file.add_argument("tenant")
         file.add_argument(
-            "--line", action="append", required=True, metavar="CLASS=UNITS[:boost]", help="a new total, or a boost"
+            "--line",
+            action="append",
+            required=True,
+            metavar="CLASS=UNITS[:boost]",
+            help="a new total, or a temporary increase",
         )
         file.add_argument("--from", dest="from_date", default="", metavar="DATE", help="first day (default: now)")
-        file.add_argument("--until", required=True, metavar="DATE", help="the last day, included: 2027-03-31")
-        file.add_argument("--because", required=True, metavar="TEXT", help="approvers decide by it")
-        take = _acting(verbs.add_parser("reclaim", help="staff: take units of a team back, with notice"))
+        file.add_argument("--until", required=True, metavar="DATE", help="last day, inclusive: 2027-03-31")
+        file.add_argument("--because", required=True, metavar="TEXT", help="justification for the approvers")
+        take = _acting(verbs.add_parser("reclaim", help="staff: reduce the quota of a team, with notice"))
         take.add_argument("tenant")
         take.add_argument("--line", action="append", required=True, metavar="CLASS=UNITS", help="the lower total")
         take.add_argument(
             "--from", dest="from_date", required=True, metavar="DATE", help="first day of the lower total"
         )
-        take.add_argument("--because", required=True, metavar="TEXT", help="the team and the approver read it")
-        approve = _acting(verbs.add_parser("approve", help="approve what is pending of this person's classes"))
+        take.add_argument(
+            "--because", required=True, metavar="TEXT", help="justification for the team and the approver"
+        )
+        approve = _acting(verbs.add_parser("approve", help="approve the pending lines of this person's classes"))
         approve.add_argument("pk", type=int)
         approve.add_argument(
             "--line", action="append", default=[], metavar="ID[=UNITS]", help="only these lines, with other units"
         )
-        approve.add_argument("--reason", default="", help="needed where it is less than was asked")
+        approve.add_argument("--reason", default="", help="required if fewer units are approved than requested")
         approve.add_argument(
-            "--grace-hours", type=int, metavar="N", help="so long what runs at the end goes on (default: 24)"
+            "--grace-hours",
+            type=int,
+            metavar="N",
+            help="hours that running workloads continue after the end (default: 24)",
         )
-        approve.add_argument("--over-promise", metavar="REASON", help="promise more than there is, and why")
-        deny = _acting(verbs.add_parser("deny", help="deny what is pending of this person's classes"))
+        approve.add_argument("--over-promise", metavar="REASON", help="overcommit, for this reason")
+        deny = _acting(verbs.add_parser("deny", help="deny the pending lines of this person's classes"))
         deny.add_argument("pk", type=int)
-        deny.add_argument("--reason", required=True, help="the team reads it")
-        _acting(verbs.add_parser("withdraw", help="take back what is pending")).add_argument("pk", type=int)
-        for verb, told in (("suspend", "nothing new starts"), ("resume", "start again"), ("close", "everything goes")):
-            wanted = _acting(verbs.add_parser(verb, help=f"of a team: {told}"))
+        deny.add_argument("--reason", required=True, help="comment to the team")
+        _acting(verbs.add_parser("withdraw", help="withdraw the pending lines")).add_argument("pk", type=int)
+        for verb, told in (
+            ("suspend", "no workloads start"),
+            ("resume", "workloads start"),
+            ("close", "all is removed"),
+        ):
+            wanted = _acting(verbs.add_parser(verb, help=f"{verb} a team: {told}"))
             wanted.add_argument("tenant")
-            wanted.add_argument("--because", default="", metavar="TEXT", help="its owners and managers read it")
+            wanted.add_argument("--because", default="", metavar="TEXT", help="reason for its owners and managers")
             if verb == "close":
                 wanted.add_argument(
-                    "--grace-hours", type=int, default=GRACE_HOURS, metavar="N", help="so long what runs goes on"
+                    "--grace-hours",
+                    type=int,
+                    default=GRACE_HOURS,
+                    metavar="N",
+                    help="hours that running workloads continue",
                 )
                 wanted.add_argument(
-                    "--keep-days", type=int, default=KEEP_DAYS, metavar="N", help="so long volumes are kept after that"
+                    "--keep-days",
+                    type=int,
+                    default=KEEP_DAYS,
+                    metavar="N",
+                    help="days that volumes are kept after that",
                 )
-        delegate = _acting(verbs.add_parser("delegate", help="name who decides for this approver within a period"))
-        delegate.add_argument("--to", required=True, metavar="EMAIL", help="the deputy: anybody with an account")
+        delegate = _acting(verbs.add_parser("delegate", help="delegate approvals of this approver for a period"))
+        delegate.add_argument("--to", required=True, metavar="EMAIL", help="the delegate: any user")
         delegate.add_argument("--from", dest="from_date", default="", metavar="DATE", help="first day (default: now)")
-        delegate.add_argument("--until", required=True, metavar="DATE", help="the last day, included")
-        _acting(verbs.add_parser("undelegate", help="end that at once")).add_argument("pk", type=int)
-        renew = _acting(verbs.add_parser("renew", help="ask for a grant again, from its end on, for as long"))
+        delegate.add_argument("--until", required=True, metavar="DATE", help="last day, inclusive")
+        _acting(verbs.add_parser("undelegate", help="end a delegation now")).add_argument("pk", type=int)
+        renew = _acting(verbs.add_parser("renew", help="request to renew a grant from its end for the same period"))
         renew.add_argument("tenant")
-        renew.add_argument("pk", type=int, help="of the grant")
+        renew.add_argument("pk", type=int, help="number of the grant")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         try:
@@ -114,12 +135,12 @@ class Command(BaseCommand):
                 raise
             raise CommandError(sentence(refusal)) from error
 
-    # ---- reading: whoever may run this reads the database as well ------------------------------------------------
+    # ---- reading: who can run this can read the database as well -------------------------------------------------
 
     def _list(self, options: dict[str, Any]) -> None:
         by, state = system_actor("manage.py"), options["state"]
         if state and state not in STATES:
-            text = f"A request is {', '.join(STATES)}; '{state[:40]}' is none of them."
+            text = f"Unknown state '{state[:40]}'. Use one of {', '.join(STATES)}."
             raise refuse("unknown_state", text, field="state")
         if options["tenant"]:
             get_or_refuse(Tenant.objects.visible_to(by), slug=options["tenant"])
@@ -129,15 +150,15 @@ class Command(BaseCommand):
             lines = ", ".join(_asked(line) for line in row.lines)
             self.stdout.write(f"{row.pk:6}  {row.tenant.slug:20}  {row.state:9}  {_day(row.filed_at)}  {lines}")
         if not page.items:
-            self.stdout.write("No request.")
+            self.stdout.write("No requests.")
         if page.next_cursor:
-            self.stdout.write("There are more; see --limit, --tenant and --state.")
+            self.stdout.write("More requests exist; use --limit, --tenant and --state.")
 
     def _show(self, options: dict[str, Any]) -> None:
         found = get_or_refuse(QuotaRequest.objects.all(), pk=options["pk"])
         self._tell(found, system_actor("manage.py"))
         for said in comment_queries.comment_rows(found):
-            asks = " asks back" if said.asks_back else ""
+            asks = " requests information" if said.asks_back else ""
             self.stdout.write(f"{_day(said.at)} {said.who}{asks}: {said.text}")
 
     def _tell(self, found: QuotaRequest, by: Actor) -> None:
@@ -145,7 +166,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Request {row.pk} of {row.tenant.slug}: {row.state}")
         self.stdout.write(f"filed {_day(row.filed_at)} by {row.filed_by}: {row.justification}")
         for line in row.lines:
-            self.stdout.write(f"line {line.pk}: {_asked(line)} (held {line.held}), {_answer(line)}")
+            self.stdout.write(f"line {line.pk}: {_asked(line)} (current {line.held}), {_answer(line)}")
 
     # ---- acting --------------------------------------------------------------------------------------------------
 
@@ -170,7 +191,9 @@ class Command(BaseCommand):
         for text in options["line"]:
             slug, units, kind = _wish(text)
             if kind != "base":
-                raise refuse("bad_line", f"'{text[:80]}' is no line; write a100=2, the lower total.", field="line")
+                raise refuse(
+                    "bad_line", f"'{text[:80]}' is not a valid line. Use a100=2, the lower total.", field="line"
+                )
             lines.append(ReclaimLine(slug, units, starts))
         filed = reclaim_actions.file_reclaim(options["tenant"], lines=lines, justification=options["because"], by=by)
         self._tell(filed, by)
@@ -213,10 +236,10 @@ class Command(BaseCommand):
                 for row in Namespace.objects.filter(tenant=tenant).order_by("pk")
             ]
         for row in rows:
-            self.stdout.write(f"{row.name} of {tenant.slug} shall be {row.wanted}.")
+            self.stdout.write(f"Namespace {row.name} of {tenant.slug} is set to {row.wanted}.")
             if row.closes_at is not None and row.volumes_until is not None:
                 until = time_with_zone(row.volumes_until)
-                self.stdout.write(f"What runs ends on {time_with_zone(row.closes_at)}, volumes are kept until {until}.")
+                self.stdout.write(f"Workloads stop on {time_with_zone(row.closes_at)}. Volumes are kept until {until}.")
 
     def _delegate(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
@@ -224,11 +247,11 @@ class Command(BaseCommand):
         ends = end_of_day(_date(options["until"], "until"))
         row = delegation_actions.name_delegate(email=options["to"], starts=starts, ends=ends, by=by)
         period = f"from {_day(row.period.lower)} until {options['until']}"
-        self.stdout.write(f"Deputy {row.pk}: {row.deputy.name} stands in for {by.name} {period}.")
+        self.stdout.write(f"Delegation {row.pk}: {row.deputy.name} decides for {by.name} {period}.")
 
     def _undelegate(self, options: dict[str, Any]) -> None:
         row = delegation_actions.end_delegation(options["pk"], by=_person(options["as"]))
-        self.stdout.write(f"{row.deputy.name} does not stand in for {row.approver.name} any more.")
+        self.stdout.write(f"{row.deputy.name} no longer decides for {row.approver.name}.")
 
     def _renew(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
@@ -236,22 +259,22 @@ class Command(BaseCommand):
 
 
 def sentence(refusal: Refusal) -> str:
-    """As the API says it, on one line: field, then why not."""
+    """As in the API, on one line: field, then message."""
     return f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message
 
 
 def _acting(parser: CommandParser) -> CommandParser:
-    parser.add_argument("--as", required=True, metavar="EMAIL", help="who does it, with that person's rights")
+    parser.add_argument("--as", required=True, metavar="EMAIL", help="the person who acts, with their rights")
     return parser
 
 
 def _person(email: str) -> Actor:
     user = User.objects.filter(email=email.strip().lower()).first()
     if user is None:
-        raise refuse("unknown_person", f"Nobody here has the address '{email[:80]}'.", field="as")
+        raise refuse("unknown_person", f"No user has the address '{email[:80]}'.", field="as")
     if not user.is_active:
         raise refuse(
-            "suspended", f"The account of '{user.email}' is suspended; it does nothing.", field="as", status=409
+            "suspended", f"The account of '{user.email}' is suspended. Use an active account.", field="as", status=409
         )
     return Actor(user=user, via="command")
 
@@ -274,21 +297,25 @@ def _date(text: str, field: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise refuse("bad_date", f"'{text[:40]}' is no date; write it as 2027-03-31.", field=field) from error
+        raise refuse(
+            "bad_date", f"'{text[:40]}' is not a valid date. Use the format 2027-03-31.", field=field
+        ) from error
 
 
 def _wish(text: str) -> tuple[str, int, str]:
     slug, _, rest = text.partition("=")
     units, _, kind = rest.partition(":")
     if not slug or not _is_number(units) or kind not in ("", "base", "boost"):
-        raise refuse("bad_line", f"'{text[:80]}' is no line; write a100=2, or a100=2:boost.", field="line")
+        raise refuse("bad_line", f"'{text[:80]}' is not a valid line. Use a100=2 or a100=2:boost.", field="line")
     return slug, int(units), kind or "base"
 
 
 def _edit(text: str) -> tuple[int, int | None]:
     pk, equals, units = text.partition("=")
     if not _is_number(pk) or (equals and not _is_number(units)):
-        raise refuse("bad_line", f"'{text[:80]}' is no line; write its number, 12, or 12=2 for 2 units.", field="line")
+        raise refuse(
+            "bad_line", f"'{text[:80]}' is not a valid line. Use its number, 12, or 12=2 for 2 units.", field="line"
+        )
     return int(pk), int(units) if equals else None
 
 
@@ -303,7 +330,7 @@ def _day(at: Any) -> str:
 def _asked(line: LineRow) -> str:
     if line.is_reclaim:
         from_day = _day(line.asked_from)
-        return f"{line.slug} taken back down to {line.asked_units} from {from_day} until {_day(line.asked_until)}"
+        return f"{line.slug} reduced to {line.asked_units} from {from_day} until {_day(line.asked_until)}"
     return f"{line.slug} {_units(line, line.asked_units)} until {_day(line.asked_until)}"
 
 

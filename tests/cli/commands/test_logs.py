@@ -109,7 +109,7 @@ def test_who_may_not_look_any_more_is_told(gpu: Gpu, train: Workload, bob: User)
     gpu.between.faults = [ask, log(b"one\n", then=lambda: bob.memberships.all().delete())]
     done = gpu("logs", "-f", "train")
     assert (done.code, done.out) == (2, "one\n")
-    assert "There is nothing here" in done.err
+    assert "Not found: the address is wrong" in done.err
 
 
 def test_the_log_of_a_run_of_ci_does_not_change_its_exit_code(gpu: Gpu, train: Workload) -> None:

@@ -107,7 +107,7 @@ def test_a_stranger_meets_nothing(
     for arguments in (("status", "one"), ("why", "one"), ("quota",)):
         done = stranger(*arguments, "--tenant", "team-a")
         assert (done.code, done.out) == (2, "")
-        assert "There is nothing here" in done.err
+        assert "Not found: the address is wrong" in done.err
 
 
 def test_who_is_in_several_teams_says_which(

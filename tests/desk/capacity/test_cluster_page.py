@@ -81,7 +81,7 @@ def test_what_there_is_and_who_waits(
     assert found.free == found.allocatable
     assert found.free
     assert (found.yours, found.others, found.others_text) == (1, 3, "3")
-    assert "Waiting: 1 run of your teams, 3 of others." in " ".join(signed_in(alice).get("/cluster").text.split())
+    assert "Queued: 1 run of your teams, 3 of other teams." in " ".join(signed_in(alice).get("/cluster").text.split())
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -126,15 +126,15 @@ def test_waits_of_long_ago_and_a_few_say_nothing(a100: GpuClass, namespace_a: Na
     waited(namespace_a, a100, alice, 10, 20, 30)
     Run.objects.filter(workload__name="w0").update(admitted_at=timezone.now() - timedelta(days=31))
     assert line(alice, a100).median_s is None
-    assert "Too few runs started" in signed_in(alice).get("/cluster").text
+    assert "Median wait unknown: too few runs." in signed_in(alice).get("/cluster").text
 
 
 def test_what_is_not_known_is_not_nothing(a100: GpuClass, namespace_a: Namespace, alice: User) -> None:
     found = line(alice, a100)
     assert (found.free, found.yours, found.others, found.others_text) == (None, None, None, "unknown")
     text = signed_in(alice).get("/cluster").text
-    assert "How much is free is unknown." in text
-    assert "How many runs wait is unknown." in text
+    assert "Free units unknown." in text
+    assert "Queue length unknown." in text
 
 
 def test_a_class_of_named_teams_is_not_there_for_others(a100: GpuClass, alice: User, olga: User) -> None:
@@ -174,7 +174,7 @@ def test_everybody_reads_the_banner_at_home_and_on_the_page(namespace_a: Namespa
         "text": "Nodes restart <tonight>.",
         "until": None,
     }
-    assert "Put it up" not in signed_in(alice).get("/cluster").text
+    assert ">Publish<" not in signed_in(alice).get("/cluster").text
 
     Banner.objects.update(until=timezone.now() - timedelta(seconds=1))
     assert "Nodes restart" not in signed_in(alice).get("/teams/team-a").text

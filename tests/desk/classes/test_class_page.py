@@ -100,12 +100,12 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
     drawn = class_live(Actor(alice, "page"), everything[slice_]).mig
 
     assert drawn is not None
-    assert [card.title for card in drawn.cards] == ["Card 1", "Card 2", "Card 3", "Card 4"]
+    assert [card.title for card in drawn.cards] == ["GPU 1", "GPU 2", "GPU 3", "GPU 4"]
     boxes = [box.text for card in drawn.cards for box in card.boxes]
     assert (boxes.count("2g.20gb · yours"), boxes.count("2g.20gb · free")) == (1, 3)
     assert (boxes.count("1g.10gb · in use"), boxes.count("1g.10gb · free")) == (3, 4)
     assert boxes.count("1g.10gb.me · free") == 1
-    assert "4 × 2g.20gb (1 in use, 1 of them yours)" in drawn.listed
+    assert "4 × 2g.20gb (1 in use, 1 yours)" in drawn.listed
     text = page_of(alice, slice_)
     assert "2g.20gb · yours</text>" in text
     assert "strangers-own" not in text

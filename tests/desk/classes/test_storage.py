@@ -100,7 +100,7 @@ def test_nobody_measures_it(a100: GpuClass, storage: GpuClass, team_a: Tenant) -
         UsageHour.objects.create(cluster=a100.cluster, hour=hour - timedelta(hours=back), minutes=60, last_minute=hour)
     found = usage_evidence(team_a, [a100, storage])
     rows = dict(found.rows)
-    assert (rows["Peak of 30 days"][a100.pk], rows["Peak of 30 days"][storage.pk]) == ("0", "–")
-    assert rows["Mean of 30 days"][storage.pk] == "–"
+    assert (rows["Peak, 30 days"][a100.pk], rows["Peak, 30 days"][storage.pk]) == ("0", "–")
+    assert rows["Mean, 30 days"][storage.pk] == "–"
     assert found.note == ""
     assert cards_per_unit(storage) is None

@@ -61,12 +61,12 @@ def test_the_verdict_on_everything_counts_faults_of_the_catalog(cluster: Cluster
     make.gpu_class(cluster, slug="gone", name="Gone", node_labels={"nvidia.com/gpu.product": "GONE"})
     for page in (client.get("/health").content.decode(), section(client)):
         assert "note-wait" in page
-        assert "Not well: 1 fault in the catalog." in page
+        assert "Degraded: 1 catalog problem." in page
     GpuClass.objects.update(life_cycle=GpuClass.LifeCycle.RETIRED)
     mended = section(client)
     assert 'id="verdict" hx-swap-oob="true"' in mended
     assert "note-good" in mended
-    assert "Not well" not in mended
+    assert "Degraded" not in mended
 
 
 def test_hints_make_nothing_unwell(cluster: Cluster, olga: User) -> None:
@@ -102,17 +102,17 @@ def test_without_a_mirror_the_section_says_unknown(gone: GpuClass, olga: User) -
     page = section(signed_in(olga))
     assert "Unknown" in page
     assert "catalog not checked." in page
-    assert "Nobody knows at the moment whether the catalog fits the nodes: The cluster has not been listed yet." in page
-    assert "Nothing found" not in page
+    assert "The catalog cannot be checked against the nodes: The cluster has not been listed yet." in page
+    assert "No problems" not in page
 
 
 def test_old_data_are_called_old(cluster: Cluster, olga: User) -> None:
     mirrored.seen(cluster)
-    assert "Nothing found: every class has its nodes" in section(signed_in(olga))
+    assert "No problems: every class has nodes" in section(signed_in(olga))
     MirrorEpoch.objects.update(beat_at=timezone.now() - timedelta(minutes=5))
     page = section(signed_in(olga))
-    assert "Old data, as of" in page
-    assert "The watcher is not running. What stands here is as old as that." in page
+    assert "Outdated, last updated" in page
+    assert "The watcher is not running. These findings may be outdated." in page
 
 
 def test_since_when_is_shown_where_it_is_known(cluster: Cluster, olga: User) -> None:
@@ -135,7 +135,7 @@ def test_a_long_list_is_cut_and_hides_no_other_check(
     codes = re.findall(r'data-check="(\w+)"', page)
     assert codes.count("resource_not_offered") == 2
     assert {"class_without_nodes", "slices_not_offered", "too_many_profiles"} <= set(codes)
-    assert re.search(r"and \d+ findings more", page)
+    assert re.search(r"\d+ more findings of the same kinds", page)
 
 
 def test_the_number_of_queries_does_not_grow_with_the_nodes(cluster: Cluster, olga: User) -> None:

@@ -171,7 +171,7 @@ def test_page_and_doctor_tell_it_with_what_to_do(one: Workload, cluster: Cluster
     code, told = doctor()
     assert code == 1
     for text in (page, told):
-        assert "1 contradiction between rows and cluster" in text
+        assert "1 inconsistent run" in text
         assert found.sentence in text
         assert found.do in text
     assert "run 1 of team-a/one" in told
@@ -182,8 +182,9 @@ def test_nothing_is_concluded_from_an_old_mirror(one: Workload, cluster: Cluster
     MirrorEpoch.objects.update(beat_at=timezone.now() - LONG_AGO)
     code, told = doctor()
     assert code == 1
-    assert "the watcher is not running" in told
-    assert "Not looked for: the picture of the cluster is old." in told
+    assert "cluster updates interrupted" in told
+    assert "The watcher is not running." in told
+    assert "Not checked: the cluster data is outdated." in told
     assert "no_pod" not in told
 
 
@@ -192,7 +193,7 @@ def test_the_doctor_says_that_all_is_well(cluster: Cluster) -> None:
     code, told = doctor()
     assert (code, told.splitlines()[0]) == (
         0,
-        "Work, objects and catalog are well: nothing late, nothing old, nothing astray, nothing promised in vain.",
+        "Healthy: no tasks past due, current cluster data, no drift, no catalog problems.",
     )
     assert "→" not in told
 
@@ -213,8 +214,8 @@ def test_the_doctor_tells_each_sort_of_finding(one: Workload, namespace_a: Names
     code, told = doctor()
     assert code == 1
     for text in (
-        "overdue tenants.namespace: 1 row due and not taken",
-        "refused: It did not work. (tried 2 times)",
+        "overdue tenants.namespace: 1 task past due",
+        "refused: It did not work. (2 attempts)",
         "refused ResourceQuota q:",
         "Their words.",
         "orphan Job",

@@ -77,7 +77,7 @@ def test_the_team_sees_its_own(team_a: Tenant, bob: User) -> None:
 @pytest.mark.usefixtures("objects")
 def test_staff_see_what_is_not_as_wanted(olga: User) -> None:
     text = page(olga, "/health")
-    assert "4 objects not as wanted" in text
+    assert "4 objects drifted" in text
     for sentence in ("Missing", "Drifted", "Foreign", "The cluster refused it.", "Words of the API server.", "lost"):
         assert sentence in text
     assert "Set back; it was changed." not in text, "what is repaired is as wanted"

@@ -87,7 +87,7 @@ def test_without_a_mirror_nothing_is_a_number(
     client.force_login(alice)
     page = client.get(HOME).content.decode()
     assert page.count(">–</dd>") == 4
-    assert "how much is used is not known" in page
+    assert "usage unknown" in page
 
 
 def test_what_others_borrow_changes_the_version(
@@ -120,13 +120,13 @@ def test_the_latest_on_borrowed_units_can_be_interrupted(
     ready(namespace_a, a100, "work", alice, minutes_ago=40, kind="job")
     ready(namespace_a, a100, "new", alice, minutes_ago=10)
     assert answers(namespace_a) == {
-        "new": "only for production work of your team",
-        "old": "only for production work of your team",
-        "work": "yes, when its owner wants it back",
+        "new": "only by production workloads of your team",
+        "old": "only by production workloads of your team",
+        "work": "yes, borrowed units may be reclaimed",
     }
     make.grant(team_a, a100, units=1, kind="boost")
-    assert answers(namespace_a)["work"] == "only for more urgent work of your team"
-    assert queries.home_state(namespace_a).running_groups[0].text == "3 of 3 cards in use"
+    assert answers(namespace_a)["work"] == "only by workloads of your team with higher priority"
+    assert queries.home_state(namespace_a).running_groups[0].text == "3 of 3 GPUs in use"
 
 
 def test_what_runs_in_a_grace_is_safe_until_it_ends(
@@ -135,7 +135,7 @@ def test_what_runs_in_a_grace_is_safe_until_it_ends(
     now = timezone.now()
     make.grant(team_a, a100, units=1, since=now - timedelta(days=1), until=now - timedelta(hours=1))
     ready(namespace_a, a100, "ours", alice)
-    assert answers(namespace_a) == {"ours": "not before the grace ends"}
+    assert answers(namespace_a) == {"ours": "not before the grace period ends"}
 
 
 def test_each_row_has_one_verb_and_what_is_blocked_on_a_node_runs(
@@ -184,12 +184,12 @@ def test_what_waits_is_told_by_class_with_the_first_known_end(
 
     mine = found[a100.name]
     assert mine.title == f"2 notebooks, {a100.name}"
-    assert mine.sentence == "All 2 cards of your team's grant are in use. What waits asks for 2 cards."
+    assert mine.sentence == "All 2 GPUs of your team's quota are in use. Queued workloads request 2 GPUs."
     assert (mine.next_end, mine.next_end_at) == ("short", ends_at)
     assert [row.name for row in mine.rows] == ["one", "two"]
     theirs = found["Other"]
     assert (theirs.title, theirs.next_end) == ("1 job, Other", "")
-    assert theirs.sentence == "Your team holds no cards of this class now. What waits asks for 1 card."
+    assert theirs.sentence == "Your team has no quota for this class now. Queued workloads request 1 GPU."
 
 
 def test_what_was_put_back_waits_while_its_pod_still_holds_its_cards(
@@ -217,7 +217,7 @@ def test_an_idle_notebook_matters_while_own_work_waits_for_its_class(
 
     found = queries.home_state(namespace_a).attention
     assert found is not None
-    assert found.title == "1 notebook is idle while your own work waits."
+    assert found.title == "1 notebook is idle while workloads are queued."
     assert [(one.name, one.since) for one in found.concerns] == [("idle", since)]
 
 
@@ -292,7 +292,7 @@ def test_pods_of_no_run_that_hold_devices_are_shown_as_what_they_are(
     ]
     assert found[0].since == made.created_at
     client.force_login(alice)
-    assert "Not started here" in client.get(HOME).content.decode()
+    assert "Pods outside the portal" in client.get(HOME).content.decode()
 
 
 def test_claims_of_pods_of_no_run_are_shown(team_a: Tenant, namespace_a: Namespace) -> None:

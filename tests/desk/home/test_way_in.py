@@ -55,13 +55,13 @@ def test_home_offers_no_launch_to_a_team_that_holds_nothing(
 ) -> None:
     client.force_login(alice)
     before = client.get(HOME).content.decode()
-    assert "Nothing runs" in before
+    assert "No running workloads" in before
     assert "Launch a notebook" not in before
-    assert "starts at once" not in before
+    assert "start immediately" not in before
     make.grant(team_a, a100, units=1)
     after = client.get(HOME).content.decode()
     assert "Launch a notebook" in after
-    assert "starts at once" in after
+    assert "start immediately while units are free" in after
 
 
 def test_what_cannot_start_again_says_why(namespace_a: Namespace, a100: GpuClass, alice: User, client: Client) -> None:

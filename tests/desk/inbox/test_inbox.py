@@ -52,7 +52,7 @@ def test_what_measured_use_justifies_is_one_click(
         "Dry run accepted: 1 object would change.",
     )
     page = text(as_(dana).get("/inbox"))
-    assert '<h2 id="group-one_click">One click <span class="count">1</span></h2>' in page
+    assert '<h2 id="group-one_click">Ready to approve <span class="count">1</span></h2>' in page
     assert '<h2 id="group-conflict">Conflict <span class="count">0</span></h2>' in page
 
 
@@ -166,12 +166,12 @@ def test_what_cannot_be_approved_as_asked_is_a_look(
     request = waits(team_a, limited, alice, units=3)
     group, reasons = rows(dana)[request.pk]
     on = f"{now + 20 * DAY:%-d %b %Y}"
-    assert (group, reasons) == ("look", (f"A total of 1 of {limited.name} is granted from {on} on already.",))
+    assert (group, reasons) == ("look", (f"A total of 1 of {limited.name} is already granted from {on}.",))
     GpuClass.objects.filter(pk=limited.pk).update(life_cycle="retiring")
     QuotaLine.objects.filter(request=request).update(asked_units=5)
     assert "being retired: the team has 4" in rows(dana)[request.pk][1][0]
     QuotaLine.objects.filter(request=request).update(asked_from=now - 9 * DAY, asked_until=now - DAY)
-    assert rows(dana)[request.pk][1][0] == "The period that was asked for is over."
+    assert rows(dana)[request.pk][1][0] == "The requested period has ended."
     make.close(namespace_a.name)
     assert rows(dana)[request.pk][1][0].startswith("This team is being closed")
 
@@ -204,19 +204,20 @@ def test_the_ticked_set_is_drawn_together_and_decides_nothing(
     assert "<html" not in alone.text
     assert (found.count, found.verdict, found.is_good) == (
         2,
-        "Together they take no class over its limit, at no time.",
+        "Together they stay within all allocation limits at all times.",
         True,
     )
     assert [(each.curve.name, each.more) for each in found.classes] == [
-        ("A slice", "+7 slices, 1 physical card"),
-        (limited.name, "+3 cards"),
+        ("A slice", "+7 slices, 1 physical GPU"),
+        (limited.name, "+3 GPUs"),
     ]
     both = client.get(f"/inbox?request={one.pk}&request={two.pk}")
     found = both.context["set"]
     until = f"{timezone.localtime() + 10 * DAY:%-d %b %Y}"
     assert not found.is_good
     assert found.verdict == (
-        f"Together they go over a limit: {limited.name} by 1, 9 of 8, from {timezone.localtime():%-d %b %Y} to {until}."
+        f"Together they exceed an allocation limit: {limited.name} by 1, 9 of 8, "
+        f"from {timezone.localtime():%-d %b %Y} to {until}."
     )
     assert found.classes[0].curve.name == limited.name
     assert [step.units for step in found.classes[0].curve.before][:2] == [2, 0]
@@ -231,9 +232,7 @@ def test_the_set_says_when_it_cannot_know(team_a: Tenant, a100: GpuClass, alice:
     request = waits(team_a, a100, alice, units=2)
     found = as_(dana).get(f"/inbox?part=set&request={request.pk}").context["set"]
     assert not found.is_good
-    assert (
-        found.verdict == f"Whether it fits is not known: no fresh data from the cluster, no limit set for {a100.name}."
-    )
+    assert found.verdict == f"Unknown whether it fits: no current cluster data or no allocation limit for {a100.name}."
 
 
 def test_the_set_is_of_what_waits_for_this_person(
@@ -245,7 +244,7 @@ def test_the_set_is_of_what_waits_for_this_person(
     address = f"/inbox?part=set&request={request.pk}&request=x&request=99999999999999999999"
     assert as_(erin).get(address).context["set"] is None
     assert as_(dana).get(address).context["set"].count == 1
-    assert "Nothing is ticked" in as_(erin).get("/inbox?part=set").text
+    assert "No requests are selected" in as_(erin).get("/inbox?part=set").text
     assert as_(charlie).get(address).status_code == 403
 
 
@@ -265,11 +264,11 @@ def test_filters_are_in_the_address(cluster: Cluster, limited: GpuClass, charlie
     assert rows(dana, "/inbox?group=one_click").keys() == {clear.pk}
     assert rows(dana, "/inbox?group=look&team=two&class=other").keys() == {new.pk}
     page = text(as_(dana).get(f"/inbox?group=look&class={limited.slug}"))
-    assert "None match" in page
+    assert "No matching requests" in page
     page = text(as_(dana).get("/inbox?group=look&team=two"))
     assert 'value="two"' in page
     assert '<input type="hidden" name="group" value="look">' in page
-    assert "2 requests wait" in page
+    assert "2 requests pending" in page
 
 
 @pytest.mark.parametrize("limit", [8, 1000])

@@ -79,8 +79,8 @@ def test_a_cordoned_node_and_a_plugin_without_devices_are_told_in_words(cluster:
 
     seen(cluster, cordon)
     client = signed_in(olga)
-    assert "Nothing new starts here; what runs goes on." in client.get("/nodes/a100-1").content.decode()
-    assert "Nothing new starts here" not in client.get("/nodes/a100-2").content.decode()
+    assert "No pods start here; running pods continue." in client.get("/nodes/a100-1").content.decode()
+    assert "No pods start here" not in client.get("/nodes/a100-2").content.decode()
     listed = client.get("/nodes").content.decode()
     assert '<span class="muted">no</span> <code class="small">nvidia.com/gpu</code>' in listed
     assert "0 of 0" not in listed
@@ -220,7 +220,7 @@ def test_work_waits_only_for_a_node_that_nobody_can_stand_in_for(
 
 def test_without_a_mirror_the_list_says_that_nobody_knows(cluster: Cluster, olga: User) -> None:
     text = signed_in(olga).get("/nodes").content.decode()
-    assert "Nobody knows" in text
+    assert "<h3>Unknown</h3>" in text
     assert "has none" not in text
 
 

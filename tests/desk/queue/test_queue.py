@@ -224,7 +224,7 @@ def test_a_reason_is_looked_for_in_the_whole_queue(
     assert "exceeds_maximum (4)" in text
     assert "waiting_for_quota (7)" in text
     assert "a10" in text
-    assert "Counted among" not in text
+    assert "Counts cover" not in text
 
 
 def test_one_answer_looks_at_so_many_and_says_so(
@@ -247,9 +247,9 @@ def test_one_answer_looks_at_so_many_and_says_so(
     counted = queries.reason_counts(cluster, chosen)
     assert (counted.runs, counted.looked_at, counted.is_all) == ({"waiting_for_quota": 4}, 4, False)
     text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
-    assert "Counted among the first 4 runs." in text
+    assert "Counts cover the first 4 runs." in text
     assert "exceeds_maximum (0)" in text
-    assert "Nothing among the first" in text
+    assert "None of the runs checked so far match." in text
 
 
 @pytest.mark.parametrize("cursor", ["x", "e30", "WyJxdWV1ZSJd", "é"])

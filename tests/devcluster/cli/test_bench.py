@@ -31,13 +31,13 @@ def test_the_first_round_is_dropped_and_the_median_decides() -> None:
 
 
 def test_too_few_rounds_are_no_figure() -> None:
-    with pytest.raises(ValueError, match="5 rounds are not enough"):
+    with pytest.raises(ValueError, match="5 rounds are too few"):
         summary(Figure("hasty", "ms", "raw POST", [(1.0, 1.0)] * 5))
 
 
 def test_an_unknown_benchmark_is_refused_before_anything_starts() -> None:
     arguments = argparse.Namespace(name="no-such", list=False, hardware="mixed", kubeconfig=None)
-    with pytest.raises(UserError, match="There is no benchmark no-such"):
+    with pytest.raises(UserError, match="Unknown benchmark no-such"):
         bench.bench(arguments)
 
 

@@ -82,5 +82,5 @@ def test_what_differs_is_committed_edited_and_new(tmp_path: Path) -> None:
     (tmp_path / "new.py").write_text("3")
 
     assert changed.since(tmp_path, "main") == {"committed.py", "edited.py", "new.py"}
-    with pytest.raises(UserError, match="git knows nothing of no-such"):
+    with pytest.raises(UserError, match="git does not know no-such"):
         changed.since(tmp_path, "no-such")

@@ -18,14 +18,14 @@ from tests.devcluster.controlplane.test_hardware import Json
 def test_an_unknown_one_is_told_which_there_are() -> None:
     with pytest.raises(UserError, match=r"There is no scenario evening\.") as raised:
         command.demo(_parser().parse_args(["demo", "--scenario", "evening"]))
-    assert raised.value.way_on == "Known: morning. Without --scenario it is the everyday demo."
+    assert raised.value.way_on == "Scenarios: morning. Without --scenario the everyday demo starts."
 
 
 @pytest.mark.parametrize("beside", [["--hardware", "mixed"], ["--kubeconfig", "x"], ["--check"]], ids=lambda b: b[0])
 def test_nothing_stands_beside_one_that_it_would_contradict(beside: list[str]) -> None:
-    with pytest.raises(UserError, match="brings its own") as raised:
+    with pytest.raises(UserError, match="has its own") as raised:
         command.demo(_parser().parse_args(["demo", "--scenario", "morning", *beside]))
-    assert raised.value.way_on == f"Leave out {beside[0]}, or leave out --scenario."
+    assert raised.value.way_on == f"Omit {beside[0]}, or omit --scenario."
 
 
 def test_each_has_its_own_state_and_known_hardware() -> None:
@@ -49,7 +49,7 @@ def test_the_morning_asks_for_36_of_32_cards_and_has_room_for_who_moves() -> Non
     for _owner, _team, units, _why in contention.HELD:
         for resource, number in units:
             held[resource] = held.get(resource, 0) + number
-    assert held[contention.CARD] == there[contention.CARD] == 32
+    assert held[contention.GPU] == there[contention.GPU] == 32
     asked = 4 * len(contention.TRAININGS) + len(contention.MODELS) + len(contention.NOTEBOOKS)
     begun = asked - len(contention.NOTEBOOKS) + contention.HAVE_ONE
     assert (len(contention.TRAININGS), len(contention.MODELS), len(contention.NOTEBOOKS)) == (4, 12, 8)

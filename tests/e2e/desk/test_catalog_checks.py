@@ -45,20 +45,20 @@ def test_a_label_that_contradicts_its_class_comes_and_goes_without_reload(
     page = open_page("/health", as_user=olga)
     checks, verdict = page.get_by_role("region", name="Catalog"), page.locator("#verdict")
     expect(checks).to_contain_text("1 hint")
-    expect(verdict).to_contain_text("Work, objects and catalog are well")
+    expect(verdict).to_contain_text("Healthy: no tasks past due")
     page.evaluate("window.sameDocument = true")
 
     label(cluster, "a100-1", "nvidia.com/gpu.memory", "40960")
     sentence = "Class A100 SXM4 80GB says memory 81920 MiB; the labels of a100-1 say 40960 MiB."
     expect(checks).to_contain_text(sentence, timeout=SOON_MS)
     expect(checks).to_contain_text("Correct the class, or give it a label that leaves these nodes out.")
-    expect(verdict).to_contain_text("Not well: 1 fault in the catalog.")
+    expect(verdict).to_contain_text("Degraded: 1 catalog problem.")
     look_at(page)
 
     page.evaluate("window.sameDocument = true")
     label(cluster, "a100-1", "nvidia.com/gpu.memory", "81920")
     expect(checks).not_to_contain_text(sentence, timeout=SOON_MS)
-    expect(verdict).to_contain_text("Work, objects and catalog are well")
+    expect(verdict).to_contain_text("Healthy: no tasks past due")
     assert page.evaluate("window.sameDocument") is True
 
 

@@ -69,7 +69,7 @@ def test_home(open_page: Callable[..., Page], morning: Tenant, alice: User) -> N
     runs = page.locator("#state_running")
     expect(runs.get_by_role("button", name="Open cell-tracking")).to_be_visible()
     expect(runs.get_by_role("link", name="Fix image of retina-seg")).to_be_visible()
-    expect(runs.get_by_text("2 shares in use, 1 of them borrowed")).to_be_visible()
+    expect(runs.get_by_text("2 shares in use, 1 borrowed")).to_be_visible()
     expect(runs.get_by_text("debug-by-hand")).to_be_visible()
     expect(page.locator("#state_holdings").get_by_text("up to 2", exact=True)).to_be_visible()
     expect(page.locator("#state_attention").get_by_role("link", name="tokenizer-study")).to_be_visible()

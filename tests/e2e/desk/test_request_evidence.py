@@ -49,7 +49,7 @@ def test_what_the_team_used_is_told_beside_what_it_asks(
     actions.decide_request(before.pk, [answer], by=Actor(dana, "page"))
     filed = file(team_a, alice, **{slug: 4, "a100_1g": 3})
     page = open_page(f"/requests/{filed.pk}", as_user=dana)
-    expect(page.get_by_role("row", name="Peak of 30 days 8 0")).to_be_visible()
+    expect(page.get_by_role("row", name="Peak, 30 days 8 0")).to_be_visible()
     expect(page.get_by_role("row", name="Requested, in physical GPUs 4 0.43")).to_be_visible()
     expect(page.get_by_text("4 GPU-hours")).to_be_hidden()
     page.get_by_text("Usage by member").press("Enter")

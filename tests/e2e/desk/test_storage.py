@@ -37,7 +37,7 @@ def test_storage_is_found_asked_for_and_held(
     assert set(QuotaLine.objects.values_list("gpu_class", "asked_units")) == {(storage.pk, 200), (a100.pk, 2)}
 
     home = open_page("/teams/team-a", as_user=alice)
-    expect(home.get_by_text("for volumes, in GiB; ends")).to_be_visible()
+    expect(home.get_by_text("volumes, in GiB; expires on")).to_be_visible()
     look_at(home)
     grants = open_page("/teams/team-a/grants", as_user=alice)
     expect(grants.get_by_text("After that, no new volumes")).to_be_visible()

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 PENDING = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/{}/pendingworkloads"
 TEAMS = ("vision", "serving", "lab")
 FOUR = [name for name, _who in contention.NOTEBOOKS[contention.HAVE_ONE :]]
-CARD, SLICE, SHARE = "a100-sxm4-80gb", "a100-sxm4-80gb-2g-20gb", "a100-sxm4-80gb-shared"
+CARD, SLICE, SHARE = "a100-sxm4-80gb", "a100-sxm4-80gb-2g-20gb", "a100-sxm4-80gb-time-sliced"
 IN_TIME_MS = 120_000
 # Each look asks the API server several times.
 wait_until = partial(wait_until_true, within_s=IN_TIME_MS / 1000, every_s=0.3)
@@ -43,12 +43,12 @@ class Truth:
 
     def used(self) -> dict[str, int]:
         """Units that Kueue has given out, by resource."""
-        found = dict.fromkeys((contention.CARD, contention.SLICE, contention.SHARE), 0)
+        found = dict.fromkeys((contention.GPU, contention.SLICE, contention.SHARE), 0)
         for team in TEAMS:
             for flavor in self.admin.get(f"{KUEUE}/clusterqueues", team)["status"].get("flavorsUsage", []):
                 for one in flavor["resources"]:
                     found[one["name"]] = found.get(one["name"], 0) + int(one["total"])
-        return {resource: found[resource] for resource in (contention.CARD, contention.SLICE, contention.SHARE)}
+        return {resource: found[resource] for resource in (contention.GPU, contention.SLICE, contention.SHARE)}
 
     def line(self, team: str) -> list[str]:
         """Who waits, in Kueue's order."""
@@ -60,7 +60,7 @@ class Truth:
         return [name for team in TEAMS for name in self.line(team)]
 
     def becomes(self, *, cards: int, slices: int, shares: int, waiting: list[str]) -> None:
-        wanted = ({contention.CARD: cards, contention.SLICE: slices, contention.SHARE: shares}, waiting)
+        wanted = ({contention.GPU: cards, contention.SLICE: slices, contention.SHARE: shares}, waiting)
         found = lambda: (self.used(), self.waiting())  # noqa: E731 - read where it is used
         wait_until(lambda: found() == wanted, what=str(wanted), story=lambda: str(found()))
 
@@ -130,8 +130,8 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     # For whoever runs the cluster: the whole queue.
     olga = person("Olga")
     until_shows(olga, "/queue", "your team's quota is in use, and no more can be borrowed", times=4)
-    expect(olga.get_by_role("region", name="Classes")).to_contain_text("4 runs, 4 cards")
-    rows = olga.get_by_role("region", name="Waiting").get_by_role("listitem")
+    expect(olga.get_by_role("region", name="Classes")).to_contain_text("4 runs, 4 GPUs")
+    rows = olga.get_by_role("region", name="Queued runs").get_by_role("listitem")
     expect(rows).to_have_count(4)
     for place, name in enumerate(FOUR, start=1):
         expect(rows.nth(place - 1)).to_contain_text(re.compile(rf"{place}\.\s*{name}"))
@@ -139,11 +139,11 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     # For those who wait: the numbers, their place, and what would start now.
     bob = person("Bob")
     bob.goto("/teams/lab")
-    expect(bob.get_by_text("4 workloads are running or on the way, 4 wait.")).to_be_visible()
+    expect(bob.get_by_text("4 workloads are running or starting, 4 are queued.")).to_be_visible()
     waits = bob.locator("#state_waiting")
-    expect(waits).to_contain_text("All 4 cards of your team's grant are in use. What waits asks for 4 cards.")
+    expect(waits).to_contain_text("All 4 GPUs of your team's quota are in use. Queued workloads request 4 GPUs.")
     expect(waits.locator(".pos")).to_have_text([re.compile(place) for place in ("1st", "2nd", "3rd", "4th")])
-    expect(waits.get_by_role("link", name="shared by 4 in turns")).to_have_count(4)
+    expect(waits.get_by_role("link", name="time-sliced ×4")).to_have_count(4)
     assert [row.get_by_role("link").first.inner_text() for row in waits.locator(".wait-row").all()] == FOUR
 
     # Its page leads to a share of a card.
@@ -152,14 +152,14 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     helps = bob.locator("#next-steps")
     expect(helps).to_contain_text("1 workload of your team is ahead")
     expect(helps).to_contain_text("Uses 1 of 8 shares; 16 free now on one node; starts now")
-    helps.get_by_role("link", name="shared by 4 in turns").click()
+    helps.get_by_role("link", name="time-sliced ×4").click()
     bob.wait_for_url(re.compile(r"/change\?"))
     expect(bob.locator("[name=gpu_class]:checked, select[name=gpu_class]").first).to_have_value(SHARE)
     bob.get_by_role("button", name="Save and restart").click()
     bob.wait_for_url(re.compile(rf"/workloads/{FOUR[1]}(#|$)"))
     wait_until(lambda: truth.node_of("lab", FOUR[1], 2) == "a100-shared", what="it is on a share of a card")
     truth.becomes(cards=32, slices=0, shares=1, waiting=[FOUR[0], *FOUR[2:]])
-    expect(bob.locator("main")).to_contain_text("A100 SXM4 80GB, shared by 4 in turns", timeout=IN_TIME_MS)
+    expect(bob.locator("main")).to_contain_text("A100 SXM4 80GB · time-sliced ×4", timeout=IN_TIME_MS)
 
     # A model needs no whole card: its own is lent to whoever waits first, though another team.
     charlie = person("Charlie")
@@ -171,7 +171,7 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     wait_until(lambda: truth.node_of("lab", FOUR[0], 1), what="the first in line has a node")
     truth.becomes(cards=32, slices=1, shares=1, waiting=FOUR[2:])
     bob.goto("/teams/lab")
-    expect(bob.locator("#state_running")).to_contain_text("5 cards in use, 1 of them borrowed", timeout=IN_TIME_MS)
+    expect(bob.locator("#state_running")).to_contain_text("5 GPUs in use, 1 borrowed", timeout=IN_TIME_MS)
 
     for page in (bob, charlie):
         page.goto("/catalog")  # nobody looks on, live, while the others move
@@ -183,9 +183,9 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     trainings = {f"{name}-1" for name in contention.TRAININGS}
     assert truth.admitted("vision") == trainings, "nobody's training was touched"
 
-    until_shows(olga, "/queue", "Nothing waits")
+    until_shows(olga, "/queue", "No queued runs")
     bob.goto("/teams/lab")
-    expect(bob.get_by_text("8 workloads are running or on the way, nothing waits.")).to_be_visible(timeout=IN_TIME_MS)
+    expect(bob.get_by_text("8 workloads are running or starting, none is queued.")).to_be_visible(timeout=IN_TIME_MS)
 
 
 def until_shows(page: Page, path: str, text: str, *, times: int = 1) -> None:

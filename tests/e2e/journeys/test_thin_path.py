@@ -142,7 +142,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
 
     alice.goto("/teams/team-a/requests/new")
     alice.fill(f"[name=units-{CLASS}]", "2")
-    alice.fill("[name=justification]", "Two cards to learn.")
+    alice.fill("[name=justification]", "Two GPUs for training.")
     alice.get_by_role("button", name="Submit request").click()
     expect(alice.get_by_text("Pending").first).to_be_visible()
     request = urlsplit(alice.url).path
@@ -215,7 +215,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
         alice.goto("/catalog")
         return alice.locator(f"#{CLASS} dl.free").get_by_text("16 of 16").is_visible()
 
-    wait_until(all_are_free, within_s=60, what="every card is free again")
+    wait_until(all_are_free, within_s=60, what="every GPU is free again")
 
 
 def is_seen(page: Page) -> bool:

@@ -290,7 +290,7 @@ def test_from_joining_to_giving_back(
     desk = open_page("/", as_user=dana)
     look_at_plan(desk, request, truth)
     expect(desk.get_by_role("row", name="Allocatable in the cluster 8 7")).to_be_visible()
-    expect(desk.get_by_role("row", name="Peak of 30 days")).to_be_visible()
+    expect(desk.get_by_role("row", name="Peak, 30 days")).to_be_visible()
     plan = desk.locator("#plan")
     expect(plan.get_by_role("listitem").filter(has_text="ClusterQueue")).to_contain_text("dry run accepted")
     expect(plan.get_by_role("listitem").filter(has_text="ResourceQuota")).to_contain_text("dry run accepted")

@@ -43,7 +43,7 @@ def test_what_is_decided_stays_decided(line: QuotaLine, state: str) -> None:
         state=state, decided_units=2, decided_from=line.asked_from, decided_until=line.asked_until
     )
 
-    with pytest.raises(Refused, match=f"is {state} already") as refused:
+    with pytest.raises(Refused, match=f"is already {state}") as refused:
         move_state(QuotaLine, line.pk, to=State.DENIED, reason="too late")
 
     line.refresh_from_db()

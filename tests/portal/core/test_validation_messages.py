@@ -10,7 +10,7 @@ from rest_framework.exceptions import ErrorDetail
 
 from portal.core.errors import to_refusal
 
-LOOK = "What it takes stands in /api/v1/openapi.json."
+LOOK = "See /api/v1/openapi.json for the accepted values."
 
 
 class Line(serializers.Serializer[None]):
@@ -27,12 +27,12 @@ class Call(serializers.Serializer[None]):
 @pytest.mark.parametrize(
     ("body", "field", "words"),
     [
-        ({}, "name", "'name' is missing; send it."),
-        ({"name": ""}, "name", "'name' has no value; send one."),
-        ({"name": None}, "name", "'name' has no value; send one."),
-        ({"name": "notebook"}, "name", "'name' is not possible. Ensure this field has no more than 4 characters."),
-        ({"name": "n", "kind": "pod"}, "kind", f"'kind' is not possible. \"pod\" is not a valid choice. {LOOK}"),
-        ({"name": "n", "lines": [{"units": 9}]}, "lines[0].units", "'lines[0].units' is not possible. Ensure this"),
+        ({}, "name", "Field 'name' is required."),
+        ({"name": ""}, "name", "Field 'name' must not be empty."),
+        ({"name": None}, "name", "Field 'name' must not be empty."),
+        ({"name": "notebook"}, "name", "Invalid value for 'name'. Ensure this field has no more than 4 characters."),
+        ({"name": "n", "kind": "pod"}, "kind", f"Invalid value for 'kind'. \"pod\" is not a valid choice. {LOOK}"),
+        ({"name": "n", "lines": [{"units": 9}]}, "lines[0].units", "Invalid value for 'lines[0].units'. Ensure this"),
         ({"name": "n", "lines": [{"units": "two"}]}, "lines[0].units", f"A valid integer is required. {LOOK}"),
         ({"name": "n", "words": "sh"}, "words", f'got type "str". {LOOK}'),
     ],
@@ -50,7 +50,7 @@ def test_a_field_that_is_asked_for_beside_another_is_missing_too() -> None:
     missing = ErrorDetail("This field is required.", code="required")
     refusal = to_refusal(serializers.ValidationError({"ends_at": missing}))
     assert refusal is not None
-    assert (refusal.field, refusal.message) == ("ends_at", "'ends_at' is missing; send it.")
+    assert (refusal.field, refusal.message) == ("ends_at", "Field 'ends_at' is required.")
 
 
 def test_what_is_said_of_no_field_stays_as_it_is() -> None:

@@ -100,8 +100,8 @@ def test_a_streams_fragment_does_not_change_by_the_passing_of_time_alone() -> No
     in_stream = parts.render(Context({"at": NOON}))
     on_page = parts.render(RequestContext(RequestFactory().get("/"), {"at": NOON}))
     assert ">21 Nov, 12:00</time>" in in_stream
-    assert "As of" not in in_stream
-    assert "As of" in on_page
+    assert "Last updated" not in in_stream
+    assert "Last updated" in on_page
     assert "21 Nov, 12:00</time>" not in on_page
 
 
@@ -109,9 +109,9 @@ def test_a_moment_that_did_not_come_is_a_dash_or_what_the_page_says() -> None:
     assert Template('{% load ui %}{% when at "relative" "never" %}').render(Context({"at": None})) == "never"
 
 
-@pytest.mark.parametrize(("count", "words"), [(0, "0 cards"), (1, "1 card"), (2.5, "2.5 cards"), (None, "–")])
+@pytest.mark.parametrize(("count", "words"), [(0, "0 GPUs"), (1, "1 GPU"), (2.5, "2.5 GPUs"), (None, "–")])
 def test_numbers_carry_their_unit_and_unknown_is_no_zero(count: float | None, words: str) -> None:
-    assert units(count, "card") == words
+    assert units(count, "GPU") == words
 
 
 def test_a_status_outside_the_vocabulary_is_an_error() -> None:

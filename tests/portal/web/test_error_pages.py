@@ -23,7 +23,7 @@ def raised(error: Exception, path: str = "/somewhere") -> HttpResponse:
 def test_an_unknown_address_says_what_it_may_have_been(client: Client) -> None:
     response = client.get("/no-such-page")
     assert response.status_code == 404
-    assert "There is nothing here" in response.content.decode()
+    assert "you are not a member of its team" in response.content.decode()
 
 
 def test_htmx_gets_the_sentence_not_a_page(client: Client) -> None:
@@ -41,14 +41,14 @@ def test_the_api_gets_its_one_error_body(client: Client) -> None:
 def test_a_form_without_token_is_explained() -> None:
     response = Client(enforce_csrf_checks=True).post("/theme", {"theme": "dark"})
     assert response.status_code == 403
-    assert "This form is too old" in response.content.decode()
+    assert "Form expired" in response.content.decode()
 
 
 def test_our_own_mistake_is_a_page_that_needs_no_database(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(0):
         response = raised(ValueError("a bug"))
     assert response.status_code == 500
-    assert "The portal made a mistake" in response.content.decode()
+    assert "This is an error in the portal." in response.content.decode()
     assert "a bug" not in response.content.decode()
 
 

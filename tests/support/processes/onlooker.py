@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-OLD = "Old data, as of"
+OLD = "Outdated, last updated"
 UNREAD = "The cluster has not been read yet"
 AGAIN_S = 0.5
 _TAGS = re.compile(r"<[^>]*>")

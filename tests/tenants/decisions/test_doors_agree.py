@@ -293,7 +293,7 @@ def test_nobody_gets_in_by_no_door(filed: QuotaRequest, people: dict[str, User])
         page, api = by_page(verb, filed, None), by_api(verb, filed, None)
         assert (page.status, api.status, api.code) == (302, 401, "not_signed_in")
         if "command" in doors(verb):
-            assert by_command(verb, filed, None).sentence == "as: Nobody here has the address 'nobody@example.org'."
+            assert by_command(verb, filed, None).sentence == "as: No user has the address 'nobody@example.org'."
     assert rows() == before
 
 

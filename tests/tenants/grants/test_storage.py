@@ -225,7 +225,7 @@ def test_home_says_that_it_does_not_know_rather_than_0(
     team_a: Tenant, namespace_a: Namespace, storage: GpuClass, alice: User
 ) -> None:
     make.grant(team_a, storage, units=50)
-    assert "50 GiB granted; how much is used is not known" in _text(signed_in(alice).get("/teams/team-a"))
+    assert "50 GiB granted; usage unknown" in _text(signed_in(alice).get("/teams/team-a"))
 
 
 def test_the_last_day_of_storage_is_of_volumes(team_a: Tenant, namespace_a: Namespace, storage: GpuClass) -> None:

@@ -194,7 +194,7 @@ def test_what_blocks_a_namespace_is_said_until_it_is_taken_away(
     health = text(signed_in(olga).get("/health"))
     assert said in health
     assert do in health
-    assert "1 namespace that cannot go" in health
+    assert "1 namespace stuck in termination" in health
     answer = json.loads(signed_in(alice).get("/api/v1/teams/team-a/namespace").content)
     assert [one["said"] for one in answer["stuck"]["blockers"]] == [said]
 

@@ -195,7 +195,7 @@ def test_nobody_gets_in_by_no_door(world: World) -> None:
     for verb in VERBS:
         page, api, command = (DOORS[door](verb, world, None) for door in ("page", "API", "command"))
         assert (page.status, api.status, api.code) == (302, 401, "not_signed_in")
-        assert command.sentence == "as: Nobody here has the address 'nobody@example.org'."
+        assert command.sentence == "as: No user has the address 'nobody@example.org'."
     assert rows() == before
 
 

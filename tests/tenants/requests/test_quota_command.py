@@ -82,12 +82,12 @@ def test_a_request_is_filed_as_the_person(team_a: Tenant, limited: GpuClass, ali
     ("changes", "sentence"),
     [
         ({"--line": "nothing=2"}, "lines[0].gpu_class: There is no class 'nothing'. See the catalog."),
-        ({"--line": "a100"}, "line: 'a100' is no line; write a100=2, or a100=2:boost."),
-        ({"--line": "a100=2:gift"}, "line: 'a100=2:gift' is no line; write a100=2, or a100=2:boost."),
-        ({"--until": "tomorrow"}, "until: 'tomorrow' is no date; write it as 2027-03-31."),
+        ({"--line": "a100"}, "line: 'a100' is not a valid line. Use a100=2 or a100=2:boost."),
+        ({"--line": "a100=2:gift"}, "line: 'a100=2:gift' is not a valid line. Use a100=2 or a100=2:boost."),
+        ({"--until": "tomorrow"}, "until: 'tomorrow' is not a valid date. Use the format 2027-03-31."),
         ({"--because": " "}, "justification: Enter a justification of at most 2,000 characters."),
         ({"--as": "bob@example.org"}, "Only owners and managers of the team can request quota. Ask one of them."),
-        ({"--as": "nobody@example.org"}, "as: Nobody here has the address 'nobody@example.org'."),
+        ({"--as": "nobody@example.org"}, "as: No user has the address 'nobody@example.org'."),
     ],
 )
 def test_what_is_wrong_is_one_sentence(
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_one_sentence(
 
 
 def test_for_a_stranger_there_is_no_team(filed: QuotaRequest, charlie: User, limited: GpuClass) -> None:
-    nothing = "There is nothing here under this address, or you are not a member of its team."
+    nothing = "Not found: the address is wrong, or you are not a member of its team."
     who = ("--as", charlie.email)
     assert refused("withdraw", filed.pk, *who) == nothing
     assert refused("approve", filed.pk, *who) == nothing
@@ -123,13 +123,13 @@ def test_requests_are_listed_and_shown(filed: QuotaRequest, limited: GpuClass, d
     actions.comment_request(filed.pk, text="For how long?", asks_back=True, by=Actor(user=dana, via="page"))
     assert quota("list").split()[:3] == [str(filed.pk), "team-a", "pending"]
     assert f"{limited.slug} =2" in quota("list", "--tenant", "team-a", "--state", "pending")
-    assert quota("list", "--state", "denied") == "No request.\n"
+    assert quota("list", "--state", "denied") == "No requests.\n"
     shown = quota("show", filed.pk)
     assert f"line {filed.lines.get().pk}: {limited.slug} =2 until " in shown
-    assert "Dana asks back: For how long?" in shown
-    assert refused("show", 999_999).startswith("There is nothing here")
-    assert refused("list", "--state", "maybe").startswith("state: A request is pending, approved,")
-    assert refused("list", "--tenant", "nobody").startswith("There is nothing here")
+    assert "Dana requests information: For how long?" in shown
+    assert refused("show", 999_999).startswith("Not found")
+    assert refused("list", "--state", "maybe").startswith("state: Unknown state 'maybe'. Use one of pending, approved,")
+    assert refused("list", "--tenant", "nobody").startswith("Not found")
     assert refused("list", "--limit", "0") == "limit: limit must be a whole number from 1 to 200."
 
 
@@ -140,7 +140,7 @@ def test_a_long_list_says_that_there_is_more(filed: QuotaRequest, team_a: Tenant
     quota("file", "team-a", *again)
     listed = quota("list", "--limit", "1").splitlines()
     assert len(listed) == 2
-    assert listed[1].startswith("There are more")
+    assert listed[1].startswith("More requests exist")
 
 
 # ---- deciding ----------------------------------------------------------------------------------------------------
@@ -164,8 +164,10 @@ def test_named_lines_only(filed: QuotaRequest, limited: GpuClass, alice: User, d
     quota("file", "team-a", *two, "--until", until(), "--because", "x", "--as", alice.email)
     request = QuotaRequest.objects.latest("pk")
     first, second = request.lines.order_by("pk")
-    assert refused("approve", request.pk, "--line", "one", "--as", dana.email).startswith("line: 'one' is no line")
-    assert refused("approve", request.pk, "--line", filed.lines.get().pk, "--as", dana.email).startswith("There is no")
+    assert refused("approve", request.pk, "--line", "one", "--as", dana.email).startswith(
+        "line: 'one' is not a valid line"
+    )
+    assert refused("approve", request.pk, "--line", filed.lines.get().pk, "--as", dana.email).startswith("Not found")
     quota("approve", request.pk, "--line", first.pk, "--as", dana.email)
     assert [line.state for line in request.lines.order_by("pk")] == ["approved", "pending"]
     quota("deny", request.pk, "--reason", "No slices left.", "--as", dana.email)
@@ -211,7 +213,7 @@ def test_an_operator_suspends_resumes_and_closes(namespace_a: Namespace, olga: U
     now = ("--grace-hours", "0", "--keep-days", "0")
     for verb, wanted, terms in (("suspend", "suspended", ()), ("resume", "active", ()), ("close", "closed", now)):
         said = quota(verb, "team-a", *terms, "--as", olga.email)
-        assert said.startswith(f"{namespace_a.name} of team-a shall be {wanted}.\n")
+        assert said.startswith(f"Namespace {namespace_a.name} of team-a is set to {wanted}.\n")
         namespace_a.refresh_from_db()
         assert namespace_a.wanted == wanted
     assert refused("resume", "team-a", "--as", olga.email).startswith("This team was closed on ")

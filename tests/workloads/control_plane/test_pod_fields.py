@@ -361,10 +361,10 @@ def test_the_api_refuses_each_with_its_name(alices: Client, body: Json) -> None:
 def test_the_api_says_what_there_is_instead(alices: Client, body: Json) -> None:
     answer = alices.post("/api/v1/workloads", {**body, "hostNetwork": True}, content_type="application/json")
     text = answer.json()["message"]
-    assert text.startswith("There is no field 'hostNetwork', so nothing was changed. Known fields: kind, gpu_class,")
+    assert text.startswith("Unknown field 'hostNetwork'. Nothing was changed. Known fields: kind, gpu_class,")
     answer = alices.post("/api/v1/workloads", {**body, "options": {"x": 1}}, content_type="application/json")
     text = answer.json()["message"]
-    assert text.startswith("There is no field 'options.x', so nothing was changed. Known fields of options: cpu,")
+    assert text.startswith("Unknown field 'options.x'. Nothing was changed. Known fields of options: cpu,")
 
 
 @pytest.mark.django_db
@@ -392,7 +392,7 @@ def test_the_form_refuses_each_with_its_name(alices: Client, body: Json) -> None
         if key in OURS:
             assert "Select a valid choice" in answer.context["form"].errors[key][0]
             continue
-        assert answer.context["form"].non_field_errors()[0].startswith(f"There is no field '{key}'"), key
+        assert answer.context["form"].non_field_errors()[0].startswith(f"Unknown field '{key}'"), key
     assert nothing_happened()
     assert alices.post("/teams/team-a/launch", body).status_code == 302
 

@@ -94,7 +94,7 @@ def test_page_api_and_health_say_that_the_worker_cannot_open_it(
     assert stuck["raw_from"] == "the portal's worker"
     client.force_login(olga)
     page = " ".join(client.get("/health").content.decode().split())
-    assert "1 row failed at the last try" in page
+    assert "1 failing task" in page
     assert f"<code>{code}</code>" in page
     assert escape(row.error_text) in page
 

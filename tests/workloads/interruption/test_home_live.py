@@ -75,14 +75,14 @@ def test_what_is_borrowed_here_is_lent_there_and_a_strangers_pod_is_called_one(
 
         def is_told() -> bool:
             rows = {row.name: (row.status, row.can_be_interrupted) for row in home(namespace_a).running}
-            return rows == {"borrows": ("running", "yes, when its owner wants it back")}
+            return rows == {"borrows": ("running", "yes, borrowed units may be reclaimed")}
 
         worker(is_told)
         # All six are promised, so that these two cannot be anybody else's.
         wait_until(lambda: lent(namespace_b) == LentUnits(2, 2))
         mine = home(namespace_a)
         assert [(one.used, one.borrowed, one.lent) for one in mine.holdings] == [(4, 2, NONE_LENT)]
-        assert mine.running_groups[0].text == "4 GPUs in use, 2 of them borrowed"
+        assert mine.running_groups[0].text == "4 GPUs in use, 2 borrowed"
 
         queued.launch(kube_worker, six, namespace_b, name="by-hand", units=1)
         wait_until(lambda: len(home(namespace_b).not_ours) == 1)

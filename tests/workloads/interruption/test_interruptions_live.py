@@ -99,7 +99,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         shown = text_of(client, PAGE)
         assert f"Interruptions: {before['sentence']} It restarts automatically and continues from its last" in shown
         assert "on borrowed units, preemptible" in text_of(client, "/teams/team-a/workloads")
-        assert "yes, when its owner wants it back" in text_of(client, "/teams/team-a")
+        assert "yes, borrowed units may be reclaimed" in text_of(client, "/teams/team-a")
         assert Delivery.objects.count() == 0
 
         actions.launch("team-b", replace(wanted, name="unheard-of", units=3), by=by_charlie)

@@ -134,8 +134,8 @@ def test_starts_now_offers_a_gang_where_one_node_has_room_for_all_of_it(
         found = running.workload(namespace_a, a100, name=name, units=units, options=options, **values)
         found.runs.update(ended_at=timezone.now(), outcome="stopped")
     page = client.get("/teams/team-a").content.decode()
-    assert "4 GPUs, python, like fits" in page
-    assert "like wide" not in page
+    assert "4 GPUs, python, same as fits" in page
+    assert "same as wide" not in page
 
 
 def test_a_nodes_page(gang: Workload, namespace_a: Namespace, cluster: Cluster, unique: str, alice: User) -> None:
