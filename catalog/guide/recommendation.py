@@ -93,8 +93,8 @@ def _too_large(nearest: Sequence[tuple[ClassOption, str]], needs: Requirements) 
     if largest.axes.partition != "none" or largest.axes.sharing != "none":
         return f"{text} Need less (smaller batch, lower precision), or ask the operators for whole cards."
     if parts > largest.units_per_workload or (largest.largest_node is not None and parts > largest.largest_node):
-        return f"{text} Even split it would take {parts} cards, more than a workload may have: need less."
-    return f"{text} Split the model over {parts} cards, or need less: smaller batch, lower precision, offloading."
+        return f"{text} Even split it would take {parts} GPUs, more than a workload may have: need less."
+    return f"{text} Split the model over {parts} GPUs, or need less: smaller batch, lower precision, offloading."
 
 
 def _fewer(nearest: Sequence[ClassOption]) -> str:

@@ -176,7 +176,7 @@ def counted_as(one: GpuClass, item: CatalogItem) -> str:
     cards, free = item.figures.cards, item.capacity.free
     if cards is None or not free:
         return f"{text}."
-    return f"{text}; the {free} free are as much as {float(cards):.1f} cards."
+    return f"{text}; the {free} free are as much as {float(cards):.1f} GPUs."
 
 
 def _promised(item: CatalogItem) -> str:

@@ -282,7 +282,7 @@ def test_two_kinds_that_no_label_tells_apart_are_a_problem_and_the_wider_one_no_
     found = discover([slices("n1"), shared_slices("n2")])
     assert [one.sharing for one in found.proposals] == ["time-slicing"]
     assert found.problems == (
-        "H100, 1g.10gb slice: 7 nvidia.com/mig-1g.10gb on n1 cannot be told by labels from what n2 offers under the "
+        "H100 · MIG 1g.10gb: 7 nvidia.com/mig-1g.10gb on n1 cannot be told by labels from what n2 offers under the "
         "same name. Give the nodes of each kind a label of their own.",
     )
 

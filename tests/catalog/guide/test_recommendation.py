@@ -206,11 +206,11 @@ def test_one_node_has_to_hold_all_cards() -> None:
         Requirements(GB80, work=BATCH, cards=16, several_nodes=True), [replace(A100, units_per_workload=16)]
     )
     assert found.end_text == (
-        "A100 80GB: A workload runs on one node, and none has more than 8 cards; 16 asked. "
-        "Ask for at most 8 cards on one node, or split the work into independent jobs."
+        "A100 80GB: A workload runs on one node, and none has more than 8 GPUs; 16 asked. "
+        "Ask for at most 8 GPUs on one node, or split the work into independent jobs."
     )
     few = recommend(Requirements(GB80, work=BATCH, cards=9), [A100])
-    assert few.end_text.startswith("A100 80GB: At most 8 cards per workload, 9 asked.")
+    assert few.end_text.startswith("A100 80GB: At most 8 GPUs per workload, 9 asked.")
 
 
 # ---- the honest end --------------------------------------------------------------------------------------------------
@@ -222,13 +222,13 @@ def test_one_node_has_to_hold_all_cards() -> None:
         (
             Requirements(200 * 1024),
             ALL,
-            "No class has 204,800 MiB (200 GiB) on one card; the most is MI300X with 196,608 MiB. "
-            "Split the model over 2 cards, or need less: smaller batch, lower precision, offloading.",
+            "No class has 204,800 MiB (200 GiB) on one GPU; the most is MI300X with 196,608 MiB. "
+            "Split the model over 2 GPUs, or need less: smaller batch, lower precision, offloading.",
         ),
         (
             Requirements(16 * 81920),
             [A100],
-            "Even split it would take 16 cards, more than a workload may have: need less.",
+            "Even split it would take 16 GPUs, more than a workload may have: need less.",
         ),
         (
             Requirements(GB10, fp8=True),

@@ -231,7 +231,7 @@ def test_somebody_without_a_team_is_told_everything_and_no_team_is_named(
         "unhealthy",
     )
     assert [whole[name] for name in names] == [16, 1, 2, 0, 1, 10, 4, 4, 0]
-    assert (whole["unit"], whole["free_cards"], whole["is_current"], whole["problem"]) == ("card", None, True, "")
+    assert (whole["unit"], whole["free_cards"], whole["is_current"], whole["problem"]) == ("GPU", None, True, "")
     assert (sliced["free"], sliced["free_cards"]) == (7, "1")
     assert found["totals"]["exclusive"]["free"] == "11"
     assert found["totals"]["shared"]["free"] == "0"

@@ -90,7 +90,7 @@ def slice_class(cluster: Cluster) -> GpuClass:
 def stocked(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, slice_class: GpuClass, turns: GpuClass, cluster: Cluster
 ) -> Tenant:
-    """4 cards granted, 2 of them used on a100-1, where others use 1; 3 slices granted; of the shares none."""
+    """4 GPUs granted, 2 of them used on a100-1, where others use 1; 3 slices granted; of the shares none."""
     make.grant(team_a, a100, units=4)
     make.grant(team_a, slice_class, units=3)
     own = mirrored.pod("own", node="a100-1", namespace=namespace_a.name, gpu_class=a100.slug, **cards(2))
@@ -117,19 +117,19 @@ def test_cells_tell_the_teams_own_units_from_those_of_others(stocked: Tenant, al
     assert found
     assert [row.name for row in found.rows] == ["a100-1", "a100-2", "a100-3", "a100-4"]
     assert [cell.look for cell in found.rows[0].cells] == ["mine", "mine", "other", "free"]
-    assert found.text.startswith("a100-1: 4 cards, 2 of your team, 1 of others, 1 free; a100-2: 4 cards, 0 of others,")
+    assert found.text.startswith("a100-1: 4 GPUs, 2 of your team, 1 of others, 1 free; a100-2: 4 GPUs, 0 of others,")
     assert found.text in page(alice, "/catalog")
 
 
 def test_who_takes_turns_on_a_card_is_sold_no_fraction_of_it(stocked: Tenant, alice: User, a100: GpuClass) -> None:
-    assert card(alice, a100.slug).counted_as == "One card counts as 1 GPU."
-    assert card(alice, "turns").counted_as == "Up to 4 shares take turns on one card; never added to cards."
+    assert card(alice, a100.slug).counted_as == "One GPU counts as 1 GPU."
+    assert card(alice, "turns").counted_as == "Up to 4 shares take turns on one GPU; never added to cards."
     assert "0.25" not in page(alice, "/catalog")
 
 
 def test_slices_are_told_as_cards_too(stocked: Tenant, alice: User, slice_class: GpuClass) -> None:
     GpuClass.objects.filter(pk=slice_class.pk).update(weight="0.1429")
-    text = "One slice counts as 1/7 GPU; the 35 free are as much as 5.0 cards."
+    text = "One slice counts as 1/7 GPU; the 35 free are as much as 5.0 GPUs."
     assert card(alice, slice_class.slug).counted_as == text
 
 
@@ -173,7 +173,7 @@ def test_a_held_class_shows_reason_and_end_and_still_queues(stocked: Tenant, ali
     assert (found.state, found.launch_label, found.launch_refusal) == ("Held", "Launch, waits: held", None)
     assert "for a driver update; expected to open at" in found.notes[0]
     text = page(alice, "/catalog?mem=80&iso=own&how=interactive")
-    assert "cards free, but held" in text
+    assert "GPUs free, but held" in text
     assert text.count("for a driver update; expected to open at") == 2  # on the card, and in the answer
 
 
@@ -289,7 +289,7 @@ def test_htmx_gets_the_answer_and_the_classes_alone(stocked: Tenant, alice: User
     text = response.content.decode()
     assert "<html" not in text
     assert 'id="classes" aria-labelledby="all-classes" hx-swap-oob="true"' in text
-    assert "A100 80GB whole card, one card" in text
+    assert "A100 80GB whole card, one GPU" in text
     assert "HX-Request" in response["Vary"]
     restored = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
     assert "<html" in page(alice, path, **restored)
@@ -328,7 +328,7 @@ def test_the_answer_sends_to_a_request_where_the_team_has_none(stocked: Tenant, 
 def test_all_reasons_and_why_not_the_others(stocked: Tenant, alice: User) -> None:
     text = page(alice, "/catalog/choose?mem=10&iso=own&how=batch&cards=node&units=2")
     for words in (
-        "A100 80GB whole card</a>, 2 cards",
+        "A100 80GB whole card</a>, 2 GPUs",
         "Why not the others",
         "There is no traffic between slices (NCCL, peer to peer)",
         "Shared with up to 3 neighbours, who can slow it down or end it.",
@@ -339,7 +339,7 @@ def test_all_reasons_and_why_not_the_others(stocked: Tenant, alice: User) -> Non
 def test_the_honest_end(stocked: Tenant, alice: User, slice_class: GpuClass) -> None:
     text = page(alice, "/catalog/choose?mem_gib=200")
     assert "Change the workload" in text
-    assert "No class has 204,800 MiB (200 GiB) on one card" in text
+    assert "No class has 204,800 MiB (200 GiB) on one GPU" in text
     text = page(alice, "/catalog/choose?iso=shared&mem=unknown")
     assert "Keep exclusive. A100 in turns: Its memory is not fenced and your peak is not known" in text
 
@@ -372,7 +372,7 @@ def test_answers_are_understood(query: str, needs: Requirements) -> None:
 
 def test_classes_are_compared_side_by_side(stocked: Tenant, alice: User, a100: GpuClass) -> None:
     text = page(alice, "/catalog/compare")
-    for words in ("13 of 16 cards", "35 of 35 slices", "Team A: 2 of 4 used.", "Taking turns", "0.38 per slice-hour"):
+    for words in ("13 of 16 GPUs", "35 of 35 slices", "Team A: 2 of 4 used.", "Taking turns", "0.38 per slice-hour"):
         assert words in text, words
     two = page(alice, "/catalog/compare?class=turns&class=a100-1g")
     assert two.count('<th scope="col"><a') == 2
@@ -438,7 +438,7 @@ def test_cells_become_bars_where_they_could_not_be_counted() -> None:
         [("other", 26.0, 37.0)],
     ]
     assert [row.short for row in found.rows] == ["a", "….example.org"]
-    assert unit_grid(TopNodes(), unit="card") is None
+    assert unit_grid(TopNodes(), unit="GPU") is None
 
 
 # ---- cost ------------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def bob_calls(team_a: Tenant, bob: User) -> CatalogCaller:
 def test_a_class_says_what_it_promises_and_what_is_free(bob_calls: CatalogCaller, a100: GpuClass) -> None:
     mirrored.hardware_seen(a100.cluster)
     found = bob_calls(f"/classes/{a100.slug}").json()
-    assert (found["slug"], found["unit"], found["price_per_unit_hour"]) == (a100.slug, "card", "0.0000")
+    assert (found["slug"], found["unit"], found["price_per_unit_hour"]) == (a100.slug, "GPU", "0.0000")
     assert (found["capacity"]["free"], found["capacity"]["largest_node"]) == (16, 4)
     assert (found["capacity"]["unhealthy"], found["capacity"]["cordoned"]) == (0, 0)
     promise = found["contract"]["promises"][0]

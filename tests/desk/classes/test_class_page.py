@@ -179,7 +179,7 @@ def test_what_staff_entered_is_shown_with_its_date_and_version(a100: GpuClass, a
         "For groups with a project number.",
         "Terms, version 3",
         "Do not mine.",
-        "1.5 for each card and hour",
+        "1.5 for each GPU and hour",
     ):
         assert words in text, words
 
@@ -203,7 +203,7 @@ def test_buttons_say_why_they_are_off(a100: GpuClass, team_a: Tenant, alice: Use
     assert doors.launch_refusal.message.replace("'", "&#x27;") in page_of(alice, a100.slug)
     make.grant(team_a, a100, units=2)
     granted = shown_to(alice, a100).doors
-    assert (granted.team, granted.launch_refusal) == ("Team A holds 2 cards.", None)
+    assert (granted.team, granted.launch_refusal) == ("Team A holds 2 GPUs.", None)
     assert "You are in no team yet" in page_of(charlie, a100.slug)
 
 

@@ -126,7 +126,7 @@ def test_the_latest_on_borrowed_units_can_be_interrupted(
     }
     make.grant(team_a, a100, units=1, kind="boost")
     assert answers(namespace_a)["work"] == "only for more urgent work of your team"
-    assert queries.home_state(namespace_a).running_groups[0].text == "3 of 3 cards in use"
+    assert queries.home_state(namespace_a).running_groups[0].text == "3 of 3 GPUs in use"
 
 
 def test_what_runs_in_a_grace_is_safe_until_it_ends(
@@ -184,12 +184,12 @@ def test_what_waits_is_told_by_class_with_the_first_known_end(
 
     mine = found[a100.name]
     assert mine.title == f"2 notebooks, {a100.name}"
-    assert mine.sentence == "All 2 cards of your team's grant are in use. What waits asks for 2 cards."
+    assert mine.sentence == "All 2 GPUs of your team's grant are in use. What waits asks for 2 GPUs."
     assert (mine.next_end, mine.next_end_at) == ("short", ends_at)
     assert [row.name for row in mine.rows] == ["one", "two"]
     theirs = found["Other"]
     assert (theirs.title, theirs.next_end) == ("1 job, Other", "")
-    assert theirs.sentence == "Your team holds no cards of this class now. What waits asks for 1 card."
+    assert theirs.sentence == "Your team holds no GPUs of this class now. What waits asks for 1 GPU."
 
 
 def test_what_was_put_back_waits_while_its_pod_still_holds_its_cards(

@@ -90,8 +90,8 @@ def test_what_runs_is_shown_and_counted_with_the_class_it_was_started_with(
 
     assert [(one.slug, one.used, one.queued) for one in state.holdings] == [(a100.slug, 1, 2)]
     assert [(row.gpu_class, row.size) for row in [*state.running, *state.waiting]] == [
-        (a100.name, "1 card"),
-        (a100.name, "2 cards"),
+        (a100.name, "1 GPU"),
+        (a100.name, "2 GPUs"),
     ]
     page = signed_in(alice).get("/teams/team-a/workloads/ready-one").content.decode()
     assert a100.name in page
@@ -104,7 +104,7 @@ def test_starts_now_is_for_those_who_may_launch(
     mirrored.hardware_seen(cluster)
     make.grant(team_a, a100, units=4)
     make.member(team_a, charlie, Membership.Role.VIEWER)
-    words = "up to 4 cards on one node"
+    words = "up to 4 GPUs on one node"
 
     assert words in signed_in(alice).get("/teams/team-a").content.decode()
     assert words not in signed_in(charlie).get("/teams/team-a").content.decode()

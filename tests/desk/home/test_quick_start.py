@@ -64,12 +64,12 @@ def test_it_is_as_the_persons_last_launches_were(
     over(namespace_a, a100, alice, "large", units=5)  # no node has five
     over(namespace_a, a100, bob, "his", units=4)
     assert strip(her) == [
-        ("1 card, minimal, like new-too", "/teams/team-a/launch?like=new-too"),
+        ("1 GPU, minimal, like new-too", "/teams/team-a/launch?like=new-too"),
         (
-            "2 cards, minimal, as last time",
+            "2 GPUs, minimal, as last time",
             f"/teams/team-a/launch?class={a100.slug}&image=minimal&units=2&kind=notebook",
         ),
-        ("3 cards, minimal, like old", "/teams/team-a/launch?like=old"),
+        ("3 GPUs, minimal, like old", "/teams/team-a/launch?like=old"),
     ]
     for _note, href in strip(her):
         page = html.unescape(her.get(href).content.decode())
@@ -84,7 +84,7 @@ def test_a_job_of_several_workers_that_is_gone_is_a_link_with_all_of_them(
     over(namespace_a, a100, alice, "gone", kind="job", units=2, options={"workers": 2})
     Workload.objects.update(deleted_at=timezone.now())
     query = f"class={a100.slug}&image=minimal&units=2&workers=2&kind=job"
-    assert strip(her) == [("4 cards, minimal, as last time", f"/teams/team-a/launch?{query}")]
+    assert strip(her) == [("4 GPUs, minimal, as last time", f"/teams/team-a/launch?{query}")]
 
 
 def test_it_says_only_what_starts(
@@ -94,9 +94,9 @@ def test_it_says_only_what_starts(
     waits = running.workload(namespace_a, a100, name="waits", by=alice, units=4, image="other")
     assert strip(her) == [], "4 of the 4 that one node has are taken first"
     Run.objects.filter(workload=waits).update(ended_at=timezone.now(), outcome="stopped")
-    assert [note for note, _ in strip(her)] == ["2 cards, minimal, like two"]
+    assert [note for note, _ in strip(her)] == ["2 GPUs, minimal, like two"]
     Image.objects.all().delete()
-    assert [note for note, _ in strip(her)] == ["up to 4 cards on one node"]
+    assert [note for note, _ in strip(her)] == ["up to 4 GPUs on one node"]
     GpuClass.objects.update(held_since=timezone.now(), held_reason="a driver update")
     assert strip(her) == []
     GpuClass.objects.update(held_since=None, held_reason="", visibility="named")
@@ -108,7 +108,7 @@ def test_a_class_that_takes_the_kind_no_more_is_not_offered_for_it(
 ) -> None:
     over(namespace_a, a100, alice, "two", units=2)
     GpuClass.objects.update(kinds="job")
-    assert [note for note, _ in strip(her)] == ["up to 4 cards on one node"]
+    assert [note for note, _ in strip(her)] == ["up to 4 GPUs on one node"]
 
 
 def test_its_queries_do_not_grow(

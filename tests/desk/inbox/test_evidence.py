@@ -113,8 +113,8 @@ def test_what_was_decided_before_is_listed_newest_first(
     answer = page(file(team_a, alice, **{slug: 5}), dana)
     asks = answer.context["page"]["asks"]
     assert [(one["sentence"], one["state"], one["who"]) for one in asks] == [
-        (f"{a100.name}, asked for 4 cards in all, given 2", "approved", "Dana"),
-        (f"{a100.name}, asked for 9 cards in all", "denied", "Dana"),
+        (f"{a100.name}, asked for 4 GPUs in all, given 2", "approved", "Dana"),
+        (f"{a100.name}, asked for 9 GPUs in all", "denied", "Dana"),
     ]
     assert "Not all at once." in answer.text
 

@@ -213,7 +213,7 @@ def test_the_ticked_set_is_drawn_together_and_decides_nothing(
     )
     assert [(each.curve.name, each.more) for each in found.classes] == [
         ("A slice", "+7 slices, 1 physical card"),
-        (limited.name, "+3 cards"),
+        (limited.name, "+3 GPUs"),
     ]
     both = client.get(f"/inbox?request={one.pk}&request={two.pk}")
     found = both.context["set"]

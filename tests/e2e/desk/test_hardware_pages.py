@@ -81,7 +81,7 @@ def test_help_me_choose_fits_with_the_longest_names(
 ) -> None:
     make.grant(team_a, catalog["a100-sxm4-80gb-shared"], units=3)
     page = open_page("/catalog/choose?iso=shared&mem=10", as_user=alice)
-    expect(page.get_by_role("link", name="Launch on A100 SXM4 80GB, shared by 4 in turns")).to_be_visible()
+    expect(page.get_by_role("link", name="Launch on A100 SXM4 80GB · time-sliced ×4")).to_be_visible()
     look_at(page)
 
 
@@ -90,10 +90,10 @@ def test_the_figures_of_a_class_are_fetched_again_by_themselves(
 ) -> None:
     page = open_page("/catalog/mi300x-oam", as_user=alice)
     free = page.locator("#class-live dl.free div", has_text="free now")
-    expect(free).to_contain_text("8 of 8 cards")
+    expect(free).to_contain_text("8 of 8 GPUs")
     pod = mirrored.pod("p", node="mi300x", namespace="elsewhere", **held("amd.com/gpu", 5))
     mirrored.hardware_seen(cluster, Pod=[pod])
-    expect(free).to_contain_text("3 of 8 cards", timeout=20_000)
+    expect(free).to_contain_text("3 of 8 GPUs", timeout=20_000)
 
 
 def test_a_manifest_is_copied_whole(open_page: Callable[..., Page], catalog: dict[str, GpuClass], alice: User) -> None:

@@ -29,7 +29,7 @@ def house(team_a: Tenant, a100: GpuClass, alice: User) -> Tenant:
     shared = make.gpu_class(
         a100.cluster,
         slug=f"{a100.slug}-shared",
-        name="A100, shared by 4 in turns",
+        name="A100 · time-sliced ×4",
         sharing="time-slicing",
         replicas=4,
         units_per_workload=1,
@@ -121,14 +121,14 @@ def test_the_catalog_answers_at_once(open_page: Callable[..., Page], house: Tena
     expect(page.get_by_label("up to 80 GB")).to_be_checked()
     page.get_by_label("in GiB on one card").fill("200")
     page.get_by_label("in GiB on one card").press("Enter")
-    expect(page.get_by_role("region", name="Answer")).to_contain_text("No class has 204,800 MiB (200 GiB) on one card")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("No class has 204,800 MiB (200 GiB) on one GPU")
 
 
 def test_the_catalog_answers_without_script(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
     page = open_page("/catalog?only=exclusive", as_user=alice, java_script_enabled=False)
     page.get_by_label("up to 80 GB").check()
     page.get_by_role("button", name="Answer").click()
-    expect(page.get_by_role("region", name="Answer")).to_contain_text("A100 80GB whole card, one card")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("A100 80GB whole card, one GPU")
     expect(page.get_by_role("link", name=re.compile("^Exclusive"))).to_have_attribute("aria-current", "true")
 
 

@@ -55,5 +55,5 @@ def test_what_the_team_used_is_told_beside_what_it_asks(
     page.get_by_text("Who used it").press("Enter")
     page.get_by_text("Asked before").click()
     expect(page.get_by_text("4 GPU-hours")).to_be_visible()
-    expect(page.get_by_role("link", name="asked for 9 cards in all, given 2")).to_be_visible()
+    expect(page.get_by_role("link", name="asked for 9 GPUs in all, given 2")).to_be_visible()
     look_at(page)

@@ -1,4 +1,4 @@
-"""The morning when 36 of 32 cards are asked for: the demo's own scenario on a control plane with its hardware.
+"""The morning when 36 of 32 GPUs are asked for: the demo's own scenario on a control plane with its hardware.
 
 Four notebooks wait and are told why. Some work moves to smaller units, by the pages' own words, and the queue is empty.
 What the pages say is compared with what Kueue says to an administrator.
@@ -130,7 +130,7 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     # For whoever runs the cluster: the whole queue.
     olga = person("Olga")
     until_shows(olga, "/queue", "your team's quota is in use and nothing more can be borrowed", times=4)
-    expect(olga.get_by_role("region", name="Classes")).to_contain_text("4 runs, 4 cards")
+    expect(olga.get_by_role("region", name="Classes")).to_contain_text("4 runs, 4 GPUs")
     rows = olga.get_by_role("region", name="Waiting").get_by_role("listitem")
     expect(rows).to_have_count(4)
     for place, name in enumerate(FOUR, start=1):
@@ -141,9 +141,9 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     bob.goto("/teams/lab")
     expect(bob.get_by_text("4 workloads are running or on the way, 4 wait.")).to_be_visible()
     waits = bob.locator("#state_waiting")
-    expect(waits).to_contain_text("All 4 cards of your team's grant are in use. What waits asks for 4 cards.")
+    expect(waits).to_contain_text("All 4 GPUs of your team's grant are in use. What waits asks for 4 GPUs.")
     expect(waits.locator(".pos")).to_have_text([re.compile(place) for place in ("1st", "2nd", "3rd", "4th")])
-    expect(waits.get_by_role("link", name="shared by 4 in turns")).to_have_count(4)
+    expect(waits.get_by_role("link", name="time-sliced ×4")).to_have_count(4)
     assert [row.get_by_role("link").first.inner_text() for row in waits.locator(".wait-row").all()] == FOUR
 
     # Its page leads to a share of a card.
@@ -152,14 +152,14 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     helps = bob.locator("#next-steps")
     expect(helps).to_contain_text("1 of your team's goes first")
     expect(helps).to_contain_text("Uses 1 of 8 shares; 16 free now on one node; starts at once")
-    helps.get_by_role("link", name="shared by 4 in turns").click()
+    helps.get_by_role("link", name="time-sliced ×4").click()
     bob.wait_for_url(re.compile(r"/change\?"))
     expect(bob.locator("[name=gpu_class]:checked, select[name=gpu_class]").first).to_have_value(SHARE)
     bob.get_by_role("button", name="Stop it and start with this").click()
     bob.wait_for_url(re.compile(rf"/workloads/{FOUR[1]}(#|$)"))
     wait_until(lambda: truth.node_of("lab", FOUR[1], 2) == "a100-shared", what="it is on a share of a card")
     truth.becomes(cards=32, slices=0, shares=1, waiting=[FOUR[0], *FOUR[2:]])
-    expect(bob.locator("main")).to_contain_text("A100 SXM4 80GB, shared by 4 in turns", timeout=IN_TIME_MS)
+    expect(bob.locator("main")).to_contain_text("A100 SXM4 80GB · time-sliced ×4", timeout=IN_TIME_MS)
 
     # A model needs no whole card: its own is lent to whoever waits first, though another team.
     charlie = person("Charlie")
@@ -171,7 +171,7 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     wait_until(lambda: truth.node_of("lab", FOUR[0], 1), what="the first in line has a node")
     truth.becomes(cards=32, slices=1, shares=1, waiting=FOUR[2:])
     bob.goto("/teams/lab")
-    expect(bob.locator("#state_running")).to_contain_text("5 cards in use, 1 of them borrowed", timeout=IN_TIME_MS)
+    expect(bob.locator("#state_running")).to_contain_text("5 GPUs in use, 1 of them borrowed", timeout=IN_TIME_MS)
 
     for page in (bob, charlie):
         page.goto("/catalog")  # nobody looks on, live, while the others move

@@ -156,7 +156,7 @@ class Truth:
                 is_open and local is not None and local["spec"]["clusterQueue"] == name,
             )
 
-        self.wait(lambda: found() == wanted, f"{cards} cards and {slices} slices", lambda: str(found()))
+        self.wait(lambda: found() == wanted, f"{cards} GPUs and {slices} slices", lambda: str(found()))
 
     def is_told(self, who: User, subject: str) -> None:
         """The mail was written with the event that it tells of, and has left the house."""
@@ -316,7 +316,7 @@ def test_from_joining_to_giving_back(
     # objects in the cluster, in force
     truth.becomes(cards=3, slices=2)
     his.goto("/teams/team-a/grants")
-    expect(his.get_by_role("row", name=re.compile(r"3 cards base .* in force"))).to_be_visible()
+    expect(his.get_by_role("row", name=re.compile(r"3 GPUs base .* in force"))).to_be_visible()
     expect(his.get_by_role("row", name=re.compile(r"2 slices base .* in force"))).to_be_visible()
 
     # boost
@@ -338,7 +338,7 @@ def test_from_joining_to_giving_back(
 
     # renewal
     his.goto("/teams/team-a/grants")
-    last_card = his.get_by_role("listitem").filter(has_text="Last day of the base of 3 cards")
+    last_card = his.get_by_role("listitem").filter(has_text="Last day of the base of 3 GPUs")
     last_card.get_by_role("button", name="Renew").click()
     expect(his.get_by_text("The renewal was asked for; approvers are told.")).to_be_visible()
     request = QuotaRequest.objects.latest("pk")
@@ -355,7 +355,7 @@ def test_from_joining_to_giving_back(
     truth.wait(lambda: Namespace.objects.filter(applied_as_of__gte=at).exists(), "the cluster is of after the change")
     truth.becomes(cards=3, slices=2)
     his.goto("/teams/team-a/grants")
-    in_force = his.get_by_role("row", name=re.compile(r"3 cards base .* in force"))
+    in_force = his.get_by_role("row", name=re.compile(r"3 GPUs base .* in force"))
     expect(in_force).to_contain_text(f"Request #{request.pk}")
 
     # end

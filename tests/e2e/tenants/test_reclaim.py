@@ -34,7 +34,7 @@ def test_an_operator_proposes_the_team_reads_and_an_approver_decides(
     filed = QuotaRequest.objects.get()
 
     team = open_page("/teams/team-a/grants", as_user=alice)
-    expect(team.get_by_text("It is proposed to leave 3 cards")).to_be_visible()
+    expect(team.get_by_text("It is proposed to leave 3 GPUs")).to_be_visible()
     look_at(team)
 
     decides = open_page(f"/requests/{filed.pk}", as_user=dana)
@@ -47,4 +47,4 @@ def test_an_operator_proposes_the_team_reads_and_an_approver_decides(
     assert (cut.units, rest.units, rest.grace) == (8, 3, timedelta(hours=48))
     assert cut.period.upper == rest.period.lower > timezone.now() + timedelta(days=7)
     team.reload()
-    expect(team.get_by_text("3 cards are left of it after its end")).to_be_visible()
+    expect(team.get_by_text("3 GPUs are left of it after its end")).to_be_visible()

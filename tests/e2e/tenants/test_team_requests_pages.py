@@ -34,7 +34,7 @@ def test_from_the_card_to_the_team(
     start.get_by_label("Name", exact=True).fill("Robots")
     start.get_by_label("Short name").fill(f"robots-{unique}")
     start.get_by_label("What for").fill("Grasping from video.")
-    start.get_by_label("Training: 2 cards of A100 80GB whole card").check()
+    start.get_by_label("Training: 2 GPUs of A100 80GB whole card").check()
     start.get_by_role("button", name="Ask for this team").click()
     expect(start.get_by_text("Approvers are told by mail")).to_be_visible()
     look_at(start)

@@ -36,7 +36,7 @@ def house(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -
 def test_the_page_of_a_run_says_both(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
     page = open_page("/teams/team-a/workloads/borrows", as_user=alice)
     before = page.locator("#may-be-interrupted")
-    expect(before).to_contain_text("1 of its 3 cards is borrowed")
+    expect(before).to_contain_text("1 of its 3 GPUs is borrowed")
     expect(before).to_contain_text("It starts again by itself from its beginning")
     look_at(page)
     page.goto(page.url.replace("borrows", "lost"))

@@ -46,7 +46,7 @@ def test_a_job_with_several_workers(
     fill(page)
     page.get_by_label("Name").fill("train")
     if has_script:
-        expect(page.locator("#effect")).to_contain_text("4 cards in each hour: 4 GPU-hours")
+        expect(page.locator("#effect")).to_contain_text("4 GPUs in each hour: 4 GPU-hours")
         expect(page.locator("#effect")).to_contain_text("Confirm that this job saves its work")
     page.get_by_role("button", name="Launch").click()
     expect(page.locator("#id_checkpoints_error")).to_contain_text("may run on borrowed units")
@@ -55,7 +55,7 @@ def test_a_job_with_several_workers(
         expect(page.locator("#effect")).not_to_contain_text("Nothing would be made")
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/workloads/train")
-    expect(page.get_by_text("4 workers × 1 card")).to_be_visible()
+    expect(page.get_by_text("4 workers × 1 GPU")).to_be_visible()
     spec = Run.objects.get().spec
     assert (spec["workers"], spec["retries"], spec["checkpoints"]) == (4, 2, True)
     assert spec["script"] == "set -e\ntorchrun train.py"
@@ -74,7 +74,7 @@ def test_what_is_typed_while_the_choices_are_fetched_stays(
     page.unroute("**/teams/team-a/launch*")
     for route in held:
         route.continue_()
-    expect(page.locator("#effect")).to_contain_text("3 cards in each hour")
+    expect(page.locator("#effect")).to_contain_text("3 GPUs in each hour")
     expect(page.get_by_label("Tries after a crash")).to_have_value("2")
     expect(page.get_by_label("Script")).to_have_value("torchrun train.py")
 

@@ -98,10 +98,10 @@ def test_it_is_accessible_and_fits(open_page: Callable[..., Page], shop: Tenant,
 def test_figures_plan_and_call_follow_the_choices(open_page: Callable[..., Page], shop: Tenant, alice: User) -> None:
     page = open_page("/teams/team-a/launch?kind=job", as_user=alice)
     card = page.locator(".choice-card", has_text="A100 80GB whole card")
-    expect(card).to_contain_text("Uses 1 of 2 cards; 4 free now on one node; starts at once")
+    expect(card).to_contain_text("Uses 1 of 2 GPUs; 4 free now on one node; starts at once")
     page.get_by_label("Units").fill("2")
-    expect(card).to_contain_text("Uses 2 of 2 cards; 4 free now on one node; starts at once")
-    expect(card).to_contain_text("2 cards in each hour: 2 GPU-hours")
+    expect(card).to_contain_text("Uses 2 of 2 GPUs; 4 free now on one node; starts at once")
+    expect(card).to_contain_text("2 GPUs in each hour: 2 GPU-hours")
     expect(page.get_by_label("Units")).to_be_focused()
     page.get_by_label("Units").fill("3")
     expect(card).to_contain_text("Can never start here, because: 3 of A100 80GB whole card asked, at most 2 possible")

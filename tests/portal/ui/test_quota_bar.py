@@ -4,9 +4,9 @@ from portal.ui.quota_bar import BarSpan, quota_bar
 
 
 def test_a_full_grant_ends_at_its_mark_and_the_queue_follows() -> None:
-    bar = quota_bar(granted=4, used=4, queued=4, unit="card")
+    bar = quota_bar(granted=4, used=4, queued=4, unit="GPU")
     assert (bar.used, bar.mark, bar.queued) == (BarSpan(0, 50), 50, BarSpan(50, 50))
-    assert bar.sentence == "4 of 4 granted cards used, 0 borrowed, 4 queued"
+    assert bar.sentence == "4 of 4 granted GPUs used, 0 borrowed, 4 queued"
 
 
 def test_borrowed_units_are_drawn_past_the_mark() -> None:
@@ -16,12 +16,12 @@ def test_borrowed_units_are_drawn_past_the_mark() -> None:
 
 
 def test_what_waits_inside_the_grant_is_drawn_over_free_units() -> None:
-    bar = quota_bar(granted=2, used=0, queued=2, unit="card")
+    bar = quota_bar(granted=2, used=0, queued=2, unit="GPU")
     assert (bar.track, bar.queued) == (BarSpan(0, 25), BarSpan(0, 25))
 
 
 def test_after_a_lowered_grant_what_still_runs_passes_the_mark() -> None:
-    bar = quota_bar(granted=2, used=4, unit="card")
+    bar = quota_bar(granted=2, used=4, unit="GPU")
     assert (bar.used, bar.mark) == (BarSpan(0, 50), 25)
 
 

@@ -109,9 +109,9 @@ def test_a_moment_that_did_not_come_is_a_dash_or_what_the_page_says() -> None:
     assert Template('{% load ui %}{% when at "relative" "never" %}').render(Context({"at": None})) == "never"
 
 
-@pytest.mark.parametrize(("count", "words"), [(0, "0 cards"), (1, "1 card"), (2.5, "2.5 cards"), (None, "–")])
+@pytest.mark.parametrize(("count", "words"), [(0, "0 GPUs"), (1, "1 GPU"), (2.5, "2.5 GPUs"), (None, "–")])
 def test_numbers_carry_their_unit_and_unknown_is_no_zero(count: float | None, words: str) -> None:
-    assert units(count, "card") == words
+    assert units(count, "GPU") == words
 
 
 def test_a_status_outside_the_vocabulary_is_an_error() -> None:

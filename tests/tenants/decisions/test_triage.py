@@ -14,8 +14,8 @@ from tenants.requests.decisions.triage import TriageGroup, TriageLine, TriagePla
 from tenants.requests.rules.policy import IncreaseBounds, IncreaseFacts
 
 USE = IncreaseFacts("A100", held=4, base=4, asked=6, days=30, peak=4, mean=3.5, seen_share=1.0, waited_share=0.25)
-INCREASE = TriageLine("A100", "card", "base", asked=6, base=4, increase=USE)
-RENEWAL = TriageLine("H100", "card", "base", asked=8, base=8)
+INCREASE = TriageLine("A100", "GPU", "base", asked=6, base=4, increase=USE)
+RENEWAL = TriageLine("H100", "GPU", "base", asked=8, base=8)
 PLAN = TriagePlan(is_ready=True, changed=3)
 CLEAR = TriageRequest(12, (INCREASE, RENEWAL), PLAN)
 
@@ -35,7 +35,7 @@ def test_one_click_says_what_speaks_for_it() -> None:
         (
             "A100, 4 to 6: of 4 held, 4 were in use at the peak of the last 30 days and 3.5 in the mean, 25 % of the "
             "runs waited.",
-            "H100: renews 8 cards.",
+            "H100: renews 8 GPUs.",
             "Fits at all times.",
             "Plan clean: 3 objects would change.",
         ),
@@ -92,7 +92,7 @@ def test_a_plan_that_the_cluster_does_not_take_is_a_conflict(plan: TriagePlan, r
         ({"refusal": Refusal("not_your_class", "A100 is decided by other approvers.")}, "A100 is decided by other"),
         ({"obstacle": "The period is over."}, "The period is over."),
         ({"obstacle": "The period is over.", "kind": "boost"}, "The period is over."),
-        ({"kind": "boost", "asked": 1}, "A boost of 1 card of A100: measured use speaks for totals alone."),
+        ({"kind": "boost", "asked": 1}, "A boost of 1 GPU of A100: measured use speaks for totals alone."),
         ({"kind": "reclaim", "asked": 1}, "A100 is taken back from the team."),
         ({"increase": None}, "A100: 6 instead of 4, and nothing measures what is used of it."),
         ({"increase": replace(USE, peak=None, mean=None)}, "How much of A100 the team used is unknown"),

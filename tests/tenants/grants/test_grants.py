@@ -49,10 +49,10 @@ def test_every_grant_shows_its_last_day(team_a: Tenant, a100: GpuClass, alice: U
     assert f"Nothing new starts on it after {exact(base.period.upper)}" in page
     assert f"What runs then goes on until {exact(base.period.upper + DAY)}" in page
     assert "Volumes and what is on them stay" in page
-    assert "4 cards" in page
-    assert "2 cards" in page
+    assert "4 GPUs" in page
+    assert "2 GPUs" in page
     assert "this grant states no grace" in page
-    assert "9 cards" not in page, "a grant whose grace is over is no more"
+    assert "9 GPUs" not in page, "a grant whose grace is over is no more"
     assert page.count("Renew</button>") == 1, "a boost is not renewed"
 
 
@@ -127,8 +127,8 @@ def test_renewal_is_one_click_and_a_request_like_any_other(
     assert (first.ends, first.follows) == (second.starts, 4)
     assert second.request == filed.pk
     page = text(signed_in(alice).get("/teams/team-a/grants"))
-    assert "a total of 4 cards is granted from then on" in page
-    assert "What runs then counts for the total of 4 cards that follows." in page
+    assert "a total of 4 GPUs is granted from then on" in page
+    assert "What runs then counts for the total of 4 GPUs that follows." in page
     assert "A total of 4 is granted after it already." in page
 
 

@@ -217,7 +217,7 @@ def test_pages_show_gib_and_claim_nothing_of_cards(
     assert "Volumes stay with what is on them, however much they ask for; no new ones." in grants
     assert "taken back for others" not in grants
     for text in (form, inbox, request, home, grants):
-        for wrong in ("GiBs", "50 units", "50 cards", "200 units", "200 cards"):
+        for wrong in ("GiBs", "50 units", "50 GPUs", "200 units", "200 GPUs"):
             assert wrong not in text
 
 

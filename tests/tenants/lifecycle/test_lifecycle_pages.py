@@ -72,7 +72,7 @@ def test_who_closes_a_team_sees_what_goes(busy: QuotaRequest, a100: GpuClass, ol
     assert f"<dt>Runs</dt><dd>runs (job, 1 of {a100.slug}, Bob)</dd>" in shown
     assert f"<dt>Waits</dt><dd>waits (job, 1 of {a100.slug}, Bob)</dd>" in shown
     assert "<dt>Volumes</dt><dd>data (200 GiB); home (50 GiB), together 250 GiB</dd>" in shown
-    assert f"2 cards of {a100.name} until" in shown
+    assert f"2 GPUs of {a100.name} until" in shown
     assert f"<dt>Free for others</dt><dd>3 of {a100.name}</dd>" in shown
     assert f'<a href="/requests/{busy.pk}">#{busy.pk}</a> (5 of {a100.name})' in shown
     assert 'name="grace_hours" type="number" min="0" max="336" value="24"' in shown

@@ -54,7 +54,7 @@ def test_from_the_start_to_a_team_that_holds_its_bundle(
 ) -> None:
     start = text(as_(charlie).get("/start"))
     assert "Start a team" in start
-    assert "Training: 2 cards of A100 80GB whole card, for 60 days" in start
+    assert "Training: 2 GPUs of A100 80GB whole card, for 60 days" in start
     assert "Approvers are told by mail" in text(as_(charlie).post("/start/team-requests", typed, follow=True))
     waiting = text(as_(charlie).get("/start"))
     assert "Withdraw" in waiting

@@ -209,7 +209,7 @@ def test_only_staff_who_may_see_the_way_in(grant: Grant, people: dict[str, User]
     told = text(signed_in(people["approver of another class"]).get("/teams/team-a/grants"))
     assert "is taken back by operators and by who decides about it" in told
     form = text(signed_in(people["operator"]).get(f"/teams/team-a/grants/{grant.pk}/reclaim"))
-    assert "is granted 8 cards until" in form
+    assert "is granted 8 GPUs until" in form
     assert f'value="{day(8)}"' in form, "the first whole day after a week"
 
 
@@ -223,7 +223,7 @@ def test_request_and_last_day_say_what_happens(
     assert f"The team was told {DAYS - 1} days before." in page
     assert "Taking back is withdrawn by who filed it." in page
     card = text(signed_in(alice).get("/teams/team-a/grants"))
-    assert "It is proposed to leave 3 cards of it from" in card
+    assert "It is proposed to leave 3 GPUs of it from" in card
     assert f"request #{filed.pk}</a>" in card
     [told] = signed_in(alice).get("/api/v1/teams/team-a/grants").json()["items"]
     assert {name: told["reclaim"][name] for name in ("request", "is_pending", "units")} == {
@@ -238,7 +238,7 @@ def test_request_and_last_day_say_what_happens(
     actions.decide_request(filed.pk, [Decision(filed.lines.get().pk, approve=True)], by=Actor(dana, "page"))
     card = text(signed_in(alice).get("/teams/team-a/grants"))
     assert f"It was to last until {timezone.localtime(grant.period.upper):%-d %b %Y}" in card
-    assert "3 cards are left of it after its end" in card
+    assert "3 GPUs are left of it after its end" in card
     rest, cut = signed_in(alice).get("/api/v1/teams/team-a/grants").json()["items"]
     assert (cut["reclaim"]["is_pending"], rest["reclaim"]) == (False, None)
     assert "asked to take quota back in" in text(signed_in(alice).get("/teams/team-a/history"))

@@ -163,7 +163,7 @@ def test_the_catalog_with_what_is_free(limited: GpuClass, charlie: User) -> None
     assert (unknown["capacity"]["free"], unknown["capacity"]["as_of"]) == (None, None)
     mirrored.hardware_seen(limited.cluster)
     found = client.get("/api/v1/classes").json()["items"]
-    assert [(item["slug"], item["unit"], item["capacity"]["free"]) for item in found] == [(limited.slug, "card", 16)]
+    assert [(item["slug"], item["unit"], item["capacity"]["free"]) for item in found] == [(limited.slug, "GPU", 16)]
     assert found[0]["capacity"]["is_current"]
     GpuClass.objects.update(life_cycle="draft")
     assert client.get(f"/api/v1/classes/{limited.slug}").status_code == 404

@@ -175,7 +175,7 @@ def test_a_boost_is_asked_beside_a_new_total_with_dates_of_its_own(
     make.grant(team_a, limited, units=4)
     client, today = as_(alice), timezone.localdate()
     form = client.get("/teams/team-a/requests/new").text
-    assert "Boost on top: for example, 2 cards more make 6 for the dates of the boost, then it is 4 again." in form
+    assert "Boost on top: for example, 2 GPUs more make 6 for the dates of the boost, then it is 4 again." in form
     boost = {
         f"kind-{limited.slug}": "boost",
         f"from-{limited.slug}": today + timedelta(days=3),
@@ -281,7 +281,7 @@ def test_over_promising_is_shown_before_and_needs_the_tick(filed: QuotaRequest, 
     client = as_(dana)
     page = client.get(f"/requests/{filed.pk}")
     assert "would be promised 2 more than the 8" in page.context["page"]["over_promised"]
-    assert "At most 8 cards promised before, 10 after, of a limit of 8: 2 over" in page.content.decode()
+    assert "At most 8 GPUs promised before, 10 after, of a limit of 8: 2 over" in page.content.decode()
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
     ticked = answer(filed, over_promise="yes", reason="They end on Friday.")
     assert client.post(f"/requests/{filed.pk}/decide", ticked).status_code == 302

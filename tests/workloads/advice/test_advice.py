@@ -109,7 +109,7 @@ def test_quota_is_asked_for_only_where_the_nodes_have_so_much() -> None:
 @pytest.mark.parametrize("held", ["", "A100 is held."])
 def test_what_fits_now_is_what_the_outlook_says_starts_at_once(waiting: tuple[int, ...], held: str) -> None:
     for granted, used, free, borrowing in product(range(6), range(6), (None, 0, 1, 2, 5), (0, 2)):
-        figures = AvailabilityFigures("card", granted, used, borrowing, free, held=held, waiting=waiting)
+        figures = AvailabilityFigures("GPU", granted, used, borrowing, free, held=held, waiting=waiting)
         starts = [units for units in range(1, 8) if availability_sentence(figures, None, units)[1] == GOOD]
         assert units_that_fit_now(figures) == max(starts, default=0), figures
         assert starts == list(range(1, len(starts) + 1))

@@ -159,7 +159,7 @@ def test_pods_that_were_not_started_here_are_told_of(
     Run.objects.filter(workload__name="kubectl").update(ended_at=timezone.now(), outcome="stopped")
     waits(namespace_a, a100, alice)
     [finding] = told(by_alice)["waits"].findings
-    assert finding.startswith("3 cards of A100 80GB whole card are held by work of your team that was not started here")
+    assert finding.startswith("3 GPUs of A100 80GB whole card are held by work of your team that was not started here")
 
 
 def test_a_place_in_the_queue_counts_only_what_could_be_admitted(
@@ -210,7 +210,7 @@ def test_the_page_the_list_and_the_api_say_the_same(
     for path in (PAGE, f"{PAGE}/next-steps", "/teams/team-a/next-steps"):
         text = html.unescape(client.get(path).content.decode())
         assert f'href="{link}"' in text, path
-        assert "Ask for 1 card instead of 2" in text
+        assert "Ask for 1 GPU instead of 2" in text
         assert "Not yet: it starts by itself." in text
     assert 'id="helps-waits"' in client.get("/teams/team-a").content.decode()
     _row, token = api_token_actions.create_token(

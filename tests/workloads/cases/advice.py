@@ -20,7 +20,7 @@ from workloads.status.types import Status
 NOT_YET, NEVER, STUCK, OVER_ALREADY = "not_yet", "never", "stuck", "over"
 
 # Four cards granted and all in use, one node with eight of them, none free; nothing else that the team could use.
-FIGURES = AvailabilityFigures(unit="card", granted=4, used=4, borrowing_limit=0, on_one_node=0)
+FIGURES = AvailabilityFigures(unit="GPU", granted=4, used=4, borrowing_limit=0, on_one_node=0)
 A100 = ClassOption("a100", "A100", FIGURES, most_units=8, allocatable=16)
 SLICE = ClassOption("a100-3g", "A100 3g slice", replace(FIGURES, unit="slice", used=0, on_one_node=4), is_smaller=True)
 H100 = ClassOption("h100", "H100", replace(FIGURES, granted=2, used=0, on_one_node=2))
@@ -94,7 +94,7 @@ CASES = [
     Case(
         "one of two cards is left", "one of two cards is left, and somebody before it takes that", QUOTA,
         with_own(FULL, used=3, on_one_node=3), NOT_YET,
-        "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "Uses 4 of 4 cards",
+        "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "Uses 4 of 4 GPUs",
     ),
     Case(
         "one of two cards is left, and somebody before it takes that", "one of two cards is left", QUOTA,
@@ -104,7 +104,7 @@ CASES = [
     Case(
         "an idle notebook holds enough", "only busy work holds enough", QUOTA,
         replace(FULL, others=(BUSY, IDLE)), NOT_YET,
-        "stop_other", "/teams/team-a/workloads/notes", "Alice's, 2 cards, not used since",
+        "stop_other", "/teams/team-a/workloads/notes", "Alice's, 2 GPUs, not used since",
     ),
     Case(
         "only busy work holds enough", "an idle notebook holds enough", QUOTA,
@@ -143,12 +143,12 @@ CASES = [
     Case(
         "two of four workers fit, on two nodes", "two of four workers fit, and the team has cards for one", GANG_QUEUED,
         with_own(GANG, granted=8, used=4, on_one_node=3, free_on=(3, 2)), NOT_YET,
-        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=2#id_workers", "2 workers of 2 cards: uses 8 of 8 cards",
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=2#id_workers", "2 workers of 2 GPUs: uses 8 of 8 GPUs",
     ),
     Case(
         "two of four workers fit, and the team has cards for one", "two of four workers fit, on two nodes", GANG_QUEUED,
         with_own(GANG, granted=8, used=6, on_one_node=3, free_on=(3, 2)), NOT_YET,
-        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=1#id_workers", "1 worker of 2 cards",
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=1#id_workers", "1 worker of 2 GPUs",
     ),
     Case(
         "no node has room for a worker", "two of four workers fit, on two nodes", GANG_QUEUED,
@@ -174,7 +174,7 @@ CASES = [
     Case(
         "more workers than the team may have", "two of four workers fit, on two nodes", MAXIMUM,
         replace(with_own(GANG, granted=6, used=6), may_request=False, workers=4), NEVER,
-        "request_quota", "", "2 cards more than the 6",
+        "request_quota", "", "2 GPUs more than the 6",
     ),
     Case(
         "more workers than the nodes have cards", "more workers than the team may have", MAXIMUM,
@@ -184,7 +184,7 @@ CASES = [
     Case(
         "workers larger than any node", "more workers than the nodes have cards", MAXIMUM,
         replace(with_own(GANG, granted=40, used=0), each=9), NEVER,
-        "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "8 cards can start",
+        "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "8 GPUs can start",
     ),
     # ---- never ----
     Case(
@@ -195,7 +195,7 @@ CASES = [
     Case(
         "more than the team may have, nothing is free", "more than the team may have, fewer fit now", MAXIMUM,
         replace(FULL, each=6), NEVER,
-        "request_quota", f"{REQUEST}?units-a100=2&kind-a100=boost#units-a100", "2 cards more than the 4",
+        "request_quota", f"{REQUEST}?units-a100=2&kind-a100=boost#units-a100", "2 GPUs more than the 4",
     ),
     Case(
         "more than the team may have, for a member", "more than the team may have, nothing is free", MAXIMUM,
@@ -234,7 +234,7 @@ CASES = [
     Case(
         "assigned, the one before is still ending", "assigned, no card free", POD_REFUSED,
         replace(with_own(FULL, used=0, on_one_node=1), ending=2), NOT_YET,
-        "wait", "", "2 cards of A100 are still held by work that is ending",
+        "wait", "", "2 GPUs of A100 are still held by work that is ending",
     ),
     Case(
         "nodes closed, a slice is open", "nodes closed", problem("nodes closed"),

@@ -1,4 +1,4 @@
-"""The lab that the platform teaches with: 4 cards in turns of 4 are 16 units, and the seventeenth workload waits."""
+"""The lab that the platform teaches with: 4 GPUs in turns of 4 are 16 units, and the seventeenth workload waits."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from catalog.classes.capacity import weights
 from portal.core.errors import Refusal
 from workloads.forecast.availability import BAD, GOOD, WAIT, AvailabilityFigures, availability_sentence, cost
 
-FIGURES = AvailabilityFigures(unit="card", granted=4, used=1, borrowing_limit=0, on_one_node=3)
+FIGURES = AvailabilityFigures(unit="GPU", granted=4, used=1, borrowing_limit=0, on_one_node=3)
 USED_UP = replace(FIGURES, used=4)
 LATER = replace(FIGURES, granted=0, used=0)
 BORROWED = "may be borrowed while others leave them idle, and are taken back when they need them"
@@ -21,46 +21,45 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
 @pytest.mark.parametrize(
     ("figures", "units", "words", "tone"),
     [
-        (FIGURES, 1, "uses 2 of 4 cards; 3 free now on one node; starts at once", GOOD),
-        (FIGURES, 3, "uses 4 of 4 cards; 3 free now on one node; starts at once", GOOD),
+        (FIGURES, 1, "uses 2 of 4 GPUs; 3 free now on one node; starts at once", GOOD),
+        (FIGURES, 3, "uses 4 of 4 GPUs; 3 free now on one node; starts at once", GOOD),
         # What waits already is served first, wherever its units are.
         (
             replace(FIGURES, waiting=(1,), ahead=1),
             2,
-            "uses 4 of 4 cards; 3 free now on one node; starts at once",
+            "uses 4 of 4 GPUs; 3 free now on one node; starts at once",
             GOOD,
         ),
         (
             replace(FIGURES, waiting=(1,), ahead=1, on_one_node=2),
             2,
-            "uses 4 of 4 cards; 2 free now on one node; waits behind 1 of yours",
+            "uses 4 of 4 GPUs; 2 free now on one node; waits behind 1 of yours",
             WAIT,
         ),
         # What does not fit is passed over: it waits for more than is left, or for a node that has so many.
         (
             replace(FIGURES, waiting=(4, 4), ahead=2),
             3,
-            "uses 4 of 4 cards; 3 free now on one node; starts at once, before 2 of yours that cannot yet",
+            "uses 4 of 4 GPUs; 3 free now on one node; starts at once, before 2 of yours that cannot yet",
             GOOD,
         ),
         (
             replace(FIGURES, waiting=(3,), ahead=1, on_one_node=2),
             2,
-            "uses 3 of 4 cards; 2 free now on one node; starts at once, before 1 of yours that cannot yet",
+            "uses 3 of 4 GPUs; 2 free now on one node; starts at once, before 1 of yours that cannot yet",
             GOOD,
         ),
         (
             replace(FIGURES, waiting=(4, 2), ahead=2),
             2,
-            "1 of your 4 granted cards is left and you ask for 2; waits behind 2 of yours until something of yours "
-            "ends",
+            "1 of your 4 granted GPUs is left and you ask for 2; waits behind 2 of yours until something of yours ends",
             WAIT,
         ),
         # With what may be borrowed it fits, and takes its own units first.
         (
             replace(FIGURES, granted=2, waiting=(2,), ahead=1, borrowing_limit=1),
             1,
-            f"your 2 granted cards are in use; up to 1 more {BORROWED}",
+            f"your 2 granted GPUs are in use; up to 1 more {BORROWED}",
             WAIT,
         ),
         (
@@ -78,50 +77,50 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
         (
             replace(FIGURES, on_one_node=0),
             1,
-            "uses 2 of 4 cards; no node has a card free now; waits until one has",
+            "uses 2 of 4 GPUs; no node has a GPU free now; waits until one has",
             WAIT,
         ),
         (
             replace(FIGURES, on_one_node=2),
             3,
-            "uses 4 of 4 cards; no node has 3 cards free now (2 at most); waits until one has",
+            "uses 4 of 4 GPUs; no node has 3 GPUs free now (2 at most); waits until one has",
             WAIT,
         ),
         (
             replace(FIGURES, on_one_node=None),
             1,
-            "uses 2 of 4 cards; what is free is not known, the cluster was not read",
+            "uses 2 of 4 GPUs; what is free is not known, the cluster was not read",
             WAIT,
         ),
-        (FIGURES, 4, "3 of your 4 granted cards are left and you ask for 4; waits until something of yours ends", WAIT),
+        (FIGURES, 4, "3 of your 4 granted GPUs are left and you ask for 4; waits until something of yours ends", WAIT),
         (
             replace(FIGURES, used=3),
             2,
-            "1 of your 4 granted cards is left and you ask for 2; waits until something of yours ends",
+            "1 of your 4 granted GPUs is left and you ask for 2; waits until something of yours ends",
             WAIT,
         ),
-        (USED_UP, 1, "your 4 granted cards are in use; waits until something of yours ends", WAIT),
+        (USED_UP, 1, "your 4 granted GPUs are in use; waits until something of yours ends", WAIT),
         (
             replace(FIGURES, granted=1),
             1,
-            "your 1 granted card is in use; waits until something of yours ends",
+            "your 1 granted GPU is in use; waits until something of yours ends",
             WAIT,
         ),
         (
             replace(USED_UP, waiting=(2, 2, 1, 1), ahead=4),
             1,
-            "your 4 granted cards are in use; waits behind 4 of yours until something of yours ends",
+            "your 4 granted GPUs are in use; waits behind 4 of yours until something of yours ends",
             WAIT,
         ),
-        (replace(USED_UP, borrowing_limit=2), 1, f"your 4 granted cards are in use; up to 2 more {BORROWED}", WAIT),
+        (replace(USED_UP, borrowing_limit=2), 1, f"your 4 granted GPUs are in use; up to 2 more {BORROWED}", WAIT),
         (
             replace(FIGURES, borrowing_limit=2),
             5,
-            f"3 of your 4 granted cards are left and you ask for 5; up to 2 more {BORROWED}",
+            f"3 of your 4 granted GPUs are left and you ask for 5; up to 2 more {BORROWED}",
             WAIT,
         ),
         (LATER, 1, "nothing is in force yet; starts when your grant begins", WAIT),
-        (FIGURES, 6, "4 cards are in force now; 6 start when a larger grant begins", WAIT),
+        (FIGURES, 6, "4 GPUs are in force now; 6 start when a larger grant begins", WAIT),
         (
             replace(FIGURES, held="A100 is held since 09:10 for a driver update; expected to open at 14:00."),
             1,
@@ -135,7 +134,7 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
             "A100 is being retired. Nothing new starts on it.",
             BAD,
         ),
-        (replace(LATER, borrowing_limit=2), 1, f"nothing of your own is in force; up to 2 cards {BORROWED}", WAIT),
+        (replace(LATER, borrowing_limit=2), 1, f"nothing of your own is in force; up to 2 GPUs {BORROWED}", WAIT),
     ],
 )
 def test_what_a_launch_would_meet(figures: AvailabilityFigures, units: int, words: str, tone: str) -> None:
@@ -148,28 +147,28 @@ ROOMY = replace(FIGURES, granted=16, used=0, on_one_node=4, free_on=(4, 3, 1))
 @pytest.mark.parametrize(
     ("figures", "each", "workers", "words", "tone"),
     [
-        (ROOMY, 2, 2, "uses 4 of 16 cards; 4 free now on one node; starts at once", GOOD),
-        (ROOMY, 2, 3, "uses 6 of 16 cards; so many are free now on several nodes; starts at once", GOOD),
+        (ROOMY, 2, 2, "uses 4 of 16 GPUs; 4 free now on one node; starts at once", GOOD),
+        (ROOMY, 2, 3, "uses 6 of 16 GPUs; so many are free now on several nodes; starts at once", GOOD),
         (
             ROOMY,
             2,
             4,
-            "uses 8 of 16 cards; 3 of 4 workers would fit now; starts when all do at the same time",
+            "uses 8 of 16 GPUs; 3 of 4 workers would fit now; starts when all do at the same time",
             WAIT,
         ),
         (
             replace(ROOMY, waiting=(1,)),
             2,
             3,
-            "uses 7 of 16 cards; 2 of 3 workers would fit now; starts when all do at the same time",
+            "uses 7 of 16 GPUs; 2 of 3 workers would fit now; starts when all do at the same time",
             WAIT,
         ),
-        (ROOMY, 5, 2, "uses 10 of 16 cards; no node has 5 cards free now; waits until all 2 workers fit", WAIT),
+        (ROOMY, 5, 2, "uses 10 of 16 GPUs; no node has 5 GPUs free now; waits until all 2 workers fit", WAIT),
         (
             replace(ROOMY, on_one_node=None, free_on=()),
             1,
             2,
-            "uses 2 of 16 cards; what is free is not known, the cluster was not read",
+            "uses 2 of 16 GPUs; what is free is not known, the cluster was not read",
             WAIT,
         ),
     ],
@@ -204,8 +203,8 @@ def test_what_can_never_start_says_why() -> None:
 @pytest.mark.parametrize(
     ("units", "hours", "unit", "weight", "price", "words"),
     [
-        (2, 8, "card", "1", "1.6", "2 cards in 8 h: 16 GPU-hours, price 25.60"),
-        (1, None, "card", "1", "0", "1 card in each hour: 1 GPU-hour"),
+        (2, 8, "GPU", "1", "1.6", "2 GPUs in 8 h: 16 GPU-hours, price 25.60"),
+        (1, None, "GPU", "1", "0", "1 GPU in each hour: 1 GPU-hour"),
         (1, None, "slice", "0.1429", "0", "1 slice in each hour: 0.14 GPU-hours (a slice counts as 1/7 GPU)"),
         # Seven of them are one card, not 1.0003 of one.
         (7, 168, "slice", "0.1429", "0", "7 slices in 168 h: 168 GPU-hours (a slice counts as 1/7 GPU)"),

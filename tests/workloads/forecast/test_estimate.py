@@ -40,7 +40,7 @@ FULL = EstimateFacts(
     wait=WaitReason.UNITS,
     units=1,
     since=ASKED,
-    unit="card",
+    unit="GPU",
     position=1,
     granted=4,
     running=(RunningUnits(2, at("10:54")), RunningUnits(2, at("11:25"))),
@@ -61,12 +61,12 @@ class Case:
 CASES = [
     Case("one card, by the first end", FULL, "10:54 to 10:59", "1st in your team's queue; from the known ends"),
     Case("three cards need both ends", replace(FULL, units=3), "11:25 to 11:30"),
-    Case("more than is granted", replace(FULL, units=5), "it asks for 5 cards, and your team may use 4 cards at most"),
+    Case("more than is granted", replace(FULL, units=5), "it asks for 5 GPUs, and your team may use 4 GPUs at most"),
     Case("what may be borrowed may come at once", replace(FULL, borrowing=1), "10:00 to 10:59"),
     Case(
         "only others' idle cards would do",
         replace(FULL, units=5, borrowing=1),
-        "it waits for cards that other teams leave idle, and when they do nobody knows; no start of the last 30 days "
+        "it waits for GPUs that other teams leave idle, and when they do nobody knows; no start of the last 30 days "
         "waited as long as this one, 5 are needed",
     ),
     Case(
@@ -129,7 +129,7 @@ CASES = [
     Case(
         "no node, whatever the team's own ends",
         replace(FULL, wait=WaitReason.NODE, units=4),
-        "no single node has 4 cards free, and when others' work ends nobody knows; no start of the last 30 days "
+        "no single node has 4 GPUs free, and when others' work ends nobody knows; no start of the last 30 days "
         "waited as long as this one, 5 are needed",
     ),
     Case("no node, with recent starts", replace(FULL, wait=WaitReason.NODE, units=4, starts=FIVE), "10:00 to 11:40"),
@@ -211,7 +211,7 @@ FACTS = st.builds(
     wait=st.sampled_from([WaitReason.UNITS, WaitReason.NODE, WaitReason.HELD]),
     units=SIZES,
     since=st.integers(0, 300).map(lambda value: NOW - timedelta(minutes=value)),
-    unit=st.just("card"),
+    unit=st.just("GPU"),
     position=st.just(1),
     granted=st.integers(0, 8),
     borrowing=st.integers(0, 4),

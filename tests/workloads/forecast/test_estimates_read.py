@@ -157,7 +157,7 @@ def test_a_grant_that_begins_later_lets_start_what_is_too_large_now_behind_those
     waits(namespace_a, a100, alice, "first")
     most = "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current podset request (6) > maximum capacity (4)"  # noqa: E501
     waits(namespace_a, a100, alice, text=most, units=6)
-    assert told() == CannotTell("it asks for 6 cards, and your team may use 4 cards at most")
+    assert told() == CannotTell("it asks for 6 GPUs, and your team may use 4 GPUs at most")
     begins = timezone.now() + timedelta(minutes=30)
     boost = make.grant(house, a100, units=6, kind=Grant.Kind.BOOST, since=begins)
     assert minutes_until(told())[1] in (605, 606)
@@ -191,7 +191,7 @@ def test_a_node_that_fits_and_what_the_queue_has_not_looked_at(
     waits(namespace_a, a100, alice, "new", text="")
     found, new = told(), told("new")
     assert isinstance(found, CannotTell)
-    assert found.because.startswith("no single node has 2 cards free, and when others' work ends nobody knows")
+    assert found.because.startswith("no single node has 2 GPUs free, and when others' work ends nobody knows")
     assert new == CannotTell("the queue has not said yet what it waits for")
 
 

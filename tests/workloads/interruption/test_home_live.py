@@ -82,7 +82,7 @@ def test_what_is_borrowed_here_is_lent_there_and_a_strangers_pod_is_called_one(
         wait_until(lambda: lent(namespace_b) == LentUnits(2, 2))
         mine = home(namespace_a)
         assert [(one.used, one.borrowed, one.lent) for one in mine.holdings] == [(4, 2, NONE_LENT)]
-        assert mine.running_groups[0].text == "4 cards in use, 2 of them borrowed"
+        assert mine.running_groups[0].text == "4 GPUs in use, 2 of them borrowed"
 
         queued.launch(kube_worker, six, namespace_b, name="by-hand", units=1)
         wait_until(lambda: len(home(namespace_b).not_ours) == 1)

@@ -116,7 +116,7 @@ BY_OTHERS = Threat(Preemptor.OTHER_TEAM, "InCohortReclamation")
          "It runs on 2 borrowed cards: a team that was granted them takes them back as soon as it needs them. "
          "More urgent work of your team (production or interactive) may take its place too."),
         (borrowed(1), 2, PRODUCTION, (BY_OTHERS,),
-         "1 of its 2 cards is borrowed: a team that was granted it takes it back as soon as it needs it, and it loses "
+         "1 of its 2 GPUs is borrowed: a team that was granted it takes it back as soon as it needs it, and it loses "
          "all 2 then."),
         (GRACE, 2, PRODUCTION, (),
          "It runs on units of a grant that has ended: no other team takes them before its grace ends. No work of your "
@@ -127,15 +127,15 @@ BY_OTHERS = Threat(Preemptor.OTHER_TEAM, "InCohortReclamation")
 def test_who_may_interrupt_it_and_by_which_rule(
     place: QuotaPosition, units: int, rank: int, threats: tuple[Threat, ...], sentence: str
 ) -> None:
-    found = exposure(place, units=units, rank=rank, unit="card")
+    found = exposure(place, units=units, rank=rank, unit="GPU")
     assert (found.threats, found.sentence) == (threats, sentence)
 
 
 def test_before_it_has_its_units_it_is_told_as_what_would_be() -> None:
-    found = exposure(borrowed(3), units=4, rank=BATCH, unit="card", holds=False)
-    assert found.sentence.startswith("3 of its 4 cards would be borrowed:")
+    found = exposure(borrowed(3), units=4, rank=BATCH, unit="GPU", holds=False)
+    assert found.sentence.startswith("3 of its 4 GPUs would be borrowed:")
     assert "it would lose all 4 then" in found.sentence
-    assert exposure(OWN, units=1, rank=PRODUCTION, unit="card", holds=False).sentence.startswith("It would run on what")
+    assert exposure(OWN, units=1, rank=PRODUCTION, unit="GPU", holds=False).sentence.startswith("It would run on what")
 
 
 @pytest.mark.parametrize(

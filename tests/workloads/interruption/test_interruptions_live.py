@@ -89,7 +89,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
                 {"who": "own_team", "rule": "InClusterQueue", "priorities": ["production", "interactive"]},
             ],
             "checkpoints": True,
-            "sentence": "3 of its 4 cards are borrowed: a team that was granted them takes them back as soon as it "
+            "sentence": "3 of its 4 GPUs are borrowed: a team that was granted them takes them back as soon as it "
             "needs them, and it loses all 4 then. More urgent work of your team (production or interactive) may take "
             "its place too.",
             "loses": "It starts again by itself and goes on from the last checkpoint that it wrote; what came after is "

@@ -162,7 +162,7 @@ def test_fields_of_jobs_are_shown_for_jobs_without_script(her: Client, a100: Gpu
 
 def test_the_plan_counts_and_shows_the_service(her: Client, a100: GpuClass) -> None:
     page = text(her.post(LAUNCH, typed(a100, workers=4, units=1, look="units")))
-    assert "4 cards in each hour: 4 GPU-hours" in page
+    assert "4 GPUs in each hour: 4 GPU-hours" in page
     assert "<b>Service</b> <code>train-1</code>" in page
     assert "then runs 4 pods, all or none" in page
     assert '"workers": 4' in page
@@ -224,9 +224,9 @@ def test_the_page_says_what_each_worker_does_and_where_its_log_is(her: Client, g
     assert 'href="/live/logs/team-a/one?worker=1"' in rows[1][3]
     assert "its pod is being created" in rows[2][1]
     assert "2 of 3 ready. Worker 2: " in page
-    for words in ("3 workers × 1 card", "torchrun train.py … (3 lines)", "tried again up to 2 times", "production"):
+    for words in ("3 workers × 1 GPU", "torchrun train.py … (3 lines)", "tried again up to 2 times", "production"):
         assert words in page, words
-    assert "3 workers × 1 card" in text(her.get("/teams/team-a/workloads?kind=job"))
+    assert "3 workers × 1 GPU" in text(her.get("/teams/team-a/workloads?kind=job"))
 
 
 def test_which_log_is_read(gang: Workload, alice: User) -> None:

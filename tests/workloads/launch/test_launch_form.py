@@ -361,10 +361,10 @@ def test_the_figures_follow_the_units(
 
     assert (
         look(units=1)
-        == "Uses 1 of 6 cards; 4 free now on one node; starts at once 1 card in each hour: 1 GPU-hour, price 1.50"
+        == "Uses 1 of 6 GPUs; 4 free now on one node; starts at once 1 GPU in each hour: 1 GPU-hour, price 1.50"
     )
     assert look(units=3, run_hours=8) == (
-        "Uses 3 of 6 cards; 4 free now on one node; starts at once 3 cards in 8 h: 24 GPU-hours, price 36.00"
+        "Uses 3 of 6 GPUs; 4 free now on one node; starts at once 3 GPUs in 8 h: 24 GPU-hours, price 36.00"
     )
     assert look(units=5).startswith(
         "Can never start here, because: 5 of A100 80GB whole card asked, but no node has more"
@@ -378,7 +378,7 @@ def test_the_figures_follow_the_units(
     for number in range(4):
         actions.launch("team-a", replace(job, name=f"w{number}", units=2 if number else 4), by=by_alice)
     Run.objects.filter(workload__name="w0").update(admitted_at=timezone.now())
-    assert look(units=1).startswith("Your 6 granted cards are in use; waits behind 3 of yours until something of yours")
+    assert look(units=1).startswith("Your 6 granted GPUs are in use; waits behind 3 of yours until something of yours")
     # Notebooks go before jobs.
     assert "waits until something of yours ends" in look(units=1, kind="notebook", image="minimal")
 
@@ -392,7 +392,7 @@ def test_a_class_without_a_price_says_nothing_of_one(her: Client, a100: GpuClass
 
 def test_a_slice_is_no_card_and_counts_as_its_part_of_one(her: Client, a100: GpuClass) -> None:
     said = card(text(her.get("/teams/team-a/launch")), a100.slug)
-    assert "1 card in each hour: 1 GPU-hour" in said
+    assert "1 GPU in each hour: 1 GPU-hour" in said
     GpuClass.objects.filter(pk=a100.pk).update(partition="1g.10gb", weight="0.1429")
     said = card(text(her.get("/teams/team-a/launch?run_hours=7")), a100.slug)
     assert said.startswith("Uses 1 of 2 slices;")

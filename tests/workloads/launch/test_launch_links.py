@@ -81,7 +81,7 @@ def test_it_leads_to_the_form_of_the_only_team_filled_in(her: Client, a100: GpuC
     }
     # What will run is said before the button.
     assert "From a link; nothing has started." in page
-    assert "on 2 cards of <b>" in page
+    assert "on 2 GPUs of <b>" in page
     assert (
         f'<b class="address">{REPOSITORY}</b> at <b>main</b> cloned into its files: code that you should trust' in page
     )

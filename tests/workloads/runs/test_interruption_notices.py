@@ -295,7 +295,7 @@ def test_what_others_of_the_team_hold_decides_who_borrows(
     found = shown(second).exposure
     assert found is not None
     assert (found.holds, found.place.borrowed) == (False, 1)
-    assert "1 of its 2 cards would be borrowed" in found.sentence
+    assert "1 of its 2 GPUs would be borrowed" in found.sentence
     holds(second, a100, 2)
     found = shown(second).exposure
     assert found is not None
@@ -352,7 +352,7 @@ def test_the_launch_form_says_it_before_anything_is_made(
     client.force_login(alice)
     typed = {"look": "units", "kind": "job", "name": "train", "gpu_class": a100.slug, "units": "3", "workers": "2"}
     page = text_of(client, "/teams/team-a/launch", typed)
-    assert "Interruptions: 2 of its 6 cards would be borrowed: a team that was granted them takes them back" in page
+    assert "Interruptions: 2 of its 6 GPUs would be borrowed: a team that was granted them takes them back" in page
     assert "It starts again by itself from its beginning: nobody said that it writes checkpoints." in page
     page = text_of(client, "/teams/team-a/launch", {**typed, "units": "2", "checkpoints": "on"})
     assert "Interruptions: It would run on what your team was granted" in page

@@ -74,7 +74,7 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
     # Two asked for, one is left.
     actions.launch("team-a", replace(asked, name="fewer", units=2), by=by_alice)
     found = until_waits(worker, by_alice, "fewer", "fewer_units", reason="waiting_for_quota")
-    assert found.steps[0].label == "Ask for 1 card instead of 2"
+    assert found.steps[0].label == "Ask for 1 GPU instead of 2"
     as_written(IN_QUEUE["waiting for quota"], shown("fewer").status, found)
     follow(by_hand, found.steps[0].href)
     worker(runs("fewer"))
@@ -121,7 +121,7 @@ def test_what_can_never_start_any_more_is_asked_for_smaller(
     worker(lambda: told()["large"][1] == "exceeds_maximum")
     actions.stop("team-a", "holds", by=by_alice)
     found = until_waits(worker, by_alice, "large", "fewer_units", reason="exceeds_maximum")
-    assert found.steps[0].label == "Ask for 2 cards instead of 3"
+    assert found.steps[0].label == "Ask for 2 GPUs instead of 3"
     as_written(IN_QUEUE["exceeds the maximum"], shown("large").status, found)
     follow(by_hand, found.steps[0].href)
     worker(runs("large"))

@@ -47,14 +47,14 @@ KINDS = ("tainted", "elsewhere", "closed", "spread", "ending", "nodra", "dra", "
 # What else is known around them.
 NOT_OURS = "started here: it is not in your lists, and only who started it can end it."
 FINDINGS = {
-    "closed": ("2 cards of Closed are on nodes that are closed for new work, or kept for other work.",),
-    "tainted": ("2 cards of Tainted are on nodes that are closed for new work, or kept for other work.",),
+    "closed": ("2 GPUs of Closed are on nodes that are closed for new work, or kept for other work.",),
+    "tainted": ("2 GPUs of Tainted are on nodes that are closed for new work, or kept for other work.",),
     "zero": (
-        "No node offers any cards of Zero at the moment.",
-        "2 of the 2 cards of Zero are not healthy, and not offered.",
+        "No node offers any GPUs of Zero at the moment.",
+        "2 of the 2 GPUs of Zero are not healthy, and not offered.",
     ),
-    "unwell": ("1 of the 2 cards of Unwell is not healthy, and not offered.",),
-    "outside": (f"2 cards of Outside are held by work of your team that was not {NOT_OURS}",),
+    "unwell": ("1 of the 2 GPUs of Unwell is not healthy, and not offered.",),
+    "outside": (f"2 GPUs of Outside are held by work of your team that was not {NOT_OURS}",),
     "spread": (),
 }
 

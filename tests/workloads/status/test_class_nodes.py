@@ -193,31 +193,31 @@ def test_a_device_class_that_nobody_knows_is_told_apart_from_one_that_is_not_cou
     [
         ({}, []),
         ({"allocatable": 4}, []),
-        ({"allocatable": 0}, ["No node offers any cards of A100 at the moment."]),
-        ({"allocatable": 7, "unhealthy": 1}, ["1 of the 8 cards of A100 is not healthy, and not offered."]),
-        ({"allocatable": 6, "unhealthy": 2}, ["2 of the 8 cards of A100 are not healthy, and not offered."]),
+        ({"allocatable": 0}, ["No node offers any GPUs of A100 at the moment."]),
+        ({"allocatable": 7, "unhealthy": 1}, ["1 of the 8 GPUs of A100 is not healthy, and not offered."]),
+        ({"allocatable": 6, "unhealthy": 2}, ["2 of the 8 GPUs of A100 are not healthy, and not offered."]),
         (
             {"allocatable": 8, "cordoned": 1},
-            ["1 card of A100 is on nodes that are closed for new work, or kept for other work."],
+            ["1 GPU of A100 is on nodes that are closed for new work, or kept for other work."],
         ),
         (
             {"idle": 2},
             ["A few cards of A100 are held by notebooks without activity, of all teams together."],
         ),
-        ({"idle": 3}, ["3 cards of A100 are held by notebooks without activity, of all teams together."]),
+        ({"idle": 3}, ["3 GPUs of A100 are held by notebooks without activity, of all teams together."]),
         (
             {"outside": 2, "idle": 3},
             [
-                "2 cards of A100 are held by work of your team that was not started here: it is not in your lists, and "
+                "2 GPUs of A100 are held by work of your team that was not started here: it is not in your lists, and "
                 "only who started it can end it.",
-                "3 cards of A100 are held by notebooks without activity, of all teams together.",
+                "3 GPUs of A100 are held by notebooks without activity, of all teams together.",
             ],
         ),
     ],
 )
 def test_what_is_known_around_a_wait(known: dict[str, int], said: list[str]) -> None:
     """Nothing is said of what nobody knows, and no small number of what other teams hold."""
-    assert list(context_sentences(ClassContext("A100", "card", **known))) == said
+    assert list(context_sentences(ClassContext("A100", "GPU", **known))) == said
 
 
 # ---- the mirror ------------------------------------------------------------------------------------------------------

@@ -273,7 +273,7 @@ def test_what_asks_for_nodes_as_they_were_is_started_again() -> None:
     assert now.steps[0].way is not None
     assert now.steps[0].way.href("team-a") == "/teams/team-a/workloads/one/change?class=a100&units=2#choices"
     assert now.steps[0].why.endswith(
-        "its class describes them now. Uses 2 of 4 cards; 4 free now on one node; starts at once."
+        "its class describes them now. Uses 2 of 4 GPUs; 4 free now on one node; starts at once."
     )
     assert later.steps[0].why.endswith("its class describes them now.")
     for changed in (replace(FULL, own=None), replace(FULL, may_change=False)):

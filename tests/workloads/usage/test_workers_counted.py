@@ -60,8 +60,8 @@ def test_what_is_ahead_and_what_it_would_cost(gang: Workload, namespace_a: Names
     GpuClass.objects.update(price_per_unit_hour=2)
     found = launch_queries.reachable_classes(namespace_a)
     told = forecast_queries.outlooks(namespace_a, found, LaunchSize(2, 1, workers=4))[a100.slug]
-    assert told.sentence.startswith("uses 17 of 32 cards; ")
-    assert told.cost == "8 cards in 1 h: 8 GPU-hours, price 16.00"
+    assert told.sentence.startswith("uses 17 of 32 GPUs; ")
+    assert told.cost == "8 GPUs in 1 h: 8 GPU-hours, price 16.00"
 
 
 def test_who_goes_first_is_ahead_of_whom(gang: Workload, namespace_a: Namespace, a100: GpuClass, alice: User) -> None:
@@ -134,7 +134,7 @@ def test_starts_now_offers_a_gang_where_one_node_has_room_for_all_of_it(
         found = running.workload(namespace_a, a100, name=name, units=units, options=options, **values)
         found.runs.update(ended_at=timezone.now(), outcome="stopped")
     page = client.get("/teams/team-a").content.decode()
-    assert "4 cards, python, like fits" in page
+    assert "4 GPUs, python, like fits" in page
     assert "like wide" not in page
 
 
