@@ -108,7 +108,7 @@ def test_a_card_tells_what_is_free_and_what_the_team_has(stocked: Tenant, alice:
     assert found.tags == ("exclusive",)
     assert found.promised == "Promised to all teams: 4 of 16."
     assert found.team == "Team A: 2 of 4 used."
-    assert [promise.topic for promise in found.contract.promises[:3]] == ["Memory", "Compute", "Faults"]
+    assert [promise.topic for promise in found.contract.promises[:3]] == ["Memory", "Compute", "Fault isolation"]
     assert found.href == f"/catalog/{a100.slug}"
 
 
@@ -372,7 +372,7 @@ def test_answers_are_understood(query: str, needs: Requirements) -> None:
 
 def test_classes_are_compared_side_by_side(stocked: Tenant, alice: User, a100: GpuClass) -> None:
     text = page(alice, "/catalog/compare")
-    for words in ("13 of 16 GPUs", "35 of 35 slices", "Team A: 2 of 4 used.", "Taking turns", "0.38 per slice-hour"):
+    for words in ("13 of 16 GPUs", "35 of 35 slices", "Team A: 2 of 4 used.", "Time-sliced", "0.38 per slice-hour"):
         assert words in text, words
     two = page(alice, "/catalog/compare?class=turns&class=a100-1g")
     assert two.count('<th scope="col"><a') == 2
