@@ -48,7 +48,7 @@ def test_the_page_of_a_run_says_both(open_page: Callable[..., Page], house: Tena
 def test_the_launch_form_says_it_first(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
     page = open_page("/teams/team-a/launch?kind=job&units=1", as_user=alice)
     effect = page.locator("#effect")
-    expect(effect).to_contain_text("Interruptions: It would run on a borrowed card")
+    expect(effect).to_contain_text("Interruptions: It would run on a borrowed GPU")
     page.get_by_label("This job checkpoints").check()
     expect(effect).to_contain_text("goes on from the last checkpoint")
     look_at(page)

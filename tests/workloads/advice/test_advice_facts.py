@@ -60,7 +60,7 @@ def test_an_idle_notebook_of_ones_own_goes_before_waiting_and_busy_work_comes_la
     assert [step.verb for step in found.steps] == ["stop_other", "wait", "request_quota"]
     assert found.steps[0].label == "Stop idle"
     [finding] = found.findings
-    assert finding.startswith("A few cards of A100 80GB whole card are held by notebooks without activity, of all")
+    assert finding.startswith("A few GPUs of A100 80GB whole card are held by notebooks without activity, of all")
 
 
 def test_a_member_is_offered_what_is_theirs(

@@ -132,7 +132,7 @@ CASES = [
     Case(
         "waits for what others leave idle", "quota in use, nothing else", QUOTA,
         with_own(replace(FULL, each=6, ahead=(1,)), borrowing_limit=4), NOT_YET,
-        "wait", "", "cards that other teams leave idle",
+        "wait", "", "GPUs that other teams leave idle",
     ),
     Case(
         "quota in use, nothing else", "waits for what others leave idle", QUOTA,

@@ -110,10 +110,10 @@ BY_OTHERS = Threat(Preemptor.OTHER_TEAM, "InCohortReclamation")
          "It runs on what your team was granted: no other team takes it back. Production work of your team may take "
          "its place."),
         (borrowed(1), 1, PRODUCTION, (BY_OTHERS,),
-         "It runs on a borrowed card: a team that was granted it takes it back as soon as it needs it."),
+         "It runs on a borrowed GPU: a team that was granted it takes it back as soon as it needs it."),
         (borrowed(2), 2, BATCH,
          (BY_OTHERS, Threat(Preemptor.OWN_TEAM, "InClusterQueue", ("production", "interactive"))),
-         "It runs on 2 borrowed cards: a team that was granted them takes them back as soon as it needs them. "
+         "It runs on 2 borrowed GPUs: a team that was granted them takes them back as soon as it needs them. "
          "More urgent work of your team (production or interactive) may take its place too."),
         (borrowed(1), 2, PRODUCTION, (BY_OTHERS,),
          "1 of its 2 GPUs is borrowed: a team that was granted it takes it back as soon as it needs it, and it loses "

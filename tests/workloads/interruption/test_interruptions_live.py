@@ -118,7 +118,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         assert after["estimate"] is not None
         shown = text_of(client, PAGE)
         assert "by Kueue's rule InCohortReclamation, for the 1st time." in shown
-        assert "Starts: Cannot tell because it waits for cards that other teams leave idle" in shown
+        assert "Starts: Cannot tell because it waits for GPUs that other teams leave idle" in shown
         (event,) = Event.objects.filter(verb="workload.interrupted")
         assert event.after == {"run": 1, "rule": "InCohortReclamation", "times": 1, "earlier": 0, "at": last["at"]}
         (mail,) = Delivery.objects.all()
@@ -127,7 +127,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         assert last["sentence"] in mail.body
         assert "goes on from the last checkpoint" in mail.body
         assert (
-            "Nobody can tell when it starts again, because it waits for cards that other teams leave idle" in mail.body
+            "Nobody can tell when it starts again, because it waits for GPUs that other teams leave idle" in mail.body
         )
         assert PAGE in mail.body
         for word in ("unheard-of", "team-b", "Team B", "Charlie", "UID"):

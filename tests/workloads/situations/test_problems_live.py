@@ -47,7 +47,7 @@ Play = Callable[[ScriptedKubelet, Json], object]
 
 @pytest.fixture
 def cpu(cluster: Cluster, unique: str) -> GpuClass:
-    """Without a GPU: the few cards of the simulated hardware are for others. One core and 1 GiB a unit."""
+    """Without a GPU: the few GPUs of the simulated hardware are for others. One core and 1 GiB a unit."""
     return make.gpu_class(
         cluster, slug=f"cpu-{unique}", name="CPU", interface="none", resource="", node_labels={}, tolerations=[],
         vendor="", product="", cpu_per_unit=1, memory_gib_per_unit=1, units_per_workload=1000,

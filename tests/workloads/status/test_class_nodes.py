@@ -202,7 +202,7 @@ def test_a_device_class_that_nobody_knows_is_told_apart_from_one_that_is_not_cou
         ),
         (
             {"idle": 2},
-            ["A few cards of A100 are held by notebooks without activity, of all teams together."],
+            ["A few GPUs of A100 are held by notebooks without activity, of all teams together."],
         ),
         ({"idle": 3}, ["3 GPUs of A100 are held by notebooks without activity, of all teams together."]),
         (
