@@ -25,4 +25,4 @@ class Banner(models.Model):
         return "the banner"
 
 
-constraint_sentence("banner_text", "bad_banner", "A banner has a text.", field="text")
+constraint_sentence("banner_text", "bad_banner", "Enter the text of the banner.", field="text")

@@ -83,7 +83,7 @@ def open_classes(cluster: Cluster) -> QuerySet[GpuClass]:
 
 
 def promise_limits(classes: Collection[GpuClass]) -> dict[int, int | None]:
-    """Units of each class that may be promised at one time: staff's limit, else allocatable; None: unknown."""
+    """Allocation limit of each class in units: staff's limit, else allocatable; None: unknown."""
     typed = {gpu_class.pk: gpu_class.promise_limit for gpu_class in classes}
     open_ended = [gpu_class for gpu_class in classes if gpu_class.promise_limit is None]
     if open_ended:

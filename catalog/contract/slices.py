@@ -41,8 +41,7 @@ def _name_of(axes: Axes) -> str:
     if axes.resource == "nvidia.com/gpu":
         return (
             "A slice that is requested as nvidia.com/gpu: all GPUs of these nodes have the same MIG layout, and "
-            "slices use "
-            "the resource name of a GPU (MIG strategy single)."
+            "slices use the resource name of a GPU (MIG strategy single)."
         )
     return (
         "A pod that requests nvidia.com/gpu and waits: a slice has its own resource name here"

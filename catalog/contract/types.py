@@ -67,5 +67,15 @@ INTERRUPTION = Guarantee(
 )
 
 
-def gib(mib: int) -> str:
-    return f"{mib / 1024:.1f}".removesuffix(".0") + " GiB"
+def gib(mib: int, decimals: int = 1) -> str:
+    """`9.6 GiB`, `80 GiB`."""
+    return f"{mib / 1024:.{decimals}f}".rstrip("0").rstrip(".") + " GiB"
+
+
+def gib_apart(*sizes: int) -> list[str]:
+    """Sizes that are compared: as many decimals as tell them apart, three at most (1 MiB)."""
+    for decimals in (1, 2, 3):
+        found = [gib(size, decimals) for size in sizes]
+        if len(set(found)) == len(set(sizes)):
+            break
+    return found

@@ -140,8 +140,8 @@ def _separated(kind: _Kind, others: list[_Kind]) -> tuple[ClassProposal, str]:
     if not (mixed_up := _matching(labels, others)):
         return replace(one, node_labels=dict(sorted(labels.items()))), ""
     return one, (
-        f"{one.name}: {one.units} {one.resource} on {_some(kind.nodes)} cannot be told by labels from what "
-        f"{_some(mixed_up)} offers under the same name. Give the nodes of each kind a label of their own."
+        f"{one.name}: {one.units} {one.resource} on {_some(kind.nodes)} cannot be distinguished by labels from those "
+        f"of {_some(mixed_up)} with the same name. Add a distinct label to the nodes of each kind."
     )
 
 

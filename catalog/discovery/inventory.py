@@ -52,8 +52,8 @@ def _plugged(node: NodeFacts, problems: set[str]) -> Iterable[Sighting]:
     """What the node's device plugins advertise."""
     if product := vendors.invalid_product(node):
         problems.add(
-            f"Node {node.name} reports {product}: with MIG strategy single all its cards have to be cut alike, "
-            "and they are not."
+            f"Node {node.name} reports {product}: MIG strategy single needs the same MIG layout on all its GPUs, "
+            "and the layouts differ."
         )
         return
     for resource, units in sorted(node.allocatable.items()):
@@ -79,7 +79,7 @@ def _claimable(node: NodeFacts, devices: list[Device], problems: set[str]) -> It
         resource = DEVICE_CLASS_RESOURCES.get(device_class)
         if resource is None:
             problems.add(
-                f"Device class {device_class} on node {node.name} is not counted by Kueue: "
+                f"Device class {device_class} on node {node.name} is not mapped in Kueue: "
                 "add it to deviceClassMappings of its manager configuration."
             )
             continue

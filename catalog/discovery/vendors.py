@@ -41,7 +41,7 @@ def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     about = kind.removesuffix(".shared")
     if not label("gpu.product"):
         raise UnlabelledCapacity(
-            f"Node {node.name} has {resource}, and no label says of which product and whether it is shared: "
+            f"Node {node.name} has {resource}, but no label states its product and sharing: "
             "GPU Feature Discovery does not run there."
         )
     product, single, profile = label("gpu.product").removesuffix("-SHARED").partition("-MIG-")
@@ -49,7 +49,7 @@ def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     sharing, replicas = _sharing(node, resource, about)
     if sharing == "mps" and partition != "none":
         raise UnlabelledCapacity(
-            f"Node {node.name} says that {resource} is shared by MPS, which no device plugin does with slices."
+            f"Node {node.name} reports {resource} as shared by MPS, which device plugins do not support for MIG slices."
         )
     memory = _number(label(f"{about}.memory"))
     slices = _number(label(f"{about}.slices.gi"))
@@ -93,8 +93,8 @@ def _sharing(node: NodeFacts, resource: str, about: str) -> tuple[str, int]:
     is_named_shared = resource.endswith(".shared") or _product_of(node, about).endswith("-SHARED")
     if (strategy != "none") != (replicas > 1) or (is_named_shared and strategy == "none"):
         raise UnlabelledCapacity(
-            f"Node {node.name} contradicts itself about {resource}: sharing-strategy is {strategy}, "
-            f"replicas {replicas}, and its name {'says' if is_named_shared else 'does not say'} that it is shared."
+            f"Node {node.name} has contradicting labels for {resource}: sharing-strategy is {strategy}, "
+            f"replicas {replicas}, and its name {'states' if is_named_shared else 'does not state'} that it is shared."
         )
     return strategy, replicas
 
@@ -114,8 +114,7 @@ def _amd(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     identity = next((name for name in ("product-name", "device-id") if f"amd.com/gpu.{name}" in node.labels), "")
     if not identity:
         raise UnlabelledCapacity(
-            f"Node {node.name} has {resource}, and no label says of which product: "
-            "AMD's node labeller does not run there."
+            f"Node {node.name} has {resource}, but no label states its product: AMD's node labeller does not run there."
         )
     value = node.labels[f"amd.com/gpu.{identity}"]
     product = value if identity == "product-name" else f"AMD GPU {value}"
@@ -142,14 +141,14 @@ def _amd(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
 
 
 def _intel(node: NodeFacts, resource: str, kind: str, units: int) -> ClassProposal:
-    """NFD's labels count the cards; the plugin's `-shared-dev-num` multiplies units and no label says it."""
+    """NFD's labels count the GPUs; the plugin's `-shared-dev-num` multiplies units, which no label states."""
     device = re.compile(r"gpu\.intel\.com/device-id\.([0-9a-f-]+)\.present")
     ids = sorted(match[1] for name in node.labels if (match := device.fullmatch(name)))
     cards = sum(_number(node.labels.get(f"gpu.intel.com/device-id.{one}.count", "")) or 0 for one in ids)
     if not cards or units % cards:
         raise UnlabelledCapacity(
-            f"Node {node.name} has {units} {resource} on {cards or 'an unknown number of'} cards by its labels: "
-            "whether they are shared cannot be told."
+            f"Node {node.name} has {units} {resource} on {cards or 'an unknown number of'} GPUs by its labels: "
+            "it is not known whether they are shared."
         )
     replicas = units // cards
     product = node.labels.get("gpu.intel.com/product", "")

@@ -57,10 +57,10 @@ def compatibility(image: ImageRequirements, facts: HardwareFacts) -> str:
     if image.vendor and facts.vendor and image.vendor != facts.vendor:
         _, theirs = _words(image.vendor)
         cards, ours = _words(facts.vendor)
-        return f"{theirs} images do not run on {cards} cards; {facts.name} needs a {ours} image."
+        return f"{theirs} images do not run on {cards} GPUs; {facts.name} needs a {ours} image."
     if image.min_cuda and facts.cuda is not None and _numbers(facts.cuda) < _numbers(image.min_cuda):
         return (
-            f"{image.name} needs CUDA {image.min_cuda}, and drivers of {facts.name} offer {facts.cuda}. "
+            f"{image.name} needs CUDA {image.min_cuda}, but the drivers of {facts.name} support {facts.cuda}. "
             "Choose an image for an older CUDA, or another class."
         )
     return ""
@@ -71,10 +71,10 @@ def caution(image: ImageRequirements, facts: HardwareFacts) -> str:
     if image.vendor and not facts.vendor:
         cards, theirs = _words(image.vendor)
         if not facts.has_gpu:
-            return f"Made for {cards} cards; {facts.name} has none, so its {theirs} part stays idle."
-        return f"Made for {cards} cards; {facts.name} is not known to have one, so its {theirs} part may stay idle."
+            return f"Made for {cards} GPUs; {facts.name} has none, so its {theirs} part is not used."
+        return f"Made for {cards} GPUs; {facts.name} is not known to have one, so its {theirs} part may not be used."
     if image.min_cuda and facts.cuda is None:
-        return f"Needs CUDA {image.min_cuda}; which version the drivers of {facts.name} offer is unknown."
+        return f"Needs CUDA {image.min_cuda}; the version supported by the drivers of {facts.name} is unknown."
     return ""
 
 
@@ -82,7 +82,7 @@ def deprecation(since: date | None, successor: str, today: date) -> str:
     """ "" for an image that is not deprecated, or not yet."""
     if since is None or since > today:
         return ""
-    way = f"use {successor} instead" if successor else "nothing replaces it yet"
+    way = f"use {successor} instead" if successor else "there is no replacement yet"
     return f"Deprecated since {since:%-d %b %Y}; {way}."
 
 

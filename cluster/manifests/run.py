@@ -239,7 +239,7 @@ def _literally(value: str) -> str:
 # Its arguments are the repository, the directory and the branch or tag, each a word of its own: the shell never reads
 # them as text. What an earlier run cloned is the person's and stays as it is; what was cloned half is not there yet.
 _CLONE_SCRIPT = (
-    'if [ -e "$2" ]; then echo "$2 is there already; it stays as it is."; exit 0; fi; '
+    'if [ -e "$2" ]; then echo "$2 already exists; it is not changed."; exit 0; fi; '
     'rm -rf "./.$2.part" && git clone --recurse-submodules ${3:+--branch "$3"} -- "$1" "./.$2.part" '
     '&& mv "./.$2.part" "$2"'
 )

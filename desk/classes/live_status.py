@@ -24,7 +24,7 @@ from tenants.models import Namespace
 
 @dataclass(frozen=True)
 class ProductLine:
-    """Nodes of the class by what their labels call the product; "" where no label does."""
+    """Nodes of the class by the product in their labels; "" without such a label."""
 
     product: str
     nodes: int
@@ -51,7 +51,7 @@ class ClassLive:
 
     @property
     def free_cards(self) -> str:
-        """Free slices as physical cards; "" for other classes and while nobody knows."""
+        """Free slices in GPUs; "" for other classes and while unknown."""
         cards = self.figures.cards
         return "" if cards is None else f"{float(cards):.2f}".rstrip("0").rstrip(".")
 

@@ -18,7 +18,7 @@ from cluster.reads.taints import is_tolerated
 from cluster.reads.units import CPU, SLICES, ResourceUnits
 
 GIB = 1024**3
-STORAGE_UNKNOWN = "The cluster does not say how much storage there is."
+STORAGE_UNKNOWN = "The cluster does not report its storage capacity."
 
 
 def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: bool = False) -> dict[int, Capacity]:

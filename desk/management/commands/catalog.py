@@ -25,26 +25,28 @@ from portal.core.errors import Refused
 
 class Command(BaseCommand):
     help = (
-        "Set up the cluster's row; propose classes for the hardware that the watcher has seen; accept them; "
+        "Set up the cluster's row; propose classes for the hardware seen by the watcher; accept them; "
         "keep classes and images in a file."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        settle = verbs.add_parser("settle", help="make or change the row of the cluster CLUSTER_NAME")
+        settle = verbs.add_parser("settle", help="create or change the row of the cluster CLUSTER_NAME")
         settle.add_argument("--notebooks-domain", default=settings.NOTEBOOKS_DOMAIN)
         settle.add_argument(
-            "--cohort", default="gpu-portal", help="name of the Kueue cohort that idle cards are lent in"
+            "--cohort", default="gpu-portal", help="name of the Kueue cohort in which idle GPUs are lent"
         )
-        verbs.add_parser("propose", help="one class for each kind of capacity, as it would be made")
-        accept = verbs.add_parser("accept", help="make and open proposed classes; what exists stays as it is")
+        verbs.add_parser("propose", help="show one class for each kind of capacity, as it would be created")
+        accept = verbs.add_parser("accept", help="create and open proposed classes; existing classes are not changed")
         accept.add_argument("slug", nargs="*", help="only these (default: all that are proposed)")
         export = verbs.add_parser("export", help="write classes and images as YAML")
         export.add_argument("file", nargs="?", default="-", help="where to (default: standard output)")
-        apply = verbs.add_parser("apply", help="make classes and images as the file says; all of it, or nothing")
+        apply = verbs.add_parser("apply", help="apply the classes and images of the file; all or nothing")
         apply.add_argument("file", help="the file, - for standard input")
-        apply.add_argument("--dry-run", action="store_true", help="only show what would change, or what is wrong")
-        apply.add_argument("--prune", action="store_true", help="retire classes and remove images that it leaves out")
+        apply.add_argument("--dry-run", action="store_true", help="only show the changes and the errors")
+        apply.add_argument(
+            "--prune", action="store_true", help="retire classes and remove images that are not in the file"
+        )
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         try:
@@ -100,9 +102,9 @@ class Command(BaseCommand):
             told = "\n".join(str(problem) for problem in outcome.problems)
             raise CommandError(f"{told}\nNothing was changed.")
         if not outcome.lines:
-            self.stdout.write("Nothing differs.")
+            self.stdout.write("No differences.")
         elif options["dry_run"]:
-            self.stdout.write("A dry run: nothing was changed.")
+            self.stdout.write("Dry run: nothing was changed.")
 
     def _discovery(self) -> Discovery:
         found = queries.open_proposals(read_queries.current_cluster())

@@ -214,7 +214,7 @@ CASES = [
         "unlike_interconnects",
         site(node(labels={"gpu.machine": "DGX"}), node("n2", labels={"gpu.machine": "PCIe-box"}), classes=(offer(),)),
         site(node(labels={"gpu.machine": "DGX"}), node("n2", labels={"gpu.machine": "DGX"}), classes=(offer(),)),
-        "mixes 2 machines, whose interconnects may differ: DGX, PCIe-box",
+        "mixes 2 machines, with possibly different interconnects: DGX, PCIe-box",
         A_CLASS,
     ),
     Case(
@@ -228,7 +228,7 @@ CASES = [
         "same_capacity",
         site(node(labels={"zone": "a"}), classes=(offer("B", labels={"zone": "a"}, id=2), offer())),
         site(node(labels={"zone": "b"}), classes=(offer("B", labels={"zone": "a"}, id=2), offer())),
-        "Class B selects the same nvidia.com/gpu as A100 on n1: the capacity is promised twice.",
+        "Class B selects the same nvidia.com/gpu as A100 on n1: the capacity is counted twice.",
         Subject("class", "B", 2),
     ),
     Case(

@@ -185,7 +185,7 @@ def same_capacity(site: Site) -> Stage:
     node, other = site.node("twice", test__left=site.unique), site.node("once", test__up=site.unique)
     for stage, label in (("twice", "left"), ("twice-b", "right"), ("once", "up"), ("once-b", "down")):
         site.offer(stage, product="", node_labels={f"nvidia.com/test.{label}": site.unique})
-    about = f"on {node}: the capacity is promised twice."
+    about = f"on {node}: the capacity is counted twice."
     return Stage(about, f"on {other}", site.label(node, test__right=site.unique), site.label(node, test__right=None))
 
 

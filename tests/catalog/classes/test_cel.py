@@ -37,7 +37,7 @@ def test_selectors_that_the_api_server_takes_are_taken(expression: str) -> None:
         ("device.driver ==", "line 1, column 17: the end is not expected here"),
         ("(device.driver == 'x'", "line 1, column 22: missing ')' at the end"),
         ("device.driver == 'x' and true", "line 1, column 22: 'and' is not expected here"),
-        ("device.driver = 'x'", "line 1, column 15: this is no word or sign of CEL"),
+        ("device.driver = 'x'", "line 1, column 15: this is not a CEL token"),
         ("true\n&& device.x ==", "line 2, column 15: the end is not expected here"),
         ("devic.driver == 'x'", "`devic.driver`, which there is not"),
         ("device.driver", ""),

@@ -49,7 +49,7 @@ def refused(verb: Callable[..., Any], *args: Any, by: Actor = BY, **values: Any)
             NOW - timedelta(hours=1),
             "A100 is held since 11:00 on 19 Nov 2026 for a driver update; it was expected to open at 10:00.",
         ),
-        (NOW, None, "A100 is held since 11:00 for a driver update; nobody has said until when."),
+        (NOW, None, "A100 is held since 11:00 for a driver update; no end is set."),
     ],
 )
 def test_what_is_said_of_a_hold(since: datetime | None, until: datetime | None, text: str) -> None:
@@ -62,7 +62,7 @@ def test_what_is_said_of_a_hold(since: datetime | None, until: datetime | None, 
     ("values", "text"),
     [
         ({"life_cycle": "active", "successor": "H200"}, ""),
-        ({"life_cycle": "retiring"}, "A100 is being retired. What runs goes on."),
+        ({"life_cycle": "retiring"}, "A100 is being retired. Running workloads continue."),
         (
             {"life_cycle": "retiring", "runs_until": NOW, "successor": "H200", "message": "Thank you"},
             "A100 is being retired. What runs may go on until 21 Nov 2026, 11:00. Its successor is H200. Thank you.",

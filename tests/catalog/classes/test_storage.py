@@ -43,7 +43,7 @@ def test_what_it_can_give_is_what_staff_say(cluster: Cluster) -> None:
     one = made(cluster)
     capacity = capacity_queries.capacities(cluster, [one])[one.pk]
     assert not capacity.is_known
-    assert capacity.problem == "The cluster does not say how much storage there is."
+    assert capacity.problem == "The cluster does not report its storage capacity."
     assert catalog.promise_limits([one]) == {one.pk: 1000}
     one.promise_limit = None
     assert catalog.promise_limits([one]) == {one.pk: None}
@@ -82,7 +82,7 @@ def test_a_cluster_has_one_until_it_is_retired(cluster: Cluster) -> None:
     assert refusal is not None
     assert refusal.code == "one_storage"
     actions.move_class(first.pk, to="retiring", by=OPERATOR)
-    assert catalog.retirement_notice(GpuClass.objects.get(pk=first.pk)) == "Storage is being retired. Volumes stay."
+    assert catalog.retirement_notice(GpuClass.objects.get(pk=first.pk)) == "Storage is being retired. Volumes are kept."
     actions.move_class(first.pk, to="retired", by=OPERATOR)
     assert made(cluster, "more").pk
 

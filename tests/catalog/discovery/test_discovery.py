@@ -234,13 +234,13 @@ def test_a_unit_fits_on_the_smallest_node_of_its_class() -> None:
         ),
         (
             l4("n1", gpu_product="NVIDIA-H100-MIG-INVALID"),
-            "Node n1 reports NVIDIA-H100-MIG-INVALID: with MIG strategy single all its cards have to be cut alike, "
-            "and they are not.",
+            "Node n1 reports NVIDIA-H100-MIG-INVALID: MIG strategy single needs the same MIG layout on all its GPUs, "
+            "and the layouts differ.",
         ),
         (
             l4("n1", units=0, gpu_product="NVIDIA-H100-MIG-INVALID"),
-            "Node n1 reports NVIDIA-H100-MIG-INVALID: with MIG strategy single all its cards have to be cut alike, "
-            "and they are not.",
+            "Node n1 reports NVIDIA-H100-MIG-INVALID: MIG strategy single needs the same MIG layout on all its GPUs, "
+            "and the layouts differ.",
         ),
     ],
 )
@@ -282,8 +282,8 @@ def test_two_kinds_that_no_label_tells_apart_are_a_problem_and_the_wider_one_no_
     found = discover([slices("n1"), shared_slices("n2")])
     assert [one.sharing for one in found.proposals] == ["time-slicing"]
     assert found.problems == (
-        "H100 · MIG 1g.10gb: 7 nvidia.com/mig-1g.10gb on n1 cannot be told by labels from what n2 offers under the "
-        "same name. Give the nodes of each kind a label of their own.",
+        "H100 · MIG 1g.10gb: 7 nvidia.com/mig-1g.10gb on n1 cannot be distinguished by labels from those of n2 "
+        "offers under the same name. Add a distinct label to the nodes of each kind.",
     )
 
 

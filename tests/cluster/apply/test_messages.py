@@ -58,7 +58,7 @@ def test_refusals_are_made_plain(code: str, text: str, said: str) -> None:
         ),
         (
             {"gone": True, "fields": [], "manager": "", "since": "2026-11-01T01:02:03+00:00"},
-            "Deleted outside of the portal at 1 Nov 01:02 UTC. It is made again.",
+            "Deleted outside of the portal at 1 Nov 01:02 UTC. It will be recreated.",
             "Made again; it was deleted outside of the portal at 1 Nov 01:02 UTC.",
         ),
         (

@@ -290,11 +290,11 @@ def test_the_command_writes_shows_and_applies(a100: GpuClass, tmp_path: Path) ->
     out = io.StringIO()
     call_command("catalog", "apply", str(path), "--dry-run", stdout=out)
     line = f'~ class {a100.slug}: name "A100 80GB whole card" → "A100"\n'
-    assert out.getvalue() == line + "A dry run: nothing was changed.\n"
+    assert out.getvalue() == line + "Dry run: nothing was changed.\n"
     out = io.StringIO()
     call_command("catalog", "apply", str(path), stdout=out)
     call_command("catalog", "apply", str(path), stdout=out)
-    assert out.getvalue() == line + "Nothing differs.\n"
+    assert out.getvalue() == line + "No differences.\n"
     assert Event.objects.get().via == "system manage.py"
 
 
@@ -305,7 +305,7 @@ def test_the_command_ends_with_every_mistake(a100: GpuClass, tmp_path: Path) -> 
         call_command("catalog", "apply", str(path))
     assert str(error.value).splitlines() == [
         "line 2, classes.x.nam: There is no field of this name. Is name meant?",
-        "line 2, classes.x.name: This is missing, and there is no default for it.",
+        "line 2, classes.x.name: This field is required: it has no default.",
         "Nothing was changed.",
     ]
     with pytest.raises(CommandError, match="cannot be read"):

@@ -142,7 +142,7 @@ def test_nothing_is_said_to_be_free_while_the_cluster_is_not_read(team_a: Tenant
     text = page(alice, "/catalog")
     assert "– <small>unknown</small>" in text
     assert "The cluster has not been read yet" in text
-    assert "When it starts is not known: the cluster was not read." in text
+    assert "Start time unknown: the cluster has not been read." in text
     assert "unknown" in page(alice, "/catalog/compare")
 
 
@@ -150,7 +150,7 @@ def test_the_launch_button_says_what_is_met(
     stocked: Tenant, namespace_a: Namespace, alice: User, a100: GpuClass, slice_class: GpuClass, turns: GpuClass
 ) -> None:
     assert (card(alice, slice_class.slug).launch_label, card(alice, slice_class.slug).at_once) == (
-        "Launch, starts at once",
+        "Launch (starts now)",
         True,
     )
     refusal = card(alice, turns.slug).launch_refusal
@@ -170,7 +170,7 @@ def test_a_held_class_shows_reason_and_end_and_still_queues(stocked: Tenant, ali
         held_since=now, held_until=now + timedelta(hours=2), held_reason="a driver update"
     )
     found = card(alice, a100.slug)
-    assert (found.state, found.launch_label, found.launch_refusal) == ("Held", "Launch, waits: held", None)
+    assert (found.state, found.launch_label, found.launch_refusal) == ("Held", "Launch (scheduling paused)", None)
     assert "for a driver update; expected to open at" in found.notes[0]
     text = page(alice, "/catalog?mem=80&iso=own&how=interactive")
     assert "GPUs free, but held" in text
@@ -182,7 +182,7 @@ def test_a_retiring_class_takes_nothing_new(stocked: Tenant, alice: User, a100: 
     found = card(alice, a100.slug)
     assert (found.state, found.notes) == (
         "Retiring",
-        (f"{a100.name} is being retired. What runs goes on. Its successor is A100 in turns. Old.",),
+        (f"{a100.name} is being retired. Running workloads continue. Its successor is A100 in turns. Old.",),
     )
     assert found.launch_refusal
     assert found.request_refusal
@@ -207,7 +207,7 @@ def test_a_price_has_two_decimals_at_least(price: str, text: str) -> None:
 
 def test_filters_count_and_keep_the_answers(stocked: Tenant, alice: User, a100: GpuClass) -> None:
     labels = [(one.label, one.count) for one in seen_by(alice).filters]
-    assert labels == [("All", None), ("Exclusive", 2), ("Shared", 1), ("My team may use", 2)]
+    assert labels == [("All", None), ("Exclusive", 2), ("Shared", 1), ("Available to my team", 2)]
     assert {one.slug for one in seen_by(alice, "exclusive").cards} == {a100.slug, "a100-1g"}
     assert {one.slug for one in seen_by(alice, "shared").cards} == {"turns"}
     assert {one.slug for one in seen_by(alice, "team").cards} == {a100.slug, "a100-1g"}
@@ -222,7 +222,7 @@ def test_none_match_is_not_none_there(team_a: Tenant, a100: GpuClass, alice: Use
     GpuClass.objects.all().delete()
     for path in ("/catalog", "/catalog/compare"):
         assert "The catalog is empty" in page(alice, path), path
-    assert "No class with a GPU is open yet. Ask the operators." in page(alice, "/catalog/choose")
+    assert "No class with a GPU is open yet. Contact an operator." in page(alice, "/catalog/choose")
 
 
 def test_a_class_for_named_teams_is_not_there_for_others(stocked: Tenant, alice: User, olga: User) -> None:
@@ -245,7 +245,7 @@ def test_a_person_without_a_team_sees_the_catalog_and_how_to_get_one(
     assert found.nodes
     assert {cell.look for row in found.nodes.rows for cell in row.cells} == {"other", "free"}
     text = page(charlie, "/catalog?mem=10&iso=own&how=interactive")
-    assert "You are in no team; workloads start in a team." in text
+    assert "You are not in a team; launching needs a team." in text
     assert 'href="/start"' in text
     assert "your team" not in text
 
@@ -275,7 +275,7 @@ def test_three_questions_have_one_answer(stocked: Tenant, alice: User) -> None:
         "9,856 MiB of its own: your peak of 9,537 MiB (10 GB) fits, with 319 MiB to spare.",
         "Starts at once: 35 free, 3 left in your grant. 0.38 per hour.",
         "Launch on A100 1g.10gb",
-        "Answer above",
+        "Recommended",
         'href="/catalog/choose?mem=10&amp;iso=own&amp;how=interactive"',
     ):
         assert words in text, words
@@ -299,7 +299,7 @@ def test_htmx_gets_the_answer_and_the_classes_alone(stocked: Tenant, alice: User
 
 def test_an_answer_that_is_none_is_told(stocked: Tenant, alice: User) -> None:
     text = page(alice, "/catalog?mem=lots")
-    assert "Not understood" in text
+    assert "Invalid answer" in text
     assert "lots is not one of the available choices" in text
     assert "at least 2" not in text
     text = page(alice, "/catalog/choose?cards=node&units=1&mem_gib=ten")
@@ -329,7 +329,7 @@ def test_all_reasons_and_why_not_the_others(stocked: Tenant, alice: User) -> Non
     text = page(alice, "/catalog/choose?mem=10&iso=own&how=batch&cards=node&units=2")
     for words in (
         "A100 80GB whole card</a>, 2 GPUs",
-        "Why not the others",
+        "Other classes",
         "There is no traffic between slices (NCCL, peer to peer)",
         "Shared with up to 3 neighbours, who can slow it down or end it.",
     ):

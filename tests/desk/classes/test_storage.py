@@ -53,8 +53,8 @@ def test_the_catalog_has_a_section_for_it_and_no_card(
 @pytest.mark.parametrize("part", ["", "?part=live"])
 def test_its_page_says_what_is_true_of_volumes(storage: GpuClass, team_a: Tenant, alice: User, part: str) -> None:
     page = text_of(alice, f"/catalog/storage{part}")
-    assert "Promised to all teams: 0 of 1000 GiB. Team A holds 0 GiB, how much of it is used is not known." in page
-    for wrong in ("most on one node", "Manifests", "Launch</", "core", "Between the cards"):
+    assert "Promised to all teams: 0 of 1000 GiB. Team A holds 0 GiB, usage unknown." in page
+    for wrong in ("most free on one node", "Manifests", "Launch</", "core", "Between the cards"):
         assert wrong not in page
 
 
@@ -89,7 +89,7 @@ def test_the_catalog_file_says_it_and_reads_it(cluster: Cluster) -> None:
     more = text + "  more:\n    name: More\n    interface: storage\n"
     refused = file_actions.apply(more, prune=False, dry_run=True, by=system_actor("test"))
     assert [str(problem) for problem in refused.problems] == [
-        "classes.more.interface: This cluster has a storage class already; edit that one, or retire it first."
+        "classes.more.interface: This cluster already has a storage class; edit it, or retire it first."
     ]
 
 

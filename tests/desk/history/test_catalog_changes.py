@@ -120,9 +120,9 @@ def test_strangers_of_the_site_are_sent_to_the_door(client: Client, a100: GpuCla
     ("kind", "before", "after", "text"),
     [
         ("class.moved", {"life_cycle": "draft"}, {"life_cycle": "active"}, "opened"),
-        ("class.moved", {"life_cycle": "retired"}, {"life_cycle": "active"}, "opened again"),
-        ("class.moved", {"retiring_message": "a"}, {"retiring_message": "b"}, "changed what is said of the end of"),
-        ("image.put", {}, {"reference": "a"}, "offered the image"),
+        ("class.moved", {"life_cycle": "retired"}, {"life_cycle": "active"}, "reopened"),
+        ("class.moved", {"retiring_message": "a"}, {"retiring_message": "b"}, "changed the retirement of"),
+        ("image.put", {}, {"reference": "a"}, "added the image"),
     ],
 )
 def test_verbs(kind: str, before: dict[str, str], after: dict[str, str], text: str) -> None:
@@ -136,8 +136,8 @@ def test_values_are_words() -> None:
         one.name: (one.before, one.after) for one in change_log.changed_fields("class.edited", before, after, known=())
     }
     assert found == {
-        "who may see it": ("everyone", "named teams"),
-        "units that may be promised": ("4", "nothing"),
+        "visibility": ("everyone", "named teams"),
+        "allocation limit": ("4", "nothing"),
         "tolerations": ("key=a, operator=Exists", "nothing"),
         "terms": ("", "x" * 160 + "…"),
     }
