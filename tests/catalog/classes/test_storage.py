@@ -92,9 +92,7 @@ def test_the_admin_makes_it_and_says_beside_its_field_what_storage_has_not(clust
     make.administrator(client, olga)
     model = GpuClass(name="Storage", interface="storage", promise_limit=500)
     wrong = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage", borrowing_limit=3))
-    assert wrong.context["adminform"].form.errors["borrowing_limit"] == [
-        "Storage has no borrowing limit: leave it out."
-    ]
+    assert wrong.context["adminform"].form.errors["borrowing_limit"] == ["Storage has no borrowing limit: remove it."]
     done = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage"))
     assert done.status_code == 302, done.context["adminform"].form.errors
     assert GpuClass.objects.get(slug="storage").is_storage
@@ -102,5 +100,5 @@ def test_the_admin_makes_it_and_says_beside_its_field_what_storage_has_not(clust
 
 def test_it_cannot_be_held(cluster: Cluster) -> None:
     one = make.storage(cluster)
-    with pytest.raises(Refused, match="nothing is admitted to it"):
+    with pytest.raises(Refused, match="workloads are not scheduled on it"):
         actions.hold_class(one.pk, reason="a move", until=None, by=OPERATOR)

@@ -75,7 +75,7 @@ def test_what_cannot_be_has_a_field_and_changes_nothing(
 def test_what_replaces_an_image_is_another_one_of_its_kind(by_olga: Actor) -> None:
     found = actions.put_image(name="PyTorch", by=by_olga, **PYTORCH)
     lab = actions.put_image(name="Lab", reference="x/lab:1", kind="notebook", by=by_olga)
-    for successor, words in ((found, "cannot replace itself"), (lab, "Lab is for a notebook")):
+    for successor, words in ((found, "cannot be its own successor"), (lab, "Lab is for a notebook")):
         with pytest.raises(Refused, match=words):
             actions.put_image(name="PyTorch", successor=successor, by=by_olga)
 

@@ -56,7 +56,7 @@ def test_a_hold_is_said_with_its_reason_and_expected_end(bob_calls: CatalogCalle
     actions.hold_class(a100.pk, reason="a driver update", until=until, by=BY)
     held = bob_calls(f"/classes/{a100.slug}").json()["held"]
     assert (held["reason"], held["until"][:16]) == ("a driver update", until.isoformat()[:16])
-    assert "is held since" in held["message"]
+    assert "has been paused since" in held["message"]
 
 
 def test_a_retiring_class_names_its_successor_and_its_end(bob_calls: CatalogCaller, a100: GpuClass) -> None:
@@ -163,7 +163,7 @@ def test_images_say_whether_they_fit_a_class(bob_calls: CatalogCaller, a100: Gpu
     mirrored.hardware_seen(a100.cluster)
     new, old, roc = bob_calls.items(f"/images?gpu_class={a100.slug}")
     assert (old["fits"], old["reason"]) == (True, "")
-    assert (roc["fits"], "do not run on NVIDIA cards" in roc["reason"]) == (False, True)
+    assert (roc["fits"], "do not run on NVIDIA GPUs" in roc["reason"]) == (False, True)
     assert (new["fits"], "New needs CUDA 99.0" in new["reason"]) == (False, True)
 
 

@@ -64,7 +64,13 @@ def test_every_kind_of_class_has_its_page(everything: dict[str, GpuClass], team_
         text = page_of(alice, slug)
         shown = shown_to(alice, one)
         assert all(promise.reason for promise in shown.contract.promises), slug
-        for words in (one.name, "What it promises", "When it fails", "kind: Deployment", shown.contract.neighbours):
+        for words in (
+            one.name,
+            "Guarantees and limits",
+            "Known failures",
+            "kind: Deployment",
+            shown.contract.neighbours,
+        ):
             assert words.replace("'", "&#x27;") in text, (slug, words)
 
 
@@ -158,7 +164,7 @@ def test_a_held_class_says_why_and_until_when(a100: GpuClass, alice: User) -> No
     GpuClass.objects.update(held_since=now, held_reason="a driver update", held_until=now + timedelta(hours=2))
     text = page_of(alice, a100.slug)
     assert "Nothing new is admitted." in text
-    assert "a driver update; expected to open at" in text
+    assert "a driver update; expected to resume at" in text
 
 
 def test_what_staff_entered_is_shown_with_its_date_and_version(a100: GpuClass, alice: User) -> None:
@@ -179,7 +185,7 @@ def test_what_staff_entered_is_shown_with_its_date_and_version(a100: GpuClass, a
         "For groups with a project number.",
         "Terms, version 3",
         "Do not mine.",
-        "1.5 for each GPU and hour",
+        "1.5 per GPU-hour",
     ):
         assert words in text, words
 
@@ -203,7 +209,7 @@ def test_buttons_say_why_they_are_off(a100: GpuClass, team_a: Tenant, alice: Use
     assert doors.launch_refusal.message.replace("'", "&#x27;") in page_of(alice, a100.slug)
     make.grant(team_a, a100, units=2)
     granted = shown_to(alice, a100).doors
-    assert (granted.team, granted.launch_refusal) == ("Team A holds 2 GPUs.", None)
+    assert (granted.team, granted.launch_refusal) == ("Team A: quota of 2 GPUs.", None)
     assert "You are in no team yet" in page_of(charlie, a100.slug)
 
 

@@ -53,7 +53,7 @@ def test_the_catalog_has_a_section_for_it_and_no_card(
 @pytest.mark.parametrize("part", ["", "?part=live"])
 def test_its_page_says_what_is_true_of_volumes(storage: GpuClass, team_a: Tenant, alice: User, part: str) -> None:
     page = text_of(alice, f"/catalog/storage{part}")
-    assert "Promised to all teams: 0 of 1000 GiB. Team A holds 0 GiB, usage unknown." in page
+    assert "Allocated to teams: 0 of 1000 GiB. Team A: quota of 0 GiB, usage unknown." in page
     for wrong in ("most free on one node", "Manifests", "Launch</", "core", "Between the cards"):
         assert wrong not in page
 

@@ -122,9 +122,12 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
         (LATER, 1, "nothing is in force yet; starts when your grant begins", WAIT),
         (FIGURES, 6, "4 GPUs are in force now; 6 start when a larger grant begins", WAIT),
         (
-            replace(FIGURES, held="A100 is held since 09:10 for a driver update; expected to open at 14:00."),
+            replace(
+                FIGURES,
+                held="Scheduling of A100 has been paused since 09:10 for a driver update; expected to resume at 14:00.",
+            ),
             1,
-            "A100 is held since 09:10 for a driver update; expected to open at 14:00. "
+            "Scheduling of A100 has been paused since 09:10 for a driver update; expected to resume at 14:00. "
             "What you launch waits until it opens.",
             WAIT,
         ),

@@ -87,7 +87,7 @@ def options(page: str) -> dict[str, bool]:
 def test_an_image_of_another_vendor_is_greyed_with_the_sentence_and_refused(
     pytorch: Image, mi300x: GpuClass, job: LaunchSpec, alice: User, client: Client
 ) -> None:
-    words = "CUDA images do not run on AMD cards; MI300X needs a ROCm image."
+    words = "CUDA images do not run on AMD GPUs; MI300X needs a ROCm image."
     client.force_login(alice)
     page = client.get(f"/teams/team-a/launch?kind=job&gpu_class={mi300x.slug}").content.decode()
     assert options(page) == {"python": True, "PyTorch": False, "absent": True, "minimal": True}
@@ -214,7 +214,7 @@ def test_what_is_held_queues_and_what_is_leaving_is_only_shown(
     GpuClass.objects.filter(pk=a100.pk).update(life_cycle="retiring", successor=mi300x)
     client.force_login(alice)
     page = client.get("/teams/team-a/launch?kind=job").content.decode()
-    assert "for a driver update; expected to open at" in page
+    assert "for a driver update; expected to resume at" in page
     assert "What you launch waits until it opens." in page
     assert "Its successor is MI300X. Nothing new starts on it." in page
     assert f'name="gpu_class" value="{a100.slug}"' not in page
