@@ -104,8 +104,8 @@ def successor_name(gpu_class: GpuClass) -> str:
 
 
 def retirement_notice(gpu_class: GpuClass, known: Mapping[int, str] | None = None) -> str:
-    """What holders are told; "" of a class that stays. `known`: by id the names of the classes that the reader may know
-    of. None: it is for many readers, so it names only a successor that everybody may know of, at the cost of a query.
+    """The notice to teams with quota; "" of a class that is not retired. `known`: by id the names of the classes that
+    the reader may see. None: for many readers, so only a successor that all may see is named, at the cost of a query.
     """
     return life_cycle.retirement_sentence(
         name=gpu_class.name,

@@ -60,8 +60,8 @@ def _key(one: ClassProposal) -> Any:
 
 
 def _by_machine(group: list[Sighting]) -> list[list[Sighting]]:
-    """Several whole cards are connected as their machine connects them: unlike machines are unlike classes where a
-    label says so. One card, a slice or a share has no connection to tell.
+    """Several whole GPUs are connected as their machine connects them: unlike machines are unlike classes where a
+    label says so. One GPU, a slice or a share has no connection to distinguish.
     """
     first = group[0].proposal
     machines = {one.node.labels.get(MACHINE, "") for one in group}
@@ -112,7 +112,7 @@ def _merge(group: list[Sighting]) -> _Kind:
 
 
 def _named_apart(kinds: list[_Kind]) -> list[_Kind]:
-    """Two kinds whose names read alike are told apart by what they are, not by the order in which they were seen."""
+    """Two kinds with equal names are distinguished by what they are, not by the order in which they were seen."""
     slugs = [kind.proposal.slug for kind in kinds]
 
     def named(kind: _Kind) -> _Kind:

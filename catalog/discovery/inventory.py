@@ -112,7 +112,7 @@ def _sized(found: ClassProposal, node: NodeFacts, units: int, devices: int) -> C
     return replace(
         found,
         tolerations=tolerations(node),
-        # CUDA shows a process one MIG slice, and a second share of a card adds nothing.
+        # CUDA shows a process one MIG slice, and a second share of a GPU adds nothing.
         units_per_workload=units if found.is_exclusive else 1,
         cpu_per_unit=max(1, int(node.allocatable.get("cpu", 1) * 0.9) // devices),
         memory_gib_per_unit=max(1, int(node.allocatable.get("memory", 1) * 0.9) // devices),

@@ -11,7 +11,7 @@ from catalog.discovery.types import ClassProposal, Device, NodeFacts, Unlabelled
 from cluster.manifests.names import dns_label
 
 INVALID = "-MIG-INVALID"
-# Into how many partitions AMD's compute modes cut a card; CPX makes one of each compute die.
+# Number of partitions of a GPU in AMD's compute modes; CPX makes one of each compute die.
 AMD_PARTS: Mapping[str, int] = {"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4, "cpx": 8}
 MI300A_DIES = 6
 
@@ -31,7 +31,7 @@ def of_resource(node: NodeFacts, resource: str, units: int) -> ClassProposal | N
 
 
 def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
-    """GPU Feature Discovery's labels. They begin with `gpu.` for what is counted as a card and with `mig-<profile>.`
+    """GPU Feature Discovery's labels. They begin with `gpu.` for what is counted as a GPU and with `mig-<profile>.`
     for slices under names of their own; the profile is read as it stands there (`1g.10gb.me`).
     """
 
@@ -134,7 +134,7 @@ def _amd(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
         resource=resource,
         node_labels={name: node.labels[name] for name in separating if name in node.labels},
         partition="none" if is_whole else mode,
-        # The label is of the card; what one partition may use of it is the driver's, and no label says it.
+        # The label is of the GPU; what one partition may use of it is the driver's, and no label says it.
         memory_mib=int(vram[1]) * 1024 if vram and is_whole else None,
         weight=Fraction(1, parts),
     )
@@ -196,13 +196,13 @@ def of_devices(node: NodeFacts, group: list[Device], resource: str) -> ClassProp
 
 
 def _weight_of_slice(profile: str) -> Fraction:
-    """A profile begins with its compute slices, of which a card has seven."""
+    """A profile begins with its compute slices, of which a GPU has seven."""
     slices = re.match(r"(\d+)g\.", profile)
     return Fraction(int(slices[1]), 7) if slices else Fraction(1)
 
 
 def device_class_of(device: Device) -> str:
-    """NVIDIA's driver ships `gpu.nvidia.com` for whole cards and `mig.nvidia.com` for slices; others one per driver."""
+    """NVIDIA's driver ships `gpu.nvidia.com` for whole GPUs and `mig.nvidia.com` for slices; others one per driver."""
     if device.driver == "gpu.nvidia.com" and device.attributes.get("type", "gpu") != "gpu":
         return f"{device.attributes['type']}.nvidia.com"
     return device.driver

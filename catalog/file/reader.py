@@ -35,7 +35,7 @@ _SECONDS = FieldSchema("tolerationSeconds", "integer")
 
 
 def read_document(text: str, schema: Schema) -> tuple[CatalogDocument, list[FileProblem]]:
-    """All that is wrong is told at once. With problems, the document is not to be used."""
+    """All errors are reported together. With problems, the document must not be used."""
     reader = _Reader()
     try:
         root = reader.compose(text)

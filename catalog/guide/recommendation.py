@@ -128,7 +128,7 @@ def _order(option: ClassOption, needs: Requirements) -> tuple[Any, ...]:
 
 
 def _fit(option: ClassOption, needs: Requirements) -> tuple[bool, float, float, float, Decimal, str]:
-    """Smaller suits better: made for CUDA unless asked otherwise, kind of sharing, links between cards, memory, price,
+    """Smaller suits better: made for CUDA unless asked otherwise, kind of sharing, links between GPUs, memory, price,
     slug.
     """
     foreign = not needs.vendor and option.axes.vendor != "nvidia"

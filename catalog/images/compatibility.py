@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol, TypeVar
 
-# By the word of the catalog: whose cards, and what an image for them is called.
+# By the word of the catalog: the vendor of the GPUs, and the name of an image for them.
 VENDORS = {
     "nvidia": ("NVIDIA", "CUDA"),
     "amd": ("AMD", "ROCm"),
@@ -42,7 +42,7 @@ ImageT = TypeVar("ImageT", bound=ListedImage)
 
 @dataclass(frozen=True)
 class HardwareFacts:
-    """Of a class. `vendor` "": nobody knows whose, or there is no GPU (`has_gpu` False). `cuda`: the least version that
+    """Of a class. `vendor` "": unknown, or there is no GPU (`has_gpu` False). `cuda`: the least version that
     the drivers of its nodes offer, None when no node tells.
     """
 
@@ -89,7 +89,7 @@ def deprecation(since: date | None, successor: str, today: date) -> str:
 def sort_images(
     images: Iterable[ImageT], today: date, problem: Callable[[ImageT], str], *, has_gpu: bool = True
 ) -> list[ImageT]:
-    """As staff put them: first what fits, then what is made for cards that are not there (`has_gpu`), then what is
+    """As staff put them: first what fits, then what is made for GPUs that are not there (`has_gpu`), then what is
     deprecated, last what does not run (`problem` says so).
     """
 

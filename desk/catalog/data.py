@@ -92,7 +92,7 @@ def catalog_data(by: Actor) -> CatalogData:
 
 @dataclass(frozen=True)
 class _Theirs:
-    """Of the viewer's team: by class id `granted` and `most` (promised at any instant from now on); by slug `admitted`
+    """Of the viewer's team: by class id `granted` and `most` (granted at any instant from now on); by slug `admitted`
     and `queued`.
     """
 

@@ -79,7 +79,7 @@ def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]
         return [ProductLine("", len(nodes), len(nodes), 0)] if nodes else []
     rows = MirrorNode.objects.filter(cluster_id=one.cluster_id, record__labels__contains=one.node_labels)
     if one.interface == GpuClass.Interface.DEVICE_PLUGIN:
-        # Labels of whole cards stand on nodes too that cut all of theirs into slices.
+        # Nodes with all GPUs in MIG mode have the labels of whole GPUs too.
         rows = rows.filter(**{f"record__capacity__{one.resource}__gt": 0})
     counted = (
         rows.order_by()

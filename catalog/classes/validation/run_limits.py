@@ -7,7 +7,7 @@ from typing import Any
 
 from portal.core.errors import Refusal
 
-# A year; and a week: a notebook that nobody touches for longer is idle by any rule.
+# A year; and a week: a notebook without activity for longer is idle by any rule.
 RUN_HOURS_MOST = 8760
 IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST = 5, 10080
 
