@@ -153,8 +153,8 @@ def exclusive_on_shared(site: CheckedSite) -> Iterator[Finding]:
                 "exclusive_on_shared",
                 Severity.ERROR,
                 offer.subject,
-                f"Class {offer.name} is exclusive, but {first_names(shared)} share each GPU among "
-                f"{' or '.join(kinds)} and expose a share as {offer.resource}.",
+                f"Class {offer.name} is exclusive, but each GPU of {first_names(shared)} is shared among "
+                f"{' or '.join(kinds)}, and a share is exposed as {offer.resource}.",
                 "Add nvidia.com/gpu.sharing-strategy=none to the labels of the class, "
                 "or rename shares there (renameByDefault of the device plugin).",
             )
