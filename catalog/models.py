@@ -85,7 +85,7 @@ class GpuClass(models.Model):
     price_per_unit_hour = models.DecimalField(max_digits=9, decimal_places=4, default=0)
     weight = models.DecimalField(max_digits=7, decimal_places=4, default=1, help_text="GPU equivalents per unit")
     promise_limit = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Allocation limit in units; empty: allocatable units"
+        "allocation limit", null=True, blank=True, help_text="Units; empty: allocatable units"
     )
     borrowing_limit = models.PositiveIntegerField(default=0, help_text="Units that one team may borrow")
     kinds = models.CharField(max_length=10, choices=Kinds, default=Kinds.ANY, help_text="Allowed workloads")
@@ -96,9 +96,14 @@ class GpuClass(models.Model):
     # Named teams: tenants.ClassAccess.
     visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.EVERYONE)
 
-    starter = models.BooleanField(default=False, help_text="A user without a team may try one unit")
+    starter = models.BooleanField(
+        "trial without a team", default=False, help_text="A user without a team may try one unit"
+    )
     run_hours_limit = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Time limit of a run in hours, from its start; empty: no time limit"
+        "time limit of a run (hours)",
+        null=True,
+        blank=True,
+        help_text="From the start of the run; empty: no time limit",
     )
     idle_stop_minutes = models.PositiveIntegerField(
         null=True, blank=True, help_text="Idle minutes after which a notebook is stopped; empty: never"
