@@ -140,7 +140,7 @@ def without_gpu() -> Contract:
             Guarantee(
                 "Fault isolation",
                 PART,
-                "Mostly yours",
+                "Partial",
                 "the node itself is shared with other pods.",
                 "A crash of another pod stays in its container; a fault of the node ends all pods.",
             ),

@@ -112,7 +112,7 @@ def mps(axes: Axes) -> Contract:
     limit = (
         f"at most {gib(axes.memory_mib)} per client"
         if axes.memory_mib
-        else f"at most 1/{clients} of the GPU per client"
+        else f"at most 1/{clients} of the GPU memory per client"
     )
     return Contract(
         promises=(

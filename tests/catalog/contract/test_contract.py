@@ -173,7 +173,7 @@ def test_only_what_is_experimental_is_a_pilot() -> None:
         ("MIG time-sliced", "up to 3 other pods use the same 9.6 GiB; any of them can fill it."),
         ("Intel shared", "up to 9 other pods use the same memory; any of them can fill it."),
         ("MPS", "at most 10 GiB per client, enforced by the driver, not by hardware."),
-        ("MPS, memory unknown", "at most 1/3 of the GPU per client, enforced by the driver, not by hardware."),
+        ("MPS, memory unknown", "at most 1/3 of the GPU memory per client, enforced by the driver, not by hardware."),
         ("AMD partition", "what the mode cpx_nps4 gives one partition, enforced by the driver."),
     ],
 )

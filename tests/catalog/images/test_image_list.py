@@ -93,7 +93,7 @@ def test_the_admin_says_beside_the_field_what_is_wrong(olga: User, cluster: Clus
     assert (found.digest, found.min_cuda, found.version) == (DIGEST, "12.0", "2.9.1")
 
     twice = client.post(add, {**typed, "name": "PyTorch"})
-    assert "in the list already" in str(twice.context["adminform"].form.errors["name"])
+    assert "already exists" in str(twice.context["adminform"].form.errors["name"])
     changed = client.post(f"/admin/catalog/image/{found.pk}/change/", {**typed, "deprecated_since": "2026-01-31"})
     assert changed.status_code == 302
     found.refresh_from_db()

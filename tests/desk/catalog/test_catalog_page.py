@@ -279,7 +279,7 @@ def test_three_questions_have_one_answer(stocked: Tenant, alice: User) -> None:
     for words in (
         "A100 1g.10gb, 1 slice",
         "9.6 GiB of GPU memory: your peak of 9.3 GiB (10 GB) fits, with 0.3 GiB to spare.",
-        "Starts now: 35 free, 3 left in your team's quota. 0.38 per hour.",
+        "Starts now: 35 free, 3 left in your team&#x27;s quota. 0.38 per hour.",
         "Launch on A100 1g.10gb",
         "Recommended",
         'href="/catalog/choose?mem=10&amp;iso=own&amp;how=interactive"',

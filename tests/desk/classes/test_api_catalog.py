@@ -39,7 +39,7 @@ def test_a_class_says_what_it_promises_and_what_is_free(bob_calls: CatalogCaller
     assert (found["capacity"]["unhealthy"], found["capacity"]["cordoned"]) == (0, 0)
     promise = found["contract"]["promises"][0]
     assert promise.keys() == {"topic", "level", "lead", "text", "reason"}
-    assert found["contract"]["neighbours"].startswith("Shared with nobody")
+    assert found["contract"]["neighbours"].startswith("Not shared")
     assert found["contract"]["suits"]
     assert found["contract"]["avoid"]
     assert (found["held"], found["terms"], found["successor"], found["retirement"]) == (None, None, "", "")

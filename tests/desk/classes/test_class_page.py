@@ -82,7 +82,7 @@ def test_figures_are_those_of_the_cluster(everything: dict[str, GpuClass], alice
 
 def test_without_a_mirror_nothing_is_said_to_be_free(a100: GpuClass, alice: User) -> None:
     text = page_of(alice, a100.slug)
-    assert "Nobody knows at the moment" in text
+    assert "Unknown: " in text
     assert "<dt>free now</dt><dd>–</dd>" in text
     assert "The cluster has not been read yet" in text
 
@@ -163,7 +163,7 @@ def test_a_held_class_says_why_and_until_when(a100: GpuClass, alice: User) -> No
     now = timezone.now()
     GpuClass.objects.update(held_since=now, held_reason="a driver update", held_until=now + timedelta(hours=2))
     text = page_of(alice, a100.slug)
-    assert "Nothing new is admitted." in text
+    assert "Scheduling is paused." in text
     assert "a driver update; expected to resume at" in text
 
 
@@ -204,7 +204,7 @@ def test_images_that_do_not_run_here_come_last_with_the_reason(everything: dict[
 
 def test_buttons_say_why_they_are_off(a100: GpuClass, team_a: Tenant, alice: User, charlie: User) -> None:
     doors = shown_to(alice, a100).doors
-    assert (doors.team, doors.request_refusal) == ("Team A holds none.", None)
+    assert (doors.team, doors.request_refusal) == ("Team A: no quota.", None)
     assert doors.launch_refusal is not None
     assert doors.launch_refusal.message.replace("'", "&#x27;") in page_of(alice, a100.slug)
     make.grant(team_a, a100, units=2)
@@ -248,9 +248,9 @@ def test_usual_failures_are_those_of_the_tier() -> None:
     assert "CUDA" not in texts(vendor="amd", resource="amd.com/gpu")
     assert "flavors" not in texts(interface="none", resource="")
     for fields in ({}, {"interface": "dra"}, {"interface": "none"}):
-        assert "ask for fewer" in texts(**fields)
+        assert "request fewer" in texts(**fields)
         assert "take more units" in texts(**fields)
-        assert "ask for fewer" not in texts(most=1, **fields)
+        assert "request fewer" not in texts(most=1, **fields)
         assert "take more units" not in texts(most=1, **fields)
 
 

@@ -45,7 +45,7 @@ def test_the_catalog_has_a_section_for_it_and_no_card(
     assert [item.gpu_class.slug for item in found.items] == [a100.slug]
     assert [option.slug for option in found.options()] == [a100.slug]
     page = text_of(alice, "/catalog")
-    assert "Promised to all teams: 50 of 1000 GiB. Team A holds 50 GiB, 0 GiB used." in page
+    assert "Allocated to teams: 50 of 1000 GiB. Team A: quota of 50 GiB, 0 GiB used." in page
     assert "0.0002 for each GiB and hour" in page
     assert "Team storage" not in text_of(alice, "/catalog/compare")
 
@@ -61,7 +61,7 @@ def test_its_page_says_what_is_true_of_volumes(storage: GpuClass, team_a: Tenant
 def test_without_a_limit_nothing_is_claimed(storage: GpuClass, charlie: User) -> None:
     GpuClass.objects.filter(pk=storage.pk).update(promise_limit=None)
     page = text_of(charlie, "/catalog/storage")
-    assert "Promised to all teams: 0 GiB." in page
+    assert "Allocated to teams: 0 GiB." in page
     assert "not set" in page
 
 
