@@ -106,7 +106,7 @@ def trade_off_of(best: ClassOption, needs: Requirements) -> str:
     elif spare is not None and usable and spare > usable / 2:
         found = [f"{gib(spare)} of each GPU stays unused with your peak, and no other pod can use it."]
     else:
-        found = ["the whole GPU is yours even while it is idle: stop the workload when you do not compute."]
+        found = ["the whole GPU is allocated to you even while idle: stop the workload when you do not compute."]
     if spare is not None and usable and best.axes.sharing != "time-slicing" and spare < THIN_MARGIN * usable:
         found.append(
             f"Only {gib_apart(usable, usable - spare, spare)[-1]} to spare: a larger batch runs out of memory."

@@ -82,7 +82,7 @@ def test_figures_are_those_of_the_cluster(everything: dict[str, GpuClass], alice
 
 def test_without_a_mirror_nothing_is_said_to_be_free(a100: GpuClass, alice: User) -> None:
     text = page_of(alice, a100.slug)
-    assert "Unknown: " in text
+    assert "Unknown: The cluster has not been listed yet." in text
     assert "<dt>free now</dt><dd>–</dd>" in text
     assert "The cluster has not been read yet" in text
 
