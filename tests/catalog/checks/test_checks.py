@@ -308,13 +308,13 @@ CASES = [
         "layout_not_named",
         site(node(devices={**SLICES, "nvidia.com/mig-2g.20gb": 1}, labels={"mig.config": "all-1g.10gb"})),
         site(node(devices=SLICES, labels={"mig.config": "all-1g.10gb"})),
-        "does not name slices 2g.20gb",
+        "does not contain slices 2g.20gb",
     ),
     Case(
         "layout_not_named",
         site(node(devices=SLICES, labels={"mig.config": "all-disabled"})),
         site(node(devices=SLICES, labels={"mig.config": "all-disabled", "mig.config.state": "pending"})),
-        "does not name slices",
+        "does not contain slices",
     ),
     Case(
         "layout_not_named",

@@ -210,7 +210,7 @@ def test_buttons_say_why_they_are_off(a100: GpuClass, team_a: Tenant, alice: Use
     make.grant(team_a, a100, units=2)
     granted = shown_to(alice, a100).doors
     assert (granted.team, granted.launch_refusal) == ("Team A: quota of 2 GPUs.", None)
-    assert "You are in no team yet" in page_of(charlie, a100.slug)
+    assert "You are not in a team yet" in page_of(charlie, a100.slug)
 
 
 def test_manifests_are_for_the_persons_own_namespace(a100: GpuClass, team_a: Tenant, alice: User, unique: str) -> None:
@@ -249,9 +249,9 @@ def test_usual_failures_are_those_of_the_tier() -> None:
     assert "flavors" not in texts(interface="none", resource="")
     for fields in ({}, {"interface": "dra"}, {"interface": "none"}):
         assert "request fewer" in texts(**fields)
-        assert "take more units" in texts(**fields)
+        assert "request more units" in texts(**fields)
         assert "request fewer" not in texts(most=1, **fields)
-        assert "take more units" not in texts(most=1, **fields)
+        assert "request more units" not in texts(most=1, **fields)
 
 
 @pytest.mark.parametrize("part", ["", "?part=live"])

@@ -46,7 +46,7 @@ def test_the_catalog_has_a_section_for_it_and_no_card(
     assert [option.slug for option in found.options()] == [a100.slug]
     page = text_of(alice, "/catalog")
     assert "Allocated to teams: 50 of 1000 GiB. Team A: quota of 50 GiB, 0 GiB used." in page
-    assert "0.0002 for each GiB and hour" in page
+    assert "0.0002 per GiB-hour" in page
     assert "Team storage" not in text_of(alice, "/catalog/compare")
 
 

@@ -202,9 +202,9 @@ def test_without_a_finalizer_it_is_only_on_its_way() -> None:
 @pytest.mark.parametrize(
     ("type", "word"),
     [
-        ("NamespaceDeletionDiscoveryFailure", "a part of the API does not answer"),
-        ("NamespaceDeletionGroupVersionParsingFailure", "does not understand"),
-        ("NamespaceDeletionContentFailure", "could not delete everything"),
+        ("NamespaceDeletionDiscoveryFailure", "a part of the API does not respond"),
+        ("NamespaceDeletionGroupVersionParsingFailure", "cannot parse a part"),
+        ("NamespaceDeletionContentFailure", "could not delete all"),
     ],
 )
 def test_trouble_of_the_api_server_is_said_first(type: str, word: str) -> None:
