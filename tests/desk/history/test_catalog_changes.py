@@ -48,11 +48,11 @@ def test_changes_are_plain_sentences_with_before_and_after_newest_first(
     found = lines(alice)
     assert found[0] == f"Olga started to retire {a100.name}. Message: Too old"
     assert found[1] == f"Olga resumed scheduling of {a100.name}."
-    assert found[2].startswith(f"Olga changed what is said of the hold of {a100.name}.")
-    assert "For: a driver update → became a longer update" in found[2]
+    assert found[2].startswith(f"Olga changed the scheduling pause of {a100.name}.")
+    assert "Reason: a driver update → became a longer update" in found[2]
     assert found[3].startswith(f"Olga paused scheduling of {a100.name}. ")
-    assert "Expected to open: " in found[3]
-    assert found[4] == f"Olga changed {a100.name}. Units that a team may borrow: 0 → became 2"
+    assert "Expected to resume: " in found[3]
+    assert found[4] == f"Olga changed {a100.name}. Borrowing limit per team: 0 → became 2"
     assert len(found) == 5
 
 
