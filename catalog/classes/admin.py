@@ -92,7 +92,7 @@ def _step_view(step: LifeCycleStep) -> Callable[..., HttpResponse]:
                 messages.success(request, f"{one.name}: {step.done}")
                 return redirect_to_class(pk)
         told = life_cycle.hold_sentence(one, now=timezone.now())
-        more = {"title": f"{step.title} {one.name}", "step": step, "form": form, "gpu_class": one, "told": told}
+        more = {"title": f"{step.title}: {one.name}", "step": step, "form": form, "gpu_class": one, "told": told}
         return render(request, "admin/catalog/life_cycle_step.html", {**context, **more})
 
     return view

@@ -148,7 +148,7 @@ def _several(option: ClassOption, needs: Requirements) -> str:
     if needs.cards == 1:
         return ""
     if option.axes.sharing != "none":
-        return "A second share of a GPU adds nothing; a workload can have 1."
+        return "A second share of a GPU adds nothing; a workload can have only 1."
     if option.axes.partition != "none" and option.axes.vendor == "nvidia":
         return "There is no traffic between slices (NCCL, peer to peer), so they cannot be combined."
     if needs.cards > option.units_per_workload:

@@ -85,7 +85,7 @@ def _dra(*, is_one: bool) -> tuple[KnownFailure, ...]:
     )
 
 
-_FEWER = "Wait, or request fewer: “most on one node” above is what can start now."
+_FEWER = "Wait, or request fewer: “most free on one node” above is what can start now."
 
 
 def _killed(*, is_one: bool) -> KnownFailure:
@@ -129,13 +129,13 @@ _FILLED_BY_NEIGHBOUR = KnownFailure(
     "CUDA error: out of memory",
     "program log, although it requested little memory",
     "Time-sliced pods share the GPU's memory without limits: another pod has filled it.",
-    "Restart later, and use little memory. If you need isolated memory, use a MIG slice or a whole GPU.",
+    "Restart the workload later, and use little memory. If you need isolated memory, use a MIG slice or a whole GPU.",
 )
 _NEIGHBOURS_FAULT = KnownFailure(
     "CUDA error: unspecified launch failure",
     "program log, without a change of yours",
     "It may be a fault of another pod on the same GPU, or of your own program: this class does not isolate faults.",
-    "Restart. If it persists, try an exclusive class: a fault there is your own.",
+    "Restart the workload. If it persists, try an exclusive class: a fault there is your own.",
 )
 _MPS_LIMIT = KnownFailure(
     "CUDA error: out of memory",
@@ -147,7 +147,7 @@ _MPS_FAULT = KnownFailure(
     "CUDA error: the remote procedural call between the MPS server and the MPS client failed",
     "program log",
     "The MPS server of the GPU was stopped, usually by a fault of one of its clients.",
-    "Restart. For work that must survive the faults of other pods, use a MIG slice or a whole GPU.",
+    "Restart the workload. For work that must survive the faults of other pods, use a MIG slice or a whole GPU.",
 )
 _SLICE_MEMORY = KnownFailure(
     "CUDA out of memory",
