@@ -52,11 +52,11 @@ class ClassAdmin(LifeCycleStepsMixin, ProposalPagesMixin, ActionModelAdmin):
     def open_classes(self, request: HttpRequest, chosen: QuerySet[GpuClass]) -> None:
         self._move(request, chosen, "active")
 
-    @admin.action(description="Retire: nothing more is given")
+    @admin.action(description="Retire: no new grants")
     def retire(self, request: HttpRequest, chosen: QuerySet[GpuClass]) -> None:
         self._move(request, chosen, "retiring")
 
-    @admin.action(description="Close a class that is being retired")
+    @admin.action(description="Close classes that are being retired")
     def close(self, request: HttpRequest, chosen: QuerySet[GpuClass]) -> None:
         self._move(request, chosen, "retired")
 
@@ -76,7 +76,7 @@ class ImageForm(ActionForm):
     def act(self, values: dict[str, Any], *, by: Actor) -> Image:
         name = values.pop("name", self.instance.name)
         if self.instance.pk is None and Image.objects.filter(name=name).exists():
-            raise ValidationError({"name": "An image of this name is in the list already; open that one to change it."})
+            raise ValidationError({"name": "An image of this name already exists; open it to change it."})
         return image_actions.put_image(name=name, by=by, **values)
 
 
@@ -96,7 +96,7 @@ class ImageAdmin(ActionModelAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("name",) if obj else ()
 
-    @admin.action(description="Remove: no longer offered; runs keep what they were launched with")
+    @admin.action(description="Remove: no longer offered; runs keep the image they were launched with")
     def remove(self, request: HttpRequest, chosen: QuerySet[Image]) -> None:
         for image in chosen:
             image_actions.remove_image(image.pk, by=actor(request))

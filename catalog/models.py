@@ -65,11 +65,11 @@ class GpuClass(models.Model):
         max_length=120,
         blank=True,
         default="",
-        help_text="What quota counts: an extended resource (nvidia.com/gpu), or Kueue's name of a DRA device class",
+        help_text="Kubernetes resource: an extended resource (nvidia.com/gpu), or Kueue's name of a DRA device class",
     )
     device_class = models.CharField(max_length=120, blank=True, default="")
     device_selector = models.TextField(max_length=10240, blank=True, default="", help_text="CEL; DRA only")
-    # No label tells it: staff enter what they measured, with where it is from and when.
+    # No label states it: staff enter what they measured, with source and date.
     interconnect = models.CharField(max_length=10, choices=Interconnect, default=Interconnect.UNKNOWN)
     interconnect_note = models.CharField(max_length=200, blank=True, default="")
     interconnect_on = models.DateField(null=True, blank=True)
@@ -77,42 +77,49 @@ class GpuClass(models.Model):
     tolerations = models.JSONField(default=list, blank=True)
 
     memory_mib = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Memory of one unit; empty when the nodes do not say"
+        null=True, blank=True, help_text="GPU memory of one unit; empty when the nodes do not report it"
     )
     units_per_workload = models.PositiveIntegerField(default=8)
     cpu_per_unit = models.PositiveIntegerField(default=4)
     memory_gib_per_unit = models.PositiveIntegerField(default=16)
     price_per_unit_hour = models.DecimalField(max_digits=9, decimal_places=4, default=0)
     weight = models.DecimalField(max_digits=7, decimal_places=4, default=1, help_text="GPU equivalents per unit")
-    promise_limit = models.PositiveIntegerField(null=True, blank=True, help_text="Empty: allocatable units")
-    borrowing_limit = models.PositiveIntegerField(default=0, help_text="Units that one tenant may borrow")
-    kinds = models.CharField(max_length=10, choices=Kinds, default=Kinds.ANY, help_text="What may run on it")
-    eligibility = models.CharField(max_length=300, blank=True, default="", help_text="Who it is meant for")
+    promise_limit = models.PositiveIntegerField(
+        "allocation limit", null=True, blank=True, help_text="Units; empty: allocatable units"
+    )
+    borrowing_limit = models.PositiveIntegerField(default=0, help_text="Units that one team may borrow")
+    kinds = models.CharField(max_length=10, choices=Kinds, default=Kinds.ANY, help_text="Allowed workloads")
+    eligibility = models.CharField(max_length=300, blank=True, default="", help_text="Who may use it")
     # Version 0: no terms. A new version is accepted anew before the next launch.
     terms_version = models.PositiveIntegerField(default=0)
     terms = models.TextField(max_length=10000, blank=True, default="")
     # Named teams: tenants.ClassAccess.
     visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.EVERYONE)
 
-    starter = models.BooleanField(default=False, help_text="Who is in no team yet may try one unit of it")
+    starter = models.BooleanField(
+        "trial without a team", default=False, help_text="A user without a team may try one unit"
+    )
     run_hours_limit = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Hours that one run may take, from its start; empty: as long as it likes"
+        "time limit of a run (hours)",
+        null=True,
+        blank=True,
+        help_text="From the start of the run; empty: no time limit",
     )
     idle_stop_minutes = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Minutes after which an idle notebook is stopped; empty: never"
+        null=True, blank=True, help_text="Idle minutes after which a notebook is stopped; empty: never"
     )
     production_limit = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="Units that one team may have at work or waiting as production; empty: what it was granted",
+        help_text="Running and queued production units per team; empty: the team's quota",
     )
 
     life_cycle = models.CharField(max_length=10, choices=LifeCycle, default=LifeCycle.DRAFT)
     successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     retiring_message = models.CharField(max_length=300, blank=True, default="")
-    runs_until = models.DateTimeField(null=True, blank=True, help_text="Until when what runs may go on running")
+    runs_until = models.DateTimeField(null=True, blank=True, help_text="Running workloads may continue until then")
 
-    # A held class admits nothing new: its flavor carries the taint gpu-portal/held.
+    # A class with paused scheduling admits nothing new: its flavor carries the taint gpu-portal/held.
     held_since = models.DateTimeField(null=True, blank=True, editable=False)
     held_until = models.DateTimeField(null=True, blank=True, editable=False)
     held_reason = models.CharField(max_length=200, blank=True, default="", editable=False)
@@ -187,68 +194,73 @@ constraint_sentence(
 constraint_sentence(
     "gpu_class_no_mps_on_mig",
     "mps_on_mig",
-    "The device plugin cannot share a MIG slice by MPS; choose time-slicing or no sharing.",
+    "The device plugin does not support MPS on a MIG slice; choose time-slicing or no sharing.",
     field="sharing",
 )
 constraint_sentence(
     "gpu_class_one_share_each",
     "one_share_each",
-    "A second share of the same card adds nothing: a shared class has 1 unit per workload.",
+    "A second share of the same GPU adds nothing: enter 1 unit per workload for a shared class.",
     field="units_per_workload",
 )
 constraint_sentence(
     "gpu_class_replicas",
     "replicas",
-    "A shared class has at least 2 replicas; an exclusive one exactly 1.",
+    "Enter 2 or more replicas for a shared class, and 1 for an exclusive class.",
     field="replicas",
 )
 constraint_sentence(
     "gpu_class_interface",
     "interface",
-    "A class with GPUs needs a resource name with a slash; a DRA class also a device class and a CEL selector.",
+    "A class with GPUs needs a resource name with a slash; a DRA class also needs a device class and a CEL selector.",
     field="interface",
 )
 constraint_sentence(
     "gpu_class_storage",
     "storage",
-    "Storage is neither borrowed nor tried: a storage class has a borrowing limit of 0 and is no starter.",
+    "Storage cannot be borrowed or used as a trial: set the borrowing limit to 0 and starter to off.",
     field="interface",
 )
 constraint_sentence(
     "gpu_class_one_storage",
     "one_storage",
-    "This cluster has a storage class already; edit that one, or retire it first.",
+    "This cluster already has a storage class; edit it, or retire it first.",
     field="interface",
 )
 constraint_sentence(
-    "gpu_class_not_negative", "negative", "Price and weight cannot be negative.", field="price_per_unit_hour"
+    "gpu_class_not_negative", "negative", "Enter a price and a weight of 0 or more.", field="price_per_unit_hour"
 )
 constraint_sentence(
     "gpu_class_sizes",
     "sizes",
-    "A workload has at least 1 unit, and a unit at least 1 core and 1 GiB of memory.",
+    "Enter at least 1 unit per workload, and at least 1 core and 1 GiB of memory per unit.",
     field="units_per_workload",
 )
 constraint_sentence(
     "gpu_class_run_hours",
     "run_hours",
-    f"A run may take 1 to {RUN_HOURS_MOST} hours; leave it empty for runs without an end.",
+    f"Enter a time limit of 1 to {RUN_HOURS_MOST} hours, or leave it empty for no time limit.",
     field="run_hours_limit",
 )
 constraint_sentence(
     "gpu_class_idle_stop",
     "idle_stop",
-    f"An idle notebook is stopped after {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes, or never: leave it empty.",
+    f"Enter {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes, or leave it empty to never stop idle notebooks.",
     field="idle_stop_minutes",
 )
 constraint_sentence(
-    "gpu_class_terms", "terms", "Terms have a text and a version from 1; version 0 means none.", field="terms_version"
+    "gpu_class_terms",
+    "terms",
+    "Terms need a text and a version of 1 or more; version 0 means no terms.",
+    field="terms_version",
 )
-constraint_sentence("gpu_class_held", "held", "A class is held since a moment and for a reason.", field="held_reason")
+constraint_sentence(
+    "gpu_class_held", "held", "A pause of scheduling needs a start time and a reason.", field="held_reason"
+)
 
 
 class DismissedProposal(models.Model):
-    """Capacity that staff decided not to offer; discovery goes on to see it and no longer proposes it."""
+    """Capacity that staff decided not to offer; discovery still finds it and no longer proposes it."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
     slug = models.SlugField(max_length=40)
@@ -263,18 +275,22 @@ class DismissedProposal(models.Model):
 
 
 class Image(models.Model):
-    """A container image that people choose by name; the reference is what the pod gets.
+    """A container image that users choose by name; the reference is what the pod gets.
 
-    `vendor` "": runs on any card, or on none. `min_cuda`: the least CUDA version of the driver, "" where there is none.
+    `vendor` "": runs on any GPU, or without a GPU. `min_cuda`: the minimum CUDA version of the driver, or "".
     """
 
     name = models.CharField(max_length=60, unique=True)
     version = models.CharField(max_length=40, blank=True, default="")
     reference = models.CharField(max_length=300)
-    digest = models.CharField(max_length=71, blank=True, default="", help_text="sha256:…; the pod gets exactly this")
+    digest = models.CharField(
+        max_length=71, blank=True, default="", help_text="sha256:…; the pod uses exactly this digest"
+    )
     contents = models.CharField(max_length=200, blank=True, default="")
     vendor = models.CharField(max_length=20, blank=True, default="")
-    min_cuda = models.CharField(max_length=10, blank=True, default="", help_text="Least CUDA version, 12.4 for example")
+    min_cuda = models.CharField(
+        max_length=10, blank=True, default="", help_text="Minimum CUDA version, for example 12.4"
+    )
     deprecated_since = models.DateField(null=True, blank=True)
     successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     kind = models.CharField(max_length=10, choices=[("notebook", "notebook"), ("job", "job")], default="notebook")
@@ -288,7 +304,7 @@ class Image(models.Model):
 
 
 class Pool(Due):
-    """The cluster-wide half of the catalog: a flavor per class, and the Cohort with what nobody was promised."""
+    """The cluster-wide half of the catalog: a flavor per class, and the Cohort with what is not allocated to teams."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, related_name="pool")
     applied_as_of = models.DateTimeField(null=True, blank=True)

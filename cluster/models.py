@@ -36,7 +36,7 @@ class AppliedObject(models.Model):
     class Result(models.TextChoices):
         APPLIED = "applied", "applied"
         REFUSED = "refused", "refused"
-        FOREIGN = "foreign", "somebody else's"
+        FOREIGN = "foreign", "not created by the portal"
         TERMINATING = "terminating", "terminating"
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT)

@@ -22,7 +22,7 @@ class Banner(models.Model):
         constraints = [models.CheckConstraint(condition=~Q(text=""), name="banner_text")]
 
     def __str__(self) -> str:
-        return "the banner"
+        return "banner"
 
 
-constraint_sentence("banner_text", "bad_banner", "A banner has a text.", field="text")
+constraint_sentence("banner_text", "bad_banner", "Enter the text of the banner.", field="text")

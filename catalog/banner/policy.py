@@ -11,7 +11,7 @@ TEXT_MAX = 300
 
 def banner_refusal(*, text: str, until: datetime | None, now: datetime) -> Refusal | None:
     if not 1 <= len(text) <= TEXT_MAX:
-        return Refusal("bad_banner", f"A banner has 1 to {TEXT_MAX} characters; this has {len(text)}.", "text")
+        return Refusal("bad_banner", f"Enter 1 to {TEXT_MAX} characters; the text has {len(text)}.", "text")
     if until is not None and until <= now:
-        return Refusal("bad_period", "A banner is shown until a moment to come; leave it empty for no end.", "until")
+        return Refusal("bad_period", "Enter an end in the future, or leave it empty for no end.", "until")
     return None

@@ -41,14 +41,16 @@ def class_without_nodes(site: CheckedSite) -> Iterator[Finding]:
             known = [node.ready_since for node in down]
             since = max(at for at in known if at) if all(known) else None
             sentence = f"No node of class {offer.name} is ready: {first_names(has)}."
-            remedy = "See why the node is not ready; until then the class has nothing to give."
+            remedy = "Find out why the nodes are not ready; until then the class has no capacity."
         elif selected:
             what = f"devices of class {offer.device_class}" if offer.is_dra else offer.resource
             sentence = (
                 f"Class {offer.name} has {counted(len(selected), 'node')} "
-                f"({first_names(node.name for node in selected)}), and none of them advertises {what}."
+                f"({first_names(node.name for node in selected)}), but none of them advertises {what}."
             )
-            remedy = "Correct the resource name of the class, see to the device plugin there, or retire the class."
+            remedy = (
+                "Correct the resource name of the class, check the device plugin on these nodes, or retire the class."
+            )
         else:
             sentence = (
                 f"No node provides class {offer.name}: none of {counted(len(site.nodes), 'node')} "
@@ -93,7 +95,7 @@ def _not_offered(site: CheckedSite) -> Iterator[Finding]:
             Severity.WARNING,
             Subject("node", min(left)),
             f"No class offers {units} {sort} {kind.resource} ({kind.name}) on {first_names(left)}.",
-            f"Class {draft.name} is a draft that would: open it."
+            f"The draft class {draft.name} would offer them: open it."
             if draft
             else f"Accept the proposal {kind.slug}, or dismiss it with a reason.",
         )
@@ -104,7 +106,7 @@ def _is_same(one: ClassProposal, kind: ClassProposal) -> bool:
 
 
 def label_contradicts_class(site: CheckedSite) -> Iterator[Finding]:
-    """Where nodes of one class are of several products, `unlike_products` says it and nothing is repeated here."""
+    """Where nodes of one class are of several products, `unlike_products` reports it; it is not repeated here."""
     for offer in site.open:
         if offer.is_dra or offer.interface == "none":
             continue
@@ -119,8 +121,8 @@ def label_contradicts_class(site: CheckedSite) -> Iterator[Finding]:
                 "label_contradicts_class",
                 Severity.ERROR,
                 offer.subject,
-                f"Class {offer.name} says {field} {expected}; the labels of {first_names(nodes)} say {seen}.",
-                "Correct the class, or give it a label that leaves these nodes out.",
+                f"Class {offer.name} states {field} {expected}, but the labels of {first_names(nodes)} state {seen}.",
+                "Correct the class, or add a label to it that excludes these nodes.",
             )
 
 
@@ -151,8 +153,8 @@ def exclusive_on_shared(site: CheckedSite) -> Iterator[Finding]:
                 "exclusive_on_shared",
                 Severity.ERROR,
                 offer.subject,
-                f"Class {offer.name} promises a card to one workload alone, but {first_names(shared)} share each among "
-                f"{' or '.join(kinds)} and still call a share {offer.resource}.",
+                f"Class {offer.name} is exclusive, but each GPU of {first_names(shared)} is shared among "
+                f"{' or '.join(kinds)}, and a share is exposed as {offer.resource}.",
                 "Add nvidia.com/gpu.sharing-strategy=none to the labels of the class, "
                 "or rename shares there (renameByDefault of the device plugin).",
             )
@@ -175,13 +177,13 @@ def unlike_products(site: CheckedSite) -> Iterator[Finding]:
                 Severity.ERROR,
                 offer.subject,
                 f"Class {offer.name} mixes {len(products)} products: {told}.",
-                "Add the product label to its labels, and make a class for each product.",
+                "Add the product label to its labels, and create a class for each product.",
             )
 
 
 def unlike_interconnects(site: CheckedSite) -> Iterator[Finding]:
-    """Only of exclusive classes: a share or a slice talks to no other card. Cliques differ from rack to rack by nature;
-    what matters is that some nodes have one and others none.
+    """Only of exclusive classes: a share or a slice exchanges no data with other GPUs. Cliques differ from rack to
+    rack by design; what matters is that some nodes have one and others none.
     """
     nodes = {node.name: node for node in site.nodes}
     for offer in site.open:
@@ -191,10 +193,12 @@ def unlike_interconnects(site: CheckedSite) -> Iterator[Finding]:
         machines = {node.labels[MACHINE] for node in here if MACHINE in node.labels}
         linked = {node.name for node in here if node.labels.get(CLIQUE)}
         if len(machines) > 1:
-            what = f"{len(machines)} machines, whose interconnects may differ: {', '.join(sorted(machines))}"
+            what = f"{len(machines)} machines, with possibly different interconnects: {', '.join(sorted(machines))}"
         elif linked and len(linked) < len(here):
             alone = {node.name for node in here} - linked
-            what = f"nodes in an NVLink clique ({first_names(linked)}) and nodes in none ({first_names(alone)})"
+            what = (
+                f"nodes in an NVLink clique ({first_names(linked)}) and nodes without a clique ({first_names(alone)})"
+            )
         else:
             continue
         yield Finding(
@@ -202,7 +206,7 @@ def unlike_interconnects(site: CheckedSite) -> Iterator[Finding]:
             Severity.WARNING,
             offer.subject,
             f"Class {offer.name} mixes {what}.",
-            f"Add {MACHINE} or a label of your own to its labels, one class for each interconnect.",
+            f"Add {MACHINE} or another label to its labels, and create one class for each interconnect.",
         )
 
 
@@ -225,8 +229,8 @@ def same_capacity(site: CheckedSite) -> Iterator[Finding]:
                 Severity.WARNING,
                 offer.subject,
                 f"Class {offer.name} selects the same {offer.resource} as {first_names(others[offer.id])}{where}: "
-                "the capacity is promised twice.",
-                "Give each a label that separates their nodes, or retire one.",
+                "the capacity is counted twice.",
+                "Add a label that separates their nodes to each class, or retire one of them.",
             )
 
 
@@ -243,14 +247,14 @@ def selector_is_part(site: CheckedSite) -> Iterator[Finding]:
                 Severity.WARNING,
                 offer.subject,
                 f"Class {offer.name} selects {labels_text(offer.node_labels)}, which is only part of what "
-                f"{first_names(narrower[offer.id])} asks for, under the same name {offer.resource}: "
-                "its work can take the other's nodes.",
-                "Add the label that tells them apart to both.",
+                f"{first_names(narrower[offer.id])} selects, under the same resource name {offer.resource}: "
+                "its workloads can use the other's nodes.",
+                "Add a distinguishing label to both.",
             )
 
 
 def _same_resource(site: CheckedSite) -> Iterator[tuple[CheckedClass, CheckedClass]]:
-    """Pairs of open classes that are counted under one name and ask for it in the same way."""
+    """Pairs of open classes that use one resource name and request it in the same way."""
     alike: dict[tuple[str, str, str], list[CheckedClass]] = {}
     for offer in site.open:
         if offer.resource:

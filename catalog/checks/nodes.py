@@ -1,4 +1,4 @@
-"""Standing checks of nodes alone: what a node reports that cannot be true, or that makes its GPUs unusable. Pure."""
+"""Standing checks of nodes alone: contradictions in what a node reports, and what makes its GPUs unusable. Pure."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def layout_not_named(site: CheckedSite) -> Iterator[Finding]:
         layout = node.labels.get(LAYOUT, "")
         if not profiles or node.labels.get(STATE) in CHANGING or not (wrong := _not_named(layout, profiles, whole)):
             continue
-        says = f"its layout “{layout}” does not name {wrong}" if layout else f"no label {LAYOUT} says so"
+        says = f"but its layout “{layout}” does not contain {wrong}" if layout else f"but it has no label {LAYOUT}"
         yield _finding(
             "layout_not_named",
             Severity.WARNING,
             node,
-            f"Node {node.name} has {_cut(profiles, whole)}, and {says}.",
+            f"Node {node.name} has {_cut(profiles, whole)}, {says}.",
             f"Set {LAYOUT} to a layout that describes the node, or let the MIG manager apply the one that is set.",
         )
 
 
 def _not_named(layout: str, profiles: set[str], whole: int) -> str:
-    """What is there against the layout's name. Only the stock names tell: `all-…` cuts every card alike."""
+    """What is there against the layout's name. Only the stock names tell: `all-…` is one layout for every GPU."""
     if not layout:
         return "both" if whole else ""
     if layout == "all-disabled":
@@ -63,9 +63,9 @@ def mig_invalid(site: CheckedSite) -> Iterator[Finding]:
                 "mig_invalid",
                 Severity.ERROR,
                 node,
-                f"Node {node.name} reports {product}: with MIG strategy “single” all its cards have to be cut alike, "
-                "and they are not, so that it advertises none.",
-                f"Set one layout for all its cards ({LAYOUT}=all-…), or run the device plugin with strategy “mixed”.",
+                f"Node {node.name} reports {product}: MIG strategy “single” needs the same MIG layout on all its GPUs, "
+                "and the layouts differ, so the node advertises no GPUs.",
+                f"Set one layout for all its GPUs ({LAYOUT}=all-…), or run the device plugin with strategy “mixed”.",
             )
 
 
@@ -74,15 +74,15 @@ def mig_state(site: CheckedSite) -> Iterator[Finding]:
         state, layout = node.labels.get(STATE, ""), node.labels.get(LAYOUT, "")
         if state != "failed" and state not in CHANGING:
             continue
-        asked = f"layout “{layout}”" if layout else "a layout that no label names"
-        told = "" if node.state_since else " Since when is not known."
+        asked = f"layout “{layout}”" if layout else "a layout that no label states"
+        told = "" if node.state_since else " It is not known since when."
         if state == "failed":
-            sentence = f"Node {node.name} could not be cut to {asked}: the MIG manager says failed.{told}"
-            remedy = f"Read the log of nvidia-mig-manager of that node; set the former {LAYOUT} again meanwhile."
+            sentence = f"Node {node.name} could not be set to {asked}: the MIG manager reports failed.{told}"
+            remedy = f"Read the log of nvidia-mig-manager of that node; set the previous {LAYOUT} in the meantime."
             severity = Severity.ERROR
         else:
-            sentence = f"Node {node.name} is being cut to {asked}: the MIG manager says {state}.{told}"
-            remedy = "Wait. If it lasts for minutes, look for pods that still hold cards of the node."
+            sentence = f"Node {node.name} is being set to {asked}: the MIG manager reports {state}.{told}"
+            remedy = "Wait. If it takes longer than a few minutes, look for pods that still use GPUs of the node."
             severity = Severity.WARNING
         yield Finding("mig_state", severity, Subject("node", node.name), sentence, remedy, node.state_since)
 
@@ -97,12 +97,12 @@ def unhealthy_devices(site: CheckedSite) -> Iterator[Finding]:
                     node,
                     f"{missing} of {units} {resource} on node {node.name} are not healthy: "
                     "the device plugin withdrew them.",
-                    "Look for Xid errors in the node's kernel log; drain the node and reset or replace the card.",
+                    "Look for Xid errors in the node's kernel log; drain the node and reset or replace the GPU.",
                 )
 
 
 def plugin_advertises_none(site: CheckedSite) -> Iterator[Finding]:
-    """Not where all cards are cut, shared under another name, or served by DRA: there 0 whole cards is right."""
+    """Not where all GPUs are in MIG mode, shared under another name, or served by DRA: there 0 whole GPUs is right."""
     for node in site.nodes:
         if node.labels.get(PRODUCT, "").endswith("-MIG-INVALID"):
             continue
@@ -117,7 +117,7 @@ def plugin_advertises_none(site: CheckedSite) -> Iterator[Finding]:
                 Severity.ERROR,
                 node,
                 f"The device plugin of node {node.name} advertises 0 {' and 0 '.join(of_vendor)}.",
-                "Look at the device plugin's pod on that node: it has stopped, or it finds no card.",
+                "Check the device plugin's pod on that node: it has stopped, or it finds no GPU.",
             )
 
 
@@ -130,9 +130,9 @@ def nothing_advertised(site: CheckedSite) -> Iterator[Finding]:
                 "nothing_advertised",
                 Severity.ERROR,
                 node,
-                f"The labels of node {node.name} say that it has GPUs of {vendor}, and nothing is advertised: "
-                "neither a device plugin nor a DRA driver has registered.",
-                "See whether the device plugin runs on that node, and whether it tolerates the node's taints.",
+                f"The labels of node {node.name} state GPUs of {vendor}, but nothing is advertised: "
+                "no device plugin or DRA driver has registered.",
+                "Check that the device plugin runs on that node and tolerates the node's taints.",
             )
 
 
@@ -148,7 +148,7 @@ def no_taint(site: CheckedSite) -> Iterator[Finding]:
                 "no_taint",
                 Severity.WARNING,
                 node,
-                f"GPU node {node.name} has no NoSchedule taint: work without a GPU may fill its cores and memory.",
+                f"GPU node {node.name} has no NoSchedule taint: pods without a GPU may fill its cores and memory.",
                 f"kubectl taint nodes {node.name} {_taint_key(resource)}=present:NoSchedule",
             )
 
@@ -165,9 +165,9 @@ def too_many_profiles(site: CheckedSite) -> Iterator[Finding]:
                 "too_many_profiles",
                 Severity.HINT,
                 Subject("product", product),
-                f"{product} is cut into {len(profiles)} MIG profiles ({', '.join(sorted(profiles))}): "
-                "idle slices of one are of no use to those who wait for another.",
-                f"Keep to {PROFILES} profiles a product.",
+                f"{product} has {len(profiles)} MIG profiles ({', '.join(sorted(profiles))}): "
+                "idle slices of one profile cannot serve workloads that wait for another.",
+                f"Use at most {PROFILES} profiles per product.",
             )
 
 
@@ -188,7 +188,7 @@ def _taint_key(resource: str) -> str:
 
 
 def _present(node: CheckedNode) -> list[str]:
-    """Vendors whose labellers found cards, whether or not somebody advertises them."""
+    """Vendors whose labellers found GPUs, advertised or not."""
     labels = node.labels
     found = {
         "nvidia.com": labels.get("nvidia.com/gpu.present") == "true",

@@ -1,4 +1,4 @@
-"""Standing checks of classes against queues: what Kueue would refuse, or let wait for ever. Pure."""
+"""Standing checks of classes against queues: what Kueue would refuse, or keep pending forever. Pure."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def resource_not_covered(site: CheckedSite) -> Iterator[Finding]:
                 Severity.ERROR,
                 offer.subject,
                 f"Pods of class {offer.name} request {offer.resource}, which queue {first_names(queues)} neither "
-                "covers for that class nor excludes: its work waits there for ever.",
-                "Undo the change of the queue; the portal repairs it when it sees the difference.",
+                "covers for that class nor excludes: its workloads stay pending there.",
+                "Undo the change of the queue; the portal repairs the drift when it detects it.",
             )
 
 
@@ -42,13 +42,13 @@ def device_class_not_mapped(site: CheckedSite) -> Iterator[Finding]:
     for offer in site.open if site.queues is not None else ():
         if not offer.is_dra or (mapped := site.device_classes.get(offer.device_class)) == offer.resource:
             continue
-        says = f"counts it as {mapped}, not as {offer.resource}" if mapped else "does not map it to any resource"
+        says = f"maps it to {mapped}, not to {offer.resource}" if mapped else "does not map it to any resource"
         yield Finding(
             "device_class_not_mapped",
             Severity.ERROR,
             offer.subject,
-            f"Class {offer.name} asks for device class {offer.device_class}, and Kueue {says}: "
-            "its work is never admitted.",
+            f"Class {offer.name} requests device class {offer.device_class}, but Kueue {says}: "
+            "its workloads are never admitted.",
             f"Correct the resource name of the class: {mapped}."
             if mapped
             else "Add it to deviceClassMappings of Kueue's manager configuration and restart Kueue.",
@@ -56,7 +56,7 @@ def device_class_not_mapped(site: CheckedSite) -> Iterator[Finding]:
 
 
 def queue_limits(site: CheckedSite) -> Iterator[Finding]:
-    """Of a queue that has every class: the one that a team of everything would get."""
+    """Of a queue with every class: as for a team with quota for everything."""
     if site.queues is None:
         return
     offers = [offer for offer in site.open if offer.resource]
@@ -64,19 +64,19 @@ def queue_limits(site: CheckedSite) -> Iterator[Finding]:
     for resource, number in sorted(flavors.items()):
         if number > FLAVORS:
             yield _limit(
-                f"{counted(number, 'class')} are counted as {resource}; Kueue takes at most {FLAVORS} flavors a group.",
-                f"Retire {number - FLAVORS}, or count them under a resource of their own.",
+                f"{counted(number, 'class')} use {resource}; Kueue supports at most {FLAVORS} flavors per group.",
+                f"Retire {number - FLAVORS}, or give them another resource name.",
             )
     if (groups := len(flavors) + PLAIN) > GROUPS:
         yield _limit(
-            f"The catalog has {len(flavors)} resources, which with the queue's own makes {groups} groups; "
-            f"Kueue takes at most {GROUPS} in a queue.",
+            f"The catalog has {len(flavors)} resources, which with the queue's own is {groups} groups; "
+            f"Kueue supports at most {GROUPS} per queue.",
             f"Retire the classes of {counted(groups - GROUPS, 'resource')}.",
         )
     if (total := len(offers) + PLAIN) > FLAVORS_OF_A_QUEUE:
         yield _limit(
-            f"The catalog has {counted(len(offers), 'class')}, which with the queue's own flavor makes {total}; "
-            f"Kueue takes at most {FLAVORS_OF_A_QUEUE} in a queue.",
+            f"The catalog has {counted(len(offers), 'class')}, which with the queue's own flavor is {total}; "
+            f"Kueue supports at most {FLAVORS_OF_A_QUEUE} per queue.",
             f"Retire {counted(total - FLAVORS_OF_A_QUEUE, 'class')}.",
         )
     for offer in offers:
@@ -85,8 +85,8 @@ def queue_limits(site: CheckedSite) -> Iterator[Finding]:
                 "queue_limit",
                 Severity.ERROR,
                 offer.subject,
-                f"Class {offer.name} has {len(offer.node_labels)} labels; Kueue takes at most {LABELS} in a flavor.",
-                "Keep the labels that tell its nodes from others.",
+                f"Class {offer.name} has {len(offer.node_labels)} labels; Kueue supports at most {LABELS} per flavor.",
+                "Keep the labels that distinguish its nodes from others.",
             )
 
 

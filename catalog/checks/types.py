@@ -17,7 +17,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 class Severity(StrEnum):
-    """`ERROR`: what people were promised is not so, or work waits for ever. `WARNING`: it can come to that."""
+    """`ERROR`: the catalog is wrong for teams, or workloads stay pending. `WARNING`: it may become an error."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -35,7 +35,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Finding:
-    """`since`: it has been so at least since then; None when nothing tells."""
+    """`since`: it has been so at least since then; None: unknown."""
 
     code: str
     severity: Severity
@@ -117,7 +117,7 @@ class CheckedQueue:
 class CheckedSite:
     """Everything that is checked. `dismissed`: slugs of proposals that staff decided not to offer.
 
-    `queues` None: this cluster has no Kueue, and nothing is said about queues.
+    `queues` None: this cluster has no Kueue, and queues are not checked.
     """
 
     nodes: tuple[CheckedNode, ...] = ()
@@ -166,7 +166,7 @@ class CheckedSite:
 
     @cached_property
     def kinds(self) -> dict[str, tuple[ClassProposal, ...]]:
-        """Node → what it has, as a class of its own would say it."""
+        """Node → what it has, as a class of its own would describe it."""
         found: dict[str, tuple[ClassProposal, ...]] = {}
         for node in self._first:
             has = inventory.discover([node.seen], self.slices_of.get(node.name, ())).proposals
@@ -191,7 +191,7 @@ class CheckedSite:
 
 
 def counts_kind(offer: CheckedClass, kind: ClassProposal) -> bool:
-    """Whether the class counts this kind, labels apart. The selector of a DRA class is CEL, which nobody reads here."""
+    """Whether the class counts this kind, labels apart. The selector of a DRA class is CEL, not evaluated here."""
     if offer.is_dra:
         return kind.device_class == offer.device_class and kind.partition == offer.partition
     return kind.interface == offer.interface and kind.resource == offer.resource
@@ -202,4 +202,4 @@ def counted(number: int, unit: str) -> str:
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(labels.items())) or "no label at all"
+    return ", ".join(f"{name}={value}" for name, value in sorted(labels.items())) or "no label"

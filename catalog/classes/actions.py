@@ -40,7 +40,7 @@ IDENTITY_FIELDS = ("partition", "sharing", "replicas", "interface", "resource", 
 
 @transaction.atomic
 def create_class(*, slug: str, cluster: Cluster | None = None, by: Actor, **values: Any) -> GpuClass:
-    """A draft: seen by operators only, nothing in the cluster yet.
+    """A draft: visible to operators only, nothing in the cluster yet.
 
     Raises Refused: not_allowed (403), invalid, reserved (422), and those of the constraints (409).
     """
@@ -65,7 +65,10 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
         return gpu_class
     before = {name: getattr(gpu_class, name) for name in changed}
     if gpu_class.life_cycle != LifeCycle.DRAFT and (fixed := [name for name in IDENTITY_FIELDS if name in changed]):
-        text = f"{gpu_class.slug} is open: its {fixed[0]} says what people were granted. Make a new class instead."
+        text = (
+            f"{gpu_class.slug} is open: its {fixed[0]} cannot change, because it defines what teams were granted. "
+            "Create a new class."
+        )
         raise refuse("in_use", text, field=fixed[0], status=409)
     for name, value in changed.items():
         setattr(gpu_class, name, value)
@@ -98,9 +101,9 @@ def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
 
 @transaction.atomic
 def retire_class(class_id: int, *, successor: str, message: str, runs_until: datetime | None, by: Actor) -> GpuClass:
-    """No new requests and starts; what runs goes on until `runs_until` (None: without end). Again: the new words.
+    """No new requests and starts; runs continue until `runs_until` (None: no end). Again: with the new values.
 
-    `successor` is a slug or "". Owners of the teams that hold units are told. Raises Refused: not_allowed (403),
+    `successor` is a slug or "". Owners of the teams with quota are notified. Raises Refused: not_allowed (403),
     not_found (404), bad_step (409), bad_successor, bad_message, bad_period (422).
     """
     refuse_if(policy.may_edit(by))
@@ -128,8 +131,9 @@ def retire_class(class_id: int, *, successor: str, message: str, runs_until: dat
 
 @transaction.atomic
 def hold_class(class_id: int, *, reason: str, until: datetime | None, by: Actor) -> GpuClass:
-    """Nothing new is admitted to it, what runs goes on; of a held class: other words. `until` is an expectation, shown
-    to all who wait. Raises Refused: not_allowed (403), not_found (404), not_open (409), reason_missing, bad_period.
+    """Pauses scheduling: nothing new is admitted, runs continue; again: with new values. `until` is an expectation,
+    shown to users with queued workloads. Raises Refused: not_allowed (403), not_found (404), not_open (409),
+    reason_missing, bad_period.
     """
     refuse_if(policy.may_edit(by))
     gpu_class = _locked(class_id)
@@ -202,7 +206,7 @@ def _locked(class_id: int) -> GpuClass:
 
 def _known_fields(values: dict[str, Any]) -> None:
     if unknown := sorted(set(values) - set(EDITABLE_FIELDS)):
-        raise refuse("unknown_field", f"A class has no field '{unknown[0]}' to set.", field=unknown[0])
+        raise refuse("unknown_field", f"A class has no editable field '{unknown[0]}'.", field=unknown[0])
 
 
 def refuse_invalid(row: GpuClass | Image) -> None:

@@ -1,4 +1,4 @@
-"""Steps of a class's life cycle in the admin, each a page with its own form: hold, release, retire.
+"""Steps of a class's life cycle in the admin, each a page with its own form: pause, resume, retire.
 
 The pages change nothing themselves: they call actions. A refusal is shown in the form, beside its field.
 """
@@ -39,24 +39,24 @@ class LifeCycleStep:
 
 STEPS = {
     "hold": LifeCycleStep(
-        "Hold",
-        "Nothing new starts on it. What runs goes on.",
+        "Pause scheduling",
+        "New workloads stay queued. Running workloads continue.",
         HoldForm,
         lambda one: {"reason": one.held_reason, "until": one.held_until},
         actions.hold_class,
-        "It is held; what runs goes on.",
+        "Scheduling is paused; running workloads continue.",
     ),
     "release": LifeCycleStep(
-        "Release",
-        "What waits for it starts by itself, as far as there are cards and quota.",
+        "Resume scheduling",
+        "Queued workloads start automatically when GPUs and quota are available.",
         ReleaseForm,
         lambda one: {},
         actions.release_class,
-        "It is released.",
+        "Scheduling is resumed.",
     ),
     "retire": LifeCycleStep(
         "Retire",
-        "No new requests, nothing new starts. Owners of the teams that hold units are told.",
+        "No new requests and no new workloads. Owners of the teams with quota are notified.",
         RetireForm,
         lambda one: {
             "successor": one.successor.slug if one.successor else "",
@@ -64,7 +64,7 @@ STEPS = {
             "runs_until": one.runs_until,
         },
         actions.retire_class,
-        "It is being retired; owners of the teams that hold units are told.",
+        "The class is being retired; owners of the teams with quota are notified.",
     ),
 }
 
@@ -92,7 +92,7 @@ def _step_view(step: LifeCycleStep) -> Callable[..., HttpResponse]:
                 messages.success(request, f"{one.name}: {step.done}")
                 return redirect_to_class(pk)
         told = life_cycle.hold_sentence(one, now=timezone.now())
-        more = {"title": f"{step.title} {one.name}", "step": step, "form": form, "gpu_class": one, "told": told}
+        more = {"title": f"{step.title}: {one.name}", "step": step, "form": form, "gpu_class": one, "told": told}
         return render(request, "admin/catalog/life_cycle_step.html", {**context, **more})
 
     return view

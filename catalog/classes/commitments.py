@@ -1,4 +1,4 @@
-"""What a class still owes to teams. Grants and runs belong to apps above, which register how to read them."""
+"""What a class is still committed to. Grants and runs belong to apps above, which register how to read them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def register_runs(unfinished: Callable[[GpuClass], int]) -> None:
 
 
 def commitments_of(gpu_class: GpuClass) -> ClassCommitments:
-    """Fails where nobody has registered: without a reader it is unknown what the class owes, which is not nothing."""
+    """Fails where no reader is registered: what the class is committed to is unknown then, which is not nothing."""
     (granted,), (unfinished,) = _granted, _unfinished
     found = granted(gpu_class)
     unit = "GiB" if gpu_class.is_storage else "unit"

@@ -11,25 +11,27 @@ DATETIME_INPUT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%
 
 class HoldForm(forms.Form):
     reason = forms.CharField(
-        label="Held for",
+        label="Reason",
         max_length=class_policy.HOLD_REASON_MAX,
-        help_text="Goes on the sentence “A100 is held since 09:10 for …”; everybody who waits reads it.",
+        help_text="Shown as “Scheduling of A100 has been paused since 09:10 for …” to all users with queued workloads.",
     )
     until = forms.DateTimeField(
-        label="Expected to open", required=False, widget=DATETIME_INPUT, help_text="Empty: unknown."
+        label="Expected to resume", required=False, widget=DATETIME_INPUT, help_text="Empty: unknown."
     )
 
 
 class ReleaseForm(forms.Form):
-    """Nothing to fill in."""
+    """No fields."""
 
 
 class RetireForm(forms.Form):
-    successor = forms.CharField(max_length=40, required=False, help_text="Short name of the class that replaces it.")
-    message = forms.CharField(max_length=class_policy.MESSAGE_MAX, required=False, help_text="Holders read it.")
+    successor = forms.CharField(max_length=40, required=False, help_text="Slug of the class that replaces it.")
+    message = forms.CharField(
+        max_length=class_policy.MESSAGE_MAX, required=False, help_text="Shown to teams with quota."
+    )
     runs_until = forms.DateTimeField(
-        label="What runs may go on until",
+        label="Running workloads may continue until",
         required=False,
         widget=DATETIME_INPUT,
-        help_text="What still runs then is stopped. Empty: it goes on.",
+        help_text="Workloads still running then are stopped. Empty: no end.",
     )

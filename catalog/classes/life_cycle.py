@@ -1,4 +1,4 @@
-"""What a hold and a retirement mean, in one sentence each, for every page, form and mail. Pure."""
+"""The sentences about a pause of scheduling and a retirement, for every page, form and mail. Pure."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ class HeldClass(Protocol):
 
 
 def hold_sentence(one: HeldClass, *, now: datetime) -> str:
-    """ "A100 is held since 09:10 for a driver update; expected to open at 14:00."; "" of a class that is not held."""
+    """ "Scheduling of A100 has been paused since 09:10 for an update; expected to resume at 14:00."; "" if not held."""
     if one.held_since is None:
         return ""
-    text = f"{one.name} is held since {time_or_date(one.held_since, now=now)} for {one.held_reason}"
+    text = (
+        f"Scheduling of {one.name} has been paused since {time_or_date(one.held_since, now=now)} for {one.held_reason}"
+    )
     if one.held_until is None:
-        return f"{text}; nobody has said until when."
+        return f"{text}; no end is set."
     expected = "expected" if one.held_until > now else "it was expected"
-    return f"{text}; {expected} to open at {time_or_date(one.held_until, now=now)}."
+    return f"{text}; {expected} to resume at {time_or_date(one.held_until, now=now)}."
 
 
 def retirement_sentence(
@@ -43,16 +45,16 @@ def retirement_sentence(
     runs_until: datetime | None,
     is_storage: bool = False,
 ) -> str:
-    """For those who hold it; "" of a class that is not leaving."""
+    """For teams with quota; "" of a class that is not being retired."""
     if life_cycle not in (RETIRING, RETIRED):
         return ""
     sentences = [f"{name} is being retired." if life_cycle == RETIRING else f"{name} is retired."]
     if is_storage:
-        sentences.append("Volumes stay.")
+        sentences.append("Volumes are kept.")
     elif life_cycle == RETIRING and runs_until is not None:
-        sentences.append(f"What runs may go on until {date_and_time(runs_until)}.")
+        sentences.append(f"Running workloads may continue until {date_and_time(runs_until)}.")
     elif life_cycle == RETIRING:
-        sentences.append("What runs goes on.")
+        sentences.append("Running workloads continue.")
     if successor:
         sentences.append(f"Its successor is {successor}.")
     if message:

@@ -21,7 +21,7 @@ LABELS_MAX = 8
 HOLD_REASON_MAX = 200
 MESSAGE_MAX = 300
 
-# From where to where a class may go. A retired class may come back: nodes are repaired.
+# Possible steps. A retired class can become active again: nodes are repaired.
 TRANSITIONS: Mapping[str, Collection[str]] = {
     "draft": ("active",),
     "active": ("retiring",),
@@ -53,7 +53,9 @@ RESERVED_SLUGS = frozenset({"choose", "compare", "changes"})
 def slug_refusal(slug: str) -> Refusal | None:
     if slug not in RESERVED_SLUGS:
         return None
-    return Refusal("reserved", f"/catalog/{slug} is a page of the catalog itself; give the class another name.", "slug")
+    return Refusal(
+        "reserved", f"/catalog/{slug} is a page of the catalog itself; choose another name for the class.", "slug"
+    )
 
 
 def may_edit(by: Actor) -> Refusal | None:
@@ -61,11 +63,11 @@ def may_edit(by: Actor) -> Refusal | None:
         return refusal
     if by.operates:
         return None
-    return Refusal("not_allowed", "Only operators and administrators change the catalog.", status=403)
+    return Refusal("not_allowed", "Only operators and administrators can change the catalog.", status=403)
 
 
 def is_held(gpu_class: Holdable) -> bool:
-    """Nothing new is admitted to it; what runs goes on."""
+    """Scheduling is paused: nothing new is admitted; runs continue."""
     return gpu_class.held_since is not None
 
 
@@ -73,21 +75,27 @@ def hold_refusal(
     *, name: str, life_cycle: str, reason: str, until: datetime | None, now: datetime, is_storage: bool = False
 ) -> Refusal | None:
     if is_storage:
-        return Refusal("storage", f"{name} is storage: nothing is admitted to it, so it cannot be held.", status=409)
+        return Refusal(
+            "storage",
+            f"{name} is storage: workloads are not scheduled on it, so there is nothing to pause.",
+            status=409,
+        )
     if life_cycle not in ("active", "retiring"):
-        return Refusal("not_open", f"{name} is {life_cycle}: nothing starts on it anyway.", status=409)
+        return Refusal(
+            "not_open", f"{name} is {life_cycle}: no workloads start on it, so there is nothing to pause.", status=409
+        )
     if not 1 <= len(reason) <= HOLD_REASON_MAX:
-        text = f"Say for what it is held, in up to {HOLD_REASON_MAX} characters; everybody who waits reads it."
+        text = f"Enter a reason of 1 to {HOLD_REASON_MAX} characters; it is shown to all users with queued workloads."
         return Refusal("reason_missing", text, "reason")
     if until is not None and until <= now:
-        return Refusal("bad_period", "The expected end lies in the future, or is left empty.", "until")
+        return Refusal("bad_period", "Enter an expected end in the future, or leave it empty.", "until")
     return None
 
 
 def release_refusal(*, name: str, is_held: bool) -> Refusal | None:
     if is_held:
         return None
-    return Refusal("not_held", f"{name} is not held; there is nothing to release.", status=409)
+    return Refusal("not_held", f"Scheduling of {name} is not paused; there is nothing to resume.", status=409)
 
 
 @dataclass(frozen=True)
@@ -102,23 +110,27 @@ def retire_refusal(
     slug: str, *, successor: Successor | None, message: str, runs_until: datetime | None, now: datetime
 ) -> Refusal | None:
     if successor is not None and successor.slug == slug:
-        return Refusal("bad_successor", f"{slug} cannot succeed itself; name another class, or none.", "successor")
+        return Refusal(
+            "bad_successor", f"{slug} cannot be its own successor; enter another class, or none.", "successor"
+        )
     if successor is not None and successor.life_cycle != "active":
-        is_what = f"{successor.slug} is {successor.life_cycle}" if successor.life_cycle else "There is no such class"
-        return Refusal("bad_successor", f"{is_what}; a successor is an active class of this cluster.", "successor")
+        is_what = (
+            f"{successor.slug} is {successor.life_cycle}" if successor.life_cycle else "There is no class of this name"
+        )
+        return Refusal("bad_successor", f"{is_what}; enter an active class of this cluster.", "successor")
     if len(message) > MESSAGE_MAX:
         return Refusal(
-            "bad_message", f"A message has at most {MESSAGE_MAX} characters; yours {len(message)}.", "message"
+            "bad_message", f"Enter at most {MESSAGE_MAX} characters; the message has {len(message)}.", "message"
         )
     if runs_until is not None and runs_until <= now:
-        text = "What runs may go on until a moment in the future; leave it empty for no end."
+        text = "Enter a time in the future until which workloads may run, or leave it empty for no end."
         return Refusal("bad_period", text, "runs_until")
     return None
 
 
 @dataclass(frozen=True)
 class ClassCommitments:
-    """What a class still owes: units that teams were promised, until when, and runs that have not ended."""
+    """What a class is still committed to: units granted to teams, until when, and runs that have not ended."""
 
     teams: int
     units: int
@@ -128,18 +140,18 @@ class ClassCommitments:
 
 
 def close_refusal(name: str, claims: ClassCommitments) -> Refusal | None:
-    """A retired class gives nothing: who was promised some, or runs on it, would lose it without a word."""
+    """A retired class has no quota and no runs: closing it earlier would take them away without notice."""
     left = []
     if claims.units:
         last = f" until {claims.until:%d %b %Y}" if claims.until else ""
-        left.append(f"{plural(claims.units, claims.unit)} promised to {plural(claims.teams, 'team')}{last}")
+        left.append(f"{plural(claims.units, claims.unit)} granted to {plural(claims.teams, 'team')}{last}")
     if claims.runs:
         left.append(f"{plural(claims.runs, 'run')} not ended")
     if not left:
         return None
     text = (
-        f"{name} cannot be retired yet: {' and '.join(left)}. Set a date for what runs, and wait for the grants' end "
-        "or ask the teams to give them back."
+        f"{name} cannot be retired yet: {' and '.join(left)}. Set an end time for runs, and wait until the grants "
+        "expire or ask the teams to return them."
     )
     return Refusal("orphans_grants" if claims.units else "orphans_runs", text, "life_cycle", status=409)
 
@@ -147,14 +159,14 @@ def close_refusal(name: str, claims: ClassCommitments) -> Refusal | None:
 def dismiss_refusal(*, reason: str) -> Refusal | None:
     if 1 <= len(reason) <= HOLD_REASON_MAX:
         return None
-    text = f"Say in up to {HOLD_REASON_MAX} characters why it is not offered; colleagues will ask."
+    text = f"Enter a reason of 1 to {HOLD_REASON_MAX} characters for not offering it; other operators read it."
     return Refusal("reason_missing", text, "reason")
 
 
 def may_move(slug: str, *, before: str, to: str) -> Refusal | None:
     if to in TRANSITIONS.get(before, ()):
         return None
-    text = f"{slug} is {before}; from there it cannot become {to}. Possible: {', '.join(TRANSITIONS.get(before, ()))}."
+    text = f"{slug} is {before}; it cannot become {to} from there. Possible: {', '.join(TRANSITIONS.get(before, ()))}."
     return Refusal("bad_step", text, "life_cycle", status=409)
 
 
@@ -165,31 +177,33 @@ def selector_refusal(one: PeerClass, others: Collection[PeerClass], *, has_topol
     could land on a node of the narrower, charged to the wrong quota.
     """
     if has_topology and not one.node_labels:
-        return Refusal("no_labels", "Say by which node labels the nodes of this class are found.", "node_labels")
+        return Refusal("no_labels", "Enter the node labels that select the nodes of this class.", "node_labels")
     if len(one.node_labels) > LABELS_MAX:
-        return Refusal("many_labels", f"A class selects nodes by at most {LABELS_MAX} labels.", "node_labels")
+        return Refusal("many_labels", f"Enter at most {LABELS_MAX} node labels.", "node_labels")
     for other in others:
         if other.resource != one.resource or not one.resource or other.slug == one.slug:
             continue
         mine, theirs = one.node_labels.items(), other.node_labels.items()
         if mine <= theirs or theirs <= mine:
             text = (
-                f"{one.slug} and {other.slug} are both counted as {one.resource}, and a node of one matches the labels "
-                "of the other. Add a label that tells their nodes apart."
+                f"{one.slug} and {other.slug} both use {one.resource}, and a node of one matches the labels "
+                "of the other. Add a label that distinguishes their nodes."
             )
             return Refusal("selector_overlaps", text, "node_labels")
     return None
 
 
 def queue_refusal(one: PeerClass, others: Collection[PeerClass]) -> Refusal | None:
-    """Would a tenant who has some of everything still fit into one ClusterQueue?"""
+    """Would a team with quota for everything still fit into one ClusterQueue?"""
     by_resource: dict[str, set[str]] = {}
     for neighbour in (one, *others):
         if neighbour.resource:
             by_resource.setdefault(neighbour.resource, set()).add(neighbour.slug)
     if len(by_resource) > GROUPS_MAX:
-        text = f"A queue counts at most {GROUPS_MAX} resource names; this would be number {len(by_resource)}."
+        text = (
+            f"A ClusterQueue supports at most {GROUPS_MAX} resource names; this class would make it {len(by_resource)}."
+        )
         return Refusal("too_many_resources", text, "resource")
     if one.resource and len(by_resource[one.resource]) > FLAVORS_MAX:
-        return Refusal("too_many_classes", f"At most {FLAVORS_MAX} classes share one resource name.", "resource")
+        return Refusal("too_many_classes", f"At most {FLAVORS_MAX} classes can use one resource name.", "resource")
     return None

@@ -83,7 +83,7 @@ def open_classes(cluster: Cluster) -> QuerySet[GpuClass]:
 
 
 def promise_limits(classes: Collection[GpuClass]) -> dict[int, int | None]:
-    """Units of each class that may be promised at one time: staff's limit, else allocatable; None: unknown."""
+    """Allocation limit of each class in units: staff's limit, else allocatable; None: unknown."""
     typed = {gpu_class.pk: gpu_class.promise_limit for gpu_class in classes}
     open_ended = [gpu_class for gpu_class in classes if gpu_class.promise_limit is None]
     if open_ended:
@@ -104,8 +104,8 @@ def successor_name(gpu_class: GpuClass) -> str:
 
 
 def retirement_notice(gpu_class: GpuClass, known: Mapping[int, str] | None = None) -> str:
-    """What holders are told; "" of a class that stays. `known`: by id the names of the classes that the reader may know
-    of. None: it is for many readers, so it names only a successor that everybody may know of, at the cost of a query.
+    """The notice to teams with quota; "" of a class that is not retired. `known`: by id the names of the classes that
+    the reader may see. None: for many readers, so only a successor that all may see is named, at the cost of a query.
     """
     return life_cycle.retirement_sentence(
         name=gpu_class.name,

@@ -17,91 +17,95 @@ class _Vendor:
 
 _NVIDIA = _Vendor(
     foreign="",
-    broken="An Xid error in the log of the node, or a card that is missing in the pod: the hardware or its driver.",
+    broken="An Xid error in the log of the node, or a GPU missing in the pod: a fault of the hardware or its driver.",
 )
 _VENDORS = {
     "nvidia": _NVIDIA,
     "amd": _Vendor(
-        foreign="Programs built for CUDA: an AMD card needs an image with ROCm.",
-        broken="A card that rocm-smi in the pod does not list, or a reset in its log: the hardware or its driver.",
+        foreign="Programs built for CUDA: an AMD GPU needs an image with ROCm.",
+        broken="A GPU missing in rocm-smi in the pod, or a reset in its log: a fault of the hardware or its driver.",
     ),
     "intel": _Vendor(
-        foreign="Programs built for CUDA: an Intel card needs an image with oneAPI.",
-        broken="A card that is missing in the pod, or a hang in the log of the node: the hardware or its driver.",
+        foreign="Programs built for CUDA: an Intel GPU needs an image with oneAPI.",
+        broken="A GPU missing in the pod, or a hang in the log of the node: a fault of the hardware or its driver.",
     ),
     "habana": _Vendor(
         foreign="Programs built for CUDA: Gaudi needs an image with Intel's Gaudi software and its build of PyTorch.",
-        broken="A card that hl-smi in the pod does not list: the hardware or its driver.",
+        broken="An accelerator missing in hl-smi in the pod: a fault of the hardware or its driver.",
     ),
 }
-_OTHER = _Vendor(foreign="", broken="A card that is missing in the pod: the hardware or its driver.")
+_OTHER = _Vendor(foreign="", broken="A GPU missing in the pod: a fault of the hardware or its driver.")
 
 
 def whole_gpu(axes: Axes) -> Contract:
-    """One card, one pod: by the device plugin or by a resource claim."""
+    """One GPU, one pod: by the device plugin or by a ResourceClaim."""
     vendor = _VENDORS.get(axes.vendor, _OTHER)
     avoid = (
-        "Notebooks that mostly wait for their person: the card stands idle and nobody else can have it.",
-        "Programs that need a few GiB: the rest of the card is paid for and lost; a slice or a share fits better.",
+        "Notebooks that are mostly idle: the GPU is idle too, and no other pod can use it.",
+        "Programs that need a few GiB: the rest of the GPU is charged but unused; use a slice or a share instead.",
     )
     return Contract(
         promises=_promises_of_whole(axes),
-        neighbours="Shared with nobody.",
+        neighbours="Not shared.",
         suits=(
-            "Training and large models: memory and compute are all yours.",
-            "Work on several cards of one node: whole cards can exchange data directly.",
-            "Serving with a promised answer time: nobody takes a turn on your card.",
+            "Training and large models: the pod has all memory and compute of the GPU.",
+            "Several GPUs on one node: whole GPUs can exchange data directly.",
+            "Serving with a latency target: no other pod computes on your GPU.",
         ),
         avoid=(*avoid, vendor.foreign) if vendor.foreign else avoid,
         expected=(
-            "An out-of-memory error of a program larger than the card: nothing enlarges its memory.",
-            "Waiting while cards are free on several nodes: a pod runs on one node and needs all its cards there.",
+            "An out-of-memory error of a program larger than the GPU: its memory cannot be extended.",
+            "Waiting although GPUs are free on several nodes: a pod runs on one node and needs all its GPUs there.",
             *_claimed(axes),
         ),
         incident=(
             vendor.broken,
-            "Memory of the card in use before your program starts: an earlier process was not cleaned up.",
-            "The same program much slower than before, on one node only: heat, power or a broken link slows the card.",
+            "GPU memory in use before your program starts: an earlier process was not cleaned up.",
+            "The same program much slower than before, on one node only: heat, power or a broken link slows the GPU.",
         ),
     )
 
 
 def _promises_of_whole(axes: Axes) -> tuple[Guarantee, ...]:
     if axes.interface == "dra":
-        given = "A resource claim holds the card for your pod, and the driver gives it to no other."
+        given = "A ResourceClaim reserves the GPU for your pod, and the driver gives it to no other pod."
     else:
-        given = "The device plugin gives the card to one container and to no other."
+        given = "The device plugin gives the GPU to one container only."
     return (
         Guarantee(
-            "Memory", YES, "Yours", f"all {gib(axes.memory_mib)}." if axes.memory_mib else "all of the card.", given
+            "Memory",
+            YES,
+            "Isolated",
+            f"all {gib(axes.memory_mib)}." if axes.memory_mib else "all memory of the GPU.",
+            given,
         ),
         Guarantee(
             "Compute",
             YES,
-            "Yours",
-            "the whole card.",
-            "No other process runs on it; its own heat and power limits remain.",
+            "Isolated",
+            "the whole GPU.",
+            "No other process runs on it; its own thermal and power limits remain.",
         ),
         Guarantee(
-            "Faults",
+            "Fault isolation",
             YES,
-            "Yours alone",
-            "a neighbour's crash does not reach you.",
-            "Nobody else has a process on the card; a fault of the whole node still ends your run.",
+            "Full",
+            "a crash of another pod does not affect your run.",
+            "No other pod has a process on the GPU; a fault of the whole node still ends your run.",
         ),
         Guarantee(
             "Jitter",
             YES,
-            "None from neighbours",
-            "nobody else computes on the card.",
-            "What remains comes from the node, whose network and disks are shared.",
+            "None from other pods",
+            "no other pod computes on the GPU.",
+            "The remaining jitter comes from the node, whose network and disks are shared.",
         ),
         Guarantee(
             "Telemetry",
             YES,
             "Exact",
-            "what the card reports is what you do.",
-            "One card has one pod, so each of its figures belongs to that pod.",
+            "the metrics of the GPU are those of your pod.",
+            "Only one pod uses the GPU, so all its metrics belong to that pod.",
         ),
         INTERRUPTION,
     )
@@ -110,33 +114,35 @@ def _promises_of_whole(axes: Axes) -> tuple[Guarantee, ...]:
 def _claimed(axes: Axes) -> tuple[str, ...]:
     if axes.interface != "dra":
         return ()
-    return ("A claim that stays pending: no free device matches its selector, and it waits until one does.",)
+    return (
+        "A claim that stays pending: no free device matches its selector, and the claim waits until a device does.",
+    )
 
 
 def without_gpu() -> Contract:
-    """Cores and memory of a node; no card."""
+    """Cores and memory of a node; no GPU."""
     return Contract(
         promises=(
             Guarantee(
                 "Memory",
                 YES,
-                "Yours",
-                "what the class says is reserved on the node.",
-                "The scheduler sets it aside, and a program that takes more is ended.",
+                "Reserved",
+                "the memory stated by the class is reserved on the node.",
+                "The scheduler reserves it, and a program that uses more is killed.",
             ),
             Guarantee(
                 "Compute",
                 YES,
-                "Yours",
-                "its cpu cores are reserved on the node.",
-                "The scheduler sets them aside; idle cores of others may add to them.",
+                "Reserved",
+                "its CPU cores are reserved on the node.",
+                "The scheduler reserves them; idle cores of other pods may be used in addition.",
             ),
             Guarantee(
-                "Faults",
+                "Fault isolation",
                 PART,
-                "Mostly yours",
-                "the node itself is shared with others.",
-                "A crash of another pod stays in its container; a fault of the node ends all of them.",
+                "Partial",
+                "the node itself is shared with other pods.",
+                "A crash of another pod stays in its container; a fault of the node ends all pods.",
             ),
             Guarantee(
                 "Jitter",
@@ -149,20 +155,20 @@ def without_gpu() -> Contract:
                 "Telemetry",
                 YES,
                 "Exact",
-                "cores and memory are measured per container.",
-                "The kernel accounts for each container by itself.",
+                "CPU and memory are measured per container.",
+                "The kernel accounts for each container separately.",
             ),
             INTERRUPTION,
         ),
         neighbours="Other pods run on the same node; your cores and memory are reserved.",
         suits=(
-            "Preparing data, editing and tests: none of it needs a card.",
-            "Work that waits for a card: it can begin here and leave the cards to others.",
+            "Preparing data, editing and tests: none of them needs a GPU.",
+            "Work that waits for a GPU: it can start here and leave the GPUs to others.",
         ),
-        avoid=("Training and large models: without a card they take many times longer.",),
+        avoid=("Training and large models: without a GPU they take many times longer.",),
         expected=(
-            "A program that says no GPU was found: this class has none.",
-            "A program ended for its memory (OOMKilled): it took more than the class reserves.",
+            "A program that reports that no GPU was found: this class has none.",
+            "A program killed for its memory use (OOMKilled): it used more than the class reserves.",
         ),
-        incident=("A node that goes away under a run: the run did nothing to cause it.",),
+        incident=("A node that disappears during a run: the run did not cause it.",),
     )

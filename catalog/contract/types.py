@@ -11,7 +11,7 @@ YES, PART, NO = "yes", "part", "no"
 class Axes:
     """Of one class, values as in GpuClass. `memory_mib`: of one unit, None when the nodes do not say.
 
-    `resource` tells a slice that is sold under a name of its own from one sold as `nvidia.com/gpu`.
+    `resource` tells a slice that is exposed under its own name from one exposed as `nvidia.com/gpu`.
     """
 
     vendor: str
@@ -28,13 +28,13 @@ class Axes:
 
     @property
     def others(self) -> str:
-        """Who may be on the same card or slice: "up to 3 others"."""
-        return f"up to {self.replicas - 1} other{'' if self.replicas == 2 else 's'}"
+        """Who may be on the same GPU or slice: "up to 3 other pods"."""
+        return f"up to {self.replicas - 1} other {'pod' if self.replicas == 2 else 'pods'}"
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """`level`: yes (yours), part (yours within limits) or no. `lead` and `text` make a sentence; `reason` another."""
+    """`level`: yes (isolated), part (within limits) or no. `lead` and `text` make a sentence; `reason` another."""
 
     topic: str
     level: str
@@ -59,13 +59,23 @@ class Contract:
 
 
 INTERRUPTION = Guarantee(
-    "Interruption",
+    "Preemption",
     PART,
-    "Not on your own grant",
-    "borrowed units are taken back when their owner needs them.",
-    "The queue ends runs on borrowed units to give those back; a team's own grant makes way for no other team.",
+    "Not on your own quota",
+    "borrowed units are reclaimed when their owner needs them.",
+    "The queue preempts runs on borrowed units; runs on a team's own quota are not preempted for another team.",
 )
 
 
-def gib(mib: int) -> str:
-    return f"{mib / 1024:.1f}".removesuffix(".0") + " GiB"
+def gib(mib: int, decimals: int = 1) -> str:
+    """`9.6 GiB`, `80 GiB`."""
+    return f"{mib / 1024:.{decimals}f}".rstrip("0").rstrip(".") + " GiB"
+
+
+def gib_apart(*sizes: int) -> list[str]:
+    """Sizes that are compared: as many decimals as tell them apart, three at most (1 MiB)."""
+    for decimals in (1, 2, 3):
+        found = [gib(size, decimals) for size in sizes]
+        if len(set(found)) == len(set(sizes)):
+            break
+    return found

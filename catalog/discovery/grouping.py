@@ -60,8 +60,8 @@ def _key(one: ClassProposal) -> Any:
 
 
 def _by_machine(group: list[Sighting]) -> list[list[Sighting]]:
-    """Several whole cards are connected as their machine connects them: unlike machines are unlike classes where a
-    label says so. One card, a slice or a share has no connection to tell.
+    """Several whole GPUs are connected as their machine connects them: unlike machines are unlike classes where a
+    label says so. One GPU, a slice or a share has no connection to distinguish.
     """
     first = group[0].proposal
     machines = {one.node.labels.get(MACHINE, "") for one in group}
@@ -112,7 +112,7 @@ def _merge(group: list[Sighting]) -> _Kind:
 
 
 def _named_apart(kinds: list[_Kind]) -> list[_Kind]:
-    """Two kinds whose names read alike are told apart by what they are, not by the order in which they were seen."""
+    """Two kinds with equal names are distinguished by what they are, not by the order in which they were seen."""
     slugs = [kind.proposal.slug for kind in kinds]
 
     def named(kind: _Kind) -> _Kind:
@@ -140,8 +140,8 @@ def _separated(kind: _Kind, others: list[_Kind]) -> tuple[ClassProposal, str]:
     if not (mixed_up := _matching(labels, others)):
         return replace(one, node_labels=dict(sorted(labels.items()))), ""
     return one, (
-        f"{one.name}: {one.units} {one.resource} on {_some(kind.nodes)} cannot be told by labels from what "
-        f"{_some(mixed_up)} offers under the same name. Give the nodes of each kind a label of their own."
+        f"{one.name}: {one.units} {one.resource} on {_some(kind.nodes)} cannot be distinguished by labels from those "
+        f"of {_some(mixed_up)} with the same name. Add a distinct label to the nodes of each kind."
     )
 
 

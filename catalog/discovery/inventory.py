@@ -52,8 +52,8 @@ def _plugged(node: NodeFacts, problems: set[str]) -> Iterable[Sighting]:
     """What the node's device plugins advertise."""
     if product := vendors.invalid_product(node):
         problems.add(
-            f"Node {node.name} reports {product}: with MIG strategy single all its cards have to be cut alike, "
-            "and they are not."
+            f"Node {node.name} reports {product}: MIG strategy single needs the same MIG layout on all its GPUs, "
+            "and the layouts differ."
         )
         return
     for resource, units in sorted(node.allocatable.items()):
@@ -79,7 +79,7 @@ def _claimable(node: NodeFacts, devices: list[Device], problems: set[str]) -> It
         resource = DEVICE_CLASS_RESOURCES.get(device_class)
         if resource is None:
             problems.add(
-                f"Device class {device_class} on node {node.name} is not counted by Kueue: "
+                f"Device class {device_class} on node {node.name} is not mapped in Kueue: "
                 "add it to deviceClassMappings of its manager configuration."
             )
             continue
@@ -112,7 +112,7 @@ def _sized(found: ClassProposal, node: NodeFacts, units: int, devices: int) -> C
     return replace(
         found,
         tolerations=tolerations(node),
-        # CUDA shows a process one MIG slice, and a second share of a card adds nothing.
+        # CUDA shows a process one MIG slice, and a second share of a GPU adds nothing.
         units_per_workload=units if found.is_exclusive else 1,
         cpu_per_unit=max(1, int(node.allocatable.get("cpu", 1) * 0.9) // devices),
         memory_gib_per_unit=max(1, int(node.allocatable.get("memory", 1) * 0.9) // devices),

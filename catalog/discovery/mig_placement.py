@@ -1,7 +1,7 @@
-"""Where the slices of a MIG card lie, for drawing: profiles and their numbers → boxes on the card's memory slices.
+"""Where the slices of a MIG GPU lie, for drawing: profiles and their numbers → boxes on the GPU's memory slices.
 
-Pure. A card has 8 memory slices and 7 compute slices (A30: 4 and 4); a profile may begin only at certain memory slices.
-Names are read from nodes and only interpreted here: what a name means on this card follows from the card's memory. A
+Pure. A GPU has 8 memory slices and 7 compute slices (A30: 4 and 4); a profile may begin only at certain memory slices.
+Names are read from nodes and only interpreted here: what a name means on this GPU follows from the GPU's memory. A
 name that fits no known shape is not drawn. From NVIDIA's MIG user guide, "Supported MIG Profiles".
 """
 
@@ -21,7 +21,7 @@ _GIB_IN_NAME = re.compile(r"\b(\d+)GB\b")
 
 @dataclass(frozen=True)
 class MigCard:
-    """`is_assumed`: drawn like its predecessors, since nobody published its placements."""
+    """`is_assumed`: drawn like its predecessors, since its placements are not published."""
 
     memory_slices: int
     compute_slices: int
@@ -31,7 +31,7 @@ class MigCard:
 
 @dataclass(frozen=True)
 class MigProfile:
-    """`starts`: memory slices at which an instance may begin; `most`: instances on one card."""
+    """`starts`: memory slices at which an instance may begin; `most`: instances on one GPU."""
 
     compute: int
     memory: int
@@ -73,9 +73,9 @@ _SHAPES: Mapping[int, Mapping[tuple[int, int, bool], MigProfile]] = {
 
 
 def card_of(product: str, memory_mib: int | None) -> MigCard | None:
-    """None for a card without MIG, one of another family, or one whose memory nobody tells.
+    """None for a GPU without MIG, one of another family, or one whose memory is unknown.
 
-    `memory_mib`: of the whole card. Where a node speaks of instances only, the product's name may tell.
+    `memory_mib`: of the whole GPU. Where a node speaks of instances only, the product's name may tell.
     """
     words = product.replace("-", " ")
     named = _GIB_IN_NAME.search(words)
@@ -90,7 +90,7 @@ def card_of(product: str, memory_mib: int | None) -> MigCard | None:
 
 
 def shape_of(profile: str, card: MigCard) -> MigProfile | None:
-    """What a name as the node writes it means on this card: 1g.10gb is one memory slice of 80 GiB, and two of 40."""
+    """What a name as the node writes it means on this GPU: 1g.10gb is one memory slice of 80 GiB, and two of 40."""
     found = _PROFILE.fullmatch(profile)
     if found is None:
         return None
@@ -99,12 +99,12 @@ def shape_of(profile: str, card: MigCard) -> MigProfile | None:
 
 
 def card_layout(card: MigCard, counts: Mapping[str, int]) -> MigLayout | None:
-    """Profiles of one card → boxes from left to right; None when they do not fit, or a name says nothing."""
+    """Profiles of one GPU → boxes from left to right; None when they do not fit, or a name says nothing."""
     shapes = {profile: shape_of(profile, card) for profile, count in counts.items() if count > 0}
     known = {profile: shape for profile, shape in shapes.items() if shape is not None}
     if len(known) < len(shapes) or any(counts[profile] > shape.most for profile, shape in known.items()):
         return None
-    # The media engines of a card belong to one instance.
+    # The media engines of a GPU belong to one instance.
     if sum(counts[profile] for profile in known if _has_media(profile)) > 1:
         return None
     wanted = [
@@ -117,9 +117,9 @@ def card_layout(card: MigCard, counts: Mapping[str, int]) -> MigLayout | None:
 
 
 def node_layout(card: MigCard, counts: Mapping[str, int], cards: int) -> tuple[MigLayout, ...] | None:
-    """Profiles of a whole node → one possible layout a card, evenly spread; None when none is found.
+    """Profiles of a whole node → one possible layout a GPU, evenly spread; None when none is found.
 
-    The cluster tells how many slices of each profile a node has, not on which card they lie.
+    The cluster reports how many slices of each profile a node has, not on which GPU they are.
     """
     shapes = {profile: shape_of(profile, card) for profile in counts}
     if any(shape is None for shape in shapes.values()):

@@ -58,7 +58,7 @@ class ClassProposal:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whole cards."""
+        """Whole GPUs."""
         return self.sharing == "none" and self.partition == "none"
 
 
@@ -86,5 +86,5 @@ def tolerations(node: NodeFacts) -> tuple[Mapping[str, str], ...]:
 
 
 def is_gpu_node(node: NodeFacts) -> bool:
-    # The explicit 0 of a plugin that stopped still says that there are cards.
+    # The explicit 0 of a plugin that stopped still says that there are GPUs.
     return any(is_device(name) for name in node.allocatable) or bool(tolerations(node))

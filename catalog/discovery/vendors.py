@@ -11,7 +11,7 @@ from catalog.discovery.types import ClassProposal, Device, NodeFacts, Unlabelled
 from cluster.manifests.names import dns_label
 
 INVALID = "-MIG-INVALID"
-# Into how many partitions AMD's compute modes cut a card; CPX makes one of each compute die.
+# Number of partitions of a GPU in AMD's compute modes; CPX makes one of each compute die.
 AMD_PARTS: Mapping[str, int] = {"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4, "cpx": 8}
 MI300A_DIES = 6
 
@@ -31,7 +31,7 @@ def of_resource(node: NodeFacts, resource: str, units: int) -> ClassProposal | N
 
 
 def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
-    """GPU Feature Discovery's labels. They begin with `gpu.` for what is counted as a card and with `mig-<profile>.`
+    """GPU Feature Discovery's labels. They begin with `gpu.` for what is counted as a GPU and with `mig-<profile>.`
     for slices under names of their own; the profile is read as it stands there (`1g.10gb.me`).
     """
 
@@ -41,7 +41,7 @@ def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     about = kind.removesuffix(".shared")
     if not label("gpu.product"):
         raise UnlabelledCapacity(
-            f"Node {node.name} has {resource}, and no label says of which product and whether it is shared: "
+            f"Node {node.name} has {resource}, but no label states its product and sharing: "
             "GPU Feature Discovery does not run there."
         )
     product, single, profile = label("gpu.product").removesuffix("-SHARED").partition("-MIG-")
@@ -49,7 +49,7 @@ def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     sharing, replicas = _sharing(node, resource, about)
     if sharing == "mps" and partition != "none":
         raise UnlabelledCapacity(
-            f"Node {node.name} says that {resource} is shared by MPS, which no device plugin does with slices."
+            f"Node {node.name} reports {resource} as shared by MPS, which device plugins do not support for MIG slices."
         )
     memory = _number(label(f"{about}.memory"))
     slices = _number(label(f"{about}.slices.gi"))
@@ -93,8 +93,8 @@ def _sharing(node: NodeFacts, resource: str, about: str) -> tuple[str, int]:
     is_named_shared = resource.endswith(".shared") or _product_of(node, about).endswith("-SHARED")
     if (strategy != "none") != (replicas > 1) or (is_named_shared and strategy == "none"):
         raise UnlabelledCapacity(
-            f"Node {node.name} contradicts itself about {resource}: sharing-strategy is {strategy}, "
-            f"replicas {replicas}, and its name {'says' if is_named_shared else 'does not say'} that it is shared."
+            f"Node {node.name} has contradicting labels for {resource}: sharing-strategy is {strategy}, "
+            f"replicas {replicas}, and its name {'states' if is_named_shared else 'does not state'} that it is shared."
         )
     return strategy, replicas
 
@@ -114,8 +114,7 @@ def _amd(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     identity = next((name for name in ("product-name", "device-id") if f"amd.com/gpu.{name}" in node.labels), "")
     if not identity:
         raise UnlabelledCapacity(
-            f"Node {node.name} has {resource}, and no label says of which product: "
-            "AMD's node labeller does not run there."
+            f"Node {node.name} has {resource}, but no label states its product: AMD's node labeller does not run there."
         )
     value = node.labels[f"amd.com/gpu.{identity}"]
     product = value if identity == "product-name" else f"AMD GPU {value}"
@@ -135,21 +134,21 @@ def _amd(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
         resource=resource,
         node_labels={name: node.labels[name] for name in separating if name in node.labels},
         partition="none" if is_whole else mode,
-        # The label is of the card; what one partition may use of it is the driver's, and no label says it.
+        # The label is of the GPU; what one partition may use of it is the driver's, and no label says it.
         memory_mib=int(vram[1]) * 1024 if vram and is_whole else None,
         weight=Fraction(1, parts),
     )
 
 
 def _intel(node: NodeFacts, resource: str, kind: str, units: int) -> ClassProposal:
-    """NFD's labels count the cards; the plugin's `-shared-dev-num` multiplies units and no label says it."""
+    """NFD's labels count the GPUs; the plugin's `-shared-dev-num` multiplies units, which no label states."""
     device = re.compile(r"gpu\.intel\.com/device-id\.([0-9a-f-]+)\.present")
     ids = sorted(match[1] for name in node.labels if (match := device.fullmatch(name)))
     cards = sum(_number(node.labels.get(f"gpu.intel.com/device-id.{one}.count", "")) or 0 for one in ids)
     if not cards or units % cards:
         raise UnlabelledCapacity(
-            f"Node {node.name} has {units} {resource} on {cards or 'an unknown number of'} cards by its labels: "
-            "whether they are shared cannot be told."
+            f"Node {node.name} has {units} {resource} on {cards or 'an unknown number of'} GPUs by its labels: "
+            "it is not known whether they are shared."
         )
     replicas = units // cards
     product = node.labels.get("gpu.intel.com/product", "")
@@ -197,13 +196,13 @@ def of_devices(node: NodeFacts, group: list[Device], resource: str) -> ClassProp
 
 
 def _weight_of_slice(profile: str) -> Fraction:
-    """A profile begins with its compute slices, of which a card has seven."""
+    """A profile begins with its compute slices, of which a GPU has seven."""
     slices = re.match(r"(\d+)g\.", profile)
     return Fraction(int(slices[1]), 7) if slices else Fraction(1)
 
 
 def device_class_of(device: Device) -> str:
-    """NVIDIA's driver ships `gpu.nvidia.com` for whole cards and `mig.nvidia.com` for slices; others one per driver."""
+    """NVIDIA's driver ships `gpu.nvidia.com` for whole GPUs and `mig.nvidia.com` for slices; others one per driver."""
     if device.driver == "gpu.nvidia.com" and device.attributes.get("type", "gpu") != "gpu":
         return f"{device.attributes['type']}.nvidia.com"
     return device.driver

@@ -1,4 +1,4 @@
-"""A change of the catalog as people read it: a sentence, and every field before → after. Pure."""
+"""A change of the catalog for readers: a sentence, and every field before → after. Pure."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ EVENT_VERBS = (
 )  # fmt: skip
 TEXT_LENGTH = 160
 NOTHING = "nothing"
-# Where the column's own name is not a word for people. "" is not shown: the sentence says it already.
+# Where the column's own name is not readable. "" is not shown: the sentence contains it already.
 FIELD_LABELS = {
-    "borrowing_limit": "units that a team may borrow",
-    "contents": "what is in it",
-    "cpu_per_unit": "cores per unit",
-    "deprecated_since": "out of date since",
-    "device_selector": "selector of devices",
-    "eligibility": "who it is meant for",
-    "held_reason": "for",
+    "borrowing_limit": "borrowing limit per team",
+    "contents": "contents",
+    "cpu_per_unit": "CPU cores per unit",
+    "deprecated_since": "deprecated since",
+    "device_selector": "device selector",
+    "eligibility": "eligibility",
+    "held_reason": "reason",
     "held_since": "",
-    "held_until": "expected to open",
-    "idle_stop_minutes": "minutes without use after which a notebook is stopped",
-    "interconnect_note": "note about the interconnect",
+    "held_until": "expected to resume",
+    "idle_stop_minutes": "idle minutes before a notebook is stopped",
+    "interconnect_note": "interconnect note",
     "interconnect_on": "interconnect measured on",
-    "kinds": "what may run on it",
+    "kinds": "allowed workloads",
     "life_cycle": "",
-    "memory_gib_per_unit": "memory of the host per unit (GiB)",
-    "memory_mib": "memory of one unit (MiB)",
-    "min_cuda": "least CUDA version",
-    "position": "place in the list",
-    "price_per_unit_hour": "price per unit and hour",
-    "production_limit": "units that a team may have as production work",
-    "promise_limit": "units that may be promised",
-    "replicas": "shares of one card",
-    "resource": "counted as",
+    "memory_gib_per_unit": "node memory per unit (GiB)",
+    "memory_mib": "GPU memory per unit (MiB)",
+    "min_cuda": "minimum CUDA version",
+    "position": "position in the list",
+    "price_per_unit_hour": "price per unit-hour",
+    "production_limit": "production units per team",
+    "promise_limit": "allocation limit",
+    "replicas": "shares per GPU",
+    "resource": "Kubernetes resource",
     "retiring_message": "message",
-    "run_hours_limit": "hours that a run may take",
-    "runs_until": "what runs may go on until",
-    "starter": "may be tried without a team",
-    "terms_version": "version of the terms",
+    "run_hours_limit": "time limit of a run (h)",
+    "runs_until": "end of running workloads",
+    "starter": "trial without a team",
+    "terms_version": "terms version",
     "units_per_workload": "units per workload",
-    "visibility": "who may see it",
+    "visibility": "visibility",
     "weight": "GPU equivalents per unit",
 }
 VALUE_LABELS = {
@@ -54,9 +54,9 @@ VALUE_LABELS = {
 }
 TRANSITION_VERBS = {
     ("draft", "active"): "opened",
-    ("retiring", "active"): "took back the retirement of",
-    ("retired", "active"): "opened again",
-    ("active", "retiring"): "began to retire",
+    ("retiring", "active"): "cancelled the retirement of",
+    ("retired", "active"): "reopened",
+    ("active", "retiring"): "started to retire",
     ("retiring", "retired"): "closed",
 }
 
@@ -74,16 +74,16 @@ def change_verb(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) 
     """The middle of "<who> … <name>"."""
     if kind == "class.moved":
         step = (before.get("life_cycle", ""), after.get("life_cycle", ""))
-        return TRANSITION_VERBS.get(step, "changed what is said of the end of")
+        return TRANSITION_VERBS.get(step, "changed the retirement of")
     if kind == "class.held":
-        return "held" if after.get("held_since") else "changed what is said of the hold of"
+        return "paused scheduling of" if after.get("held_since") else "changed the scheduling pause of"
     if kind == "image.put":
-        return "changed the image" if before else "offered the image"
+        return "changed the image" if before else "added the image"
     return {
-        "class.created": "prepared",
+        "class.created": "created",
         "class.edited": "changed",
-        "class.released": "released",
-        "image.removed": "took back the image",
+        "class.released": "resumed scheduling of",
+        "image.removed": "removed the image",
     }[kind]
 
 
@@ -92,7 +92,7 @@ def changed_fields(
 ) -> tuple[ChangedField, ...]:
     """`known`: slugs of the classes that the reader may know of; another successor is only "another class".
 
-    What a class was made of stands on its page; of what is released or taken back, nothing is left to say.
+    The values of a new class are on its page; a resume or a removal has no fields.
     """
     if kind in ("class.created", "class.released", "image.removed"):
         return ()

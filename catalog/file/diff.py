@@ -32,7 +32,7 @@ def diff_documents(
     now: CatalogDocument, wanted: CatalogDocument, schema: Schema, *, prune: bool = False
 ) -> list[EntryChange]:
     """By section and name. What `wanted` does not name stays; with `prune`, in the sections that it has, classes are
-    retired and images removed. Drafts stay: nobody sees them.
+    retired and images removed. Drafts are kept: only operators see them.
     """
     changes: list[EntryChange] = []
     for section in SECTIONS:

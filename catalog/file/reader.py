@@ -35,7 +35,7 @@ _SECONDS = FieldSchema("tolerationSeconds", "integer")
 
 
 def read_document(text: str, schema: Schema) -> tuple[CatalogDocument, list[FileProblem]]:
-    """All that is wrong is told at once. With problems, the document is not to be used."""
+    """All errors are reported together. With problems, the document must not be used."""
     reader = _Reader()
     try:
         root = reader.compose(text)
@@ -44,7 +44,7 @@ def read_document(text: str, schema: Schema) -> tuple[CatalogDocument, list[File
         line = error.problem_mark.line + 1 if error.problem_mark else None
         return CatalogDocument(), [FileProblem("", f"This is not YAML: {error.problem or error.context}.", line)]
     except yaml.YAMLError:
-        return CatalogDocument(), [FileProblem("", "This is not YAML: it holds a character that no text has.")]
+        return CatalogDocument(), [FileProblem("", "This is not YAML: it contains an invalid character.")]
     return CatalogDocument(**sections), reader.problems
 
 
@@ -66,7 +66,9 @@ class _Reader:
                 )
                 return None
             if isinstance(event, yaml.AliasEvent):
-                self.problems.append(FileProblem("", f"*{event.anchor} refers to another place; write it out."))
+                self.problems.append(
+                    FileProblem("", f"*{event.anchor} is a YAML alias; aliases are not supported. Write the value out.")
+                )
         root = None if self.problems else yaml.compose(text, Loader=yaml.SafeLoader)
         if root is None and not self.problems:
             self.say("", "The file is empty.")
@@ -77,9 +79,9 @@ class _Reader:
         if not isinstance(root, yaml.MappingNode):
             return {}
         if "version" not in parts:
-            self.say("version", f"Say of which version the file is: `version: {VERSION}`.")
+            self.say("version", f"Add the version of the file: `version: {VERSION}`.")
         elif _raw(parts["version"]) != str(VERSION):
-            self.say("version", f"Only version {VERSION} of the file can be read.", parts["version"])
+            self.say("version", f"Only version {VERSION} of the file is supported.", parts["version"])
         return {name: self.entries(name, parts[name], schema[name]) for name in SECTIONS if name in parts}
 
     def entries(self, section: Section, node: yaml.Node, fields: tuple[FieldSchema, ...]) -> Entries:
@@ -95,14 +97,14 @@ class _Reader:
             if one.name in found:
                 values[one.name] = self.value(f"{path}.{one.name}", found[one.name], one)
             elif one.default is REQUIRED:
-                self.say(f"{path}.{one.name}", "This is missing, and there is no default for it.", node)
+                self.say(f"{path}.{one.name}", "This field is required: it has no default.", node)
             else:
                 values[one.name] = one.default
         return values
 
     def mapping(self, path: str, node: yaml.Node, known: Iterable[str] | None = None) -> dict[str, yaml.Node]:
         if not isinstance(node, yaml.MappingNode):
-            self.say(path, f"Names with values are expected here, not {_what(node)}.", node)
+            self.say(path, f"Enter names with values, not {_what(node)}.", node)
             return {}
         found: dict[str, yaml.Node] = {}
         known = None if known is None else list(known)
@@ -110,9 +112,9 @@ class _Reader:
             name = _raw(key)
             inner = f"{path}.{name}".lstrip(".")
             if name is None:
-                self.say(path, f"A name is expected here, not {_what(key)}.", key)
+                self.say(path, f"Enter a name, not {_what(key)}.", key)
             elif name in found:
-                self.say(inner, "This stands here twice.", key)
+                self.say(inner, "This name is used twice.", key)
             elif known is not None and name not in known:
                 self.say(inner, _unknown(name, known), key)
             else:
@@ -139,28 +141,28 @@ class _Reader:
             return parse(raw)
         except (ValueError, ArithmeticError, KeyError):
             shown = f"'{raw}' in quotes" if raw is not None and is_quoted else _what(node)
-            self.say(path, f"{expected} is expected here, not {shown}.", node)
+            self.say(path, f"Enter {expected}, not {shown}.", node)
 
     def chosen(self, path: str, node: yaml.Node, one: FieldSchema) -> str | None:
         text = self.text(path, node)
         if text is None:
             return None
         if one.choices and text not in one.choices:
-            self.say(path, f"'{text}' is not one of {', '.join(one.choices)}.", node)
+            self.say(path, f"Enter one of {', '.join(one.choices)}, not '{text}'.", node)
         elif one.length_max is not None and len(text) > one.length_max:
-            self.say(path, f"At most {one.length_max:,} characters are possible; these are {len(text):,}.", node)
+            self.say(path, f"Enter at most {one.length_max:,} characters; the text has {len(text):,}.", node)
         return text
 
     def text(self, path: str, node: yaml.Node) -> str | None:
         raw = _raw(node)
         if raw is None:
-            self.say(path, f"A text is expected here, not {_what(node)}.", node)
+            self.say(path, f"Enter a text, not {_what(node)}.", node)
         return raw
 
     def items(self, path: str, node: yaml.Node) -> list[yaml.Node]:
         if isinstance(node, yaml.SequenceNode):
             return list(node.value)
-        self.say(path, f"A list is expected here, not {_what(node)}.", node)
+        self.say(path, f"Enter a list, not {_what(node)}.", node)
         return []
 
     def labels(self, path: str, node: yaml.Node) -> dict[str, str | None]:
@@ -203,8 +205,8 @@ def _what(node: yaml.Node) -> str:
 
 def _unknown(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    way = f"Is {near[0]} meant?" if near else f"There are {', '.join(sorted(known))}."
-    return f"There is no field of this name. {way}"
+    way = f"Did you mean {near[0]}?" if near else f"Possible fields: {', '.join(sorted(known))}."
+    return f"Unknown field. {way}"
 
 
 def _integer(raw: str) -> int:
@@ -231,9 +233,9 @@ def _truth(raw: str) -> bool:
 
 
 _SCALARS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "integer": ("A whole number from 0", _integer),
-    "decimal": ("A number such as 2.50", _decimal),
+    "integer": ("a whole number of 0 or more", _integer),
+    "decimal": ("a number such as 2.50", _decimal),
     "truth": ("'true' or 'false'", _truth),
-    "date": ("A date such as 2027-03-31", date.fromisoformat),
-    "moment": ("A moment with its zone, such as 2027-03-31T18:00:00Z,", _moment),
+    "date": ("a date such as 2027-03-31", date.fromisoformat),
+    "moment": ("a time with its zone, such as 2027-03-31T18:00:00Z", _moment),
 }

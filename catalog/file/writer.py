@@ -1,6 +1,6 @@
 """Values to the text of a catalog file, for a site that keeps it in git. Pure.
 
-An entry has only the fields that differ from their defaults. An entry that is not in the file stays as it is in the
+An entry has only the fields that differ from their defaults. An entry that is not in the file is not changed in the
 database (see catalog/file/diff.py).
 """
 
@@ -18,18 +18,18 @@ from catalog.classes.validation.field_checks import TOLERATION_KEYS
 from catalog.file.types import SECTIONS, VERSION, CatalogDocument, FieldSchema, Schema
 
 UNITS = {
-    "memory_mib": "MiB of one unit",
-    "units_per_workload": "units at most",
+    "memory_mib": "MiB per unit",
+    "units_per_workload": "units",
     "cpu_per_unit": "cores",
     "memory_gib_per_unit": "GiB of the node's memory",
-    "price_per_unit_hour": "for a unit and hour",
-    "weight": "GPU equivalents of a unit",
+    "price_per_unit_hour": "per unit-hour",
+    "weight": "GPU equivalents per unit",
     "promise_limit": "units",
-    "borrowing_limit": "units that one team may borrow",
-    "replicas": "shares of a card",
+    "borrowing_limit": "units per team",
+    "replicas": "shares per GPU",
     "run_hours_limit": "hours from the start of a run",
-    "idle_stop_minutes": "minutes without use",
-    "production_limit": "units that one team may have as production work",
+    "idle_stop_minutes": "minutes without activity",
+    "production_limit": "production units per team",
 }
 HEADER = f"""\
 # The catalog of classes and images, written by `manage.py catalog export`.

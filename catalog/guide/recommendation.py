@@ -13,6 +13,7 @@ from decimal import Decimal
 from math import ceil
 from typing import Any
 
+from catalog.contract.types import gib_apart
 from catalog.guide.reasons import may_use, reasons_for, start_estimate, trade_off_of
 from catalog.guide.requirements import (
     INTERACTIVE,
@@ -26,7 +27,7 @@ from catalog.guide.requirements import (
 from catalog.guide.types import Recommendation, RecommendedClass, RuledOutClass
 from portal.ui.text import plural
 
-KEEP_EXCLUSIVE, CHANGE = "keep exclusive", "change the workload"
+KEEP_EXCLUSIVE, CHANGE = "use an exclusive class", "no class fits"
 Stopped = tuple[ClassOption, RequirementStage, str]
 INTERCONNECT_RANK = {"nvswitch": 0, "nvlink": 1, "unknown": 2, "pcie": 3}
 
@@ -55,26 +56,26 @@ def recommend(needs: Requirements, options: Iterable[ClassOption]) -> Recommenda
     )
 
 
-# ---- the honest end --------------------------------------------------------------------------------------------------
+# ---- no class fits --------------------------------------------------------------------------------------------------
 
 
 def _way_out(stopped: Sequence[Stopped], needs: Requirements) -> str:
-    """What came nearest, why it does not do, and what to change."""
+    """Which class came nearest, why it does not fit, and what to change."""
     reached = max((stage for _, stage, _ in stopped), default=RequirementStage.GPU)
     if reached is RequirementStage.GPU:
-        return "No class with a GPU is open yet. Ask the operators."
+        return "No class with a GPU is open yet. Contact an operator."
     nearest = [(option, why) for option, stage, why in stopped if stage is reached]
     if reached is RequirementStage.MEMORY:
         return _too_large(nearest, needs)
     option, why = max(nearest, key=lambda one: (one[0].units_per_workload, one[0].largest_node or 0, one[0].slug))
     change = {
-        RequirementStage.ATTRIBUTES: "Do without, or ask the operators for cards that have it.",
-        RequirementStage.LIFE: "Ask the operators what comes instead, or when it is back.",
+        RequirementStage.ATTRIBUTES: "Drop this requirement, or ask an operator for GPUs that meet it.",
+        RequirementStage.LIFE: "Ask an operator for a replacement, or when it is available again.",
         RequirementStage.KIND: "Run it as a job."
         if needs.work == INTERACTIVE
-        else "Run it in a notebook, or ask the operators.",
-        RequirementStage.ISOLATION: "Accept neighbours, or ask the operators for a class that is not shared.",
-        RequirementStage.SHARING: "Keep exclusive: ask the operators for a class that is not shared.",
+        else "Run it in a notebook, or contact an operator.",
+        RequirementStage.ISOLATION: "Accept sharing, or ask an operator for a class that is not shared.",
+        RequirementStage.SHARING: "Ask an operator for a class that is not shared.",
         RequirementStage.SEVERAL: _fewer([one for one, _ in nearest]),
     }[reached]
     return f"{option.name}: {why} {change}"
@@ -83,37 +84,40 @@ def _way_out(stopped: Sequence[Stopped], needs: Requirements) -> str:
 def _too_large(nearest: Sequence[tuple[ClassOption, str]], needs: Requirements) -> str:
     known = [(option, why) for option, why in nearest if option.axes.memory_mib]
     if not known:
-        return "No class that would do says how much memory it has. Ask the operators, or measure on one of them."
+        return "No class that would fit reports its memory. Contact an operator, or measure on such a class."
     largest, why = max(known, key=lambda one: (one[0].axes.memory_mib or 0, one[0].slug))
     usable = largest.axes.memory_mib or 1
     if largest.axes.sharing == "time-slicing" and usable >= (needs.memory_mib or 0):
-        return f"{largest.name}: {why} Keep exclusive: ask the operators for a class that is not shared."
-    text = f"No class has {peak_text(needs)} on one {largest.unit}; the most is {largest.name} with {usable:,} MiB."
+        return f"{largest.name}: {why} Ask an operator for a class that is not shared."
+    wanted, most = gib_apart(needs.memory_mib or 0, usable)
+    text = f"No class has {peak_text(needs, wanted)} on one {largest.unit}; the largest is {largest.name} with {most}."
     parts = ceil((needs.memory_mib or 0) / usable) if not needs.or_more else 2
     if largest.axes.partition != "none" or largest.axes.sharing != "none":
-        return f"{text} Need less (smaller batch, lower precision), or ask the operators for whole cards."
+        return f"{text} Reduce memory use (smaller batch, lower precision), or ask an operator for whole GPUs."
     if parts > largest.units_per_workload or (largest.largest_node is not None and parts > largest.largest_node):
-        return f"{text} Even split it would take {parts} cards, more than a workload may have: need less."
-    return f"{text} Split the model over {parts} cards, or need less: smaller batch, lower precision, offloading."
+        return f"{text} Even split, it would need {parts} GPUs, more than a workload may have: reduce memory use."
+    return (
+        f"{text} Split the model over {parts} GPUs, or reduce memory use: smaller batch, lower precision, offloading."
+    )
 
 
 def _fewer(nearest: Sequence[ClassOption]) -> str:
     whole = [option for option in nearest if option.axes.sharing == "none" and option.axes.partition == "none"]
     if not whole:
-        return "Split the work into independent workloads of 1 unit each, or ask the operators for whole cards."
+        return "Split the work into independent workloads of 1 unit each, or ask an operator for whole GPUs."
     most = max(min(option.units_per_workload, option.largest_node or option.units_per_workload) for option in whole)
-    return f"Ask for at most {plural(most, 'GPU')} on one node, or split the work into independent jobs."
+    return f"Request at most {plural(most, 'GPU')} on one node, or split the work into independent jobs."
 
 
 def _kept_exclusive(best: ClassOption, stopped: Sequence[Stopped], needs: Requirements) -> str:
-    """Sharing was accepted, and yet what is advised is not shared: why."""
+    """Why an exclusive class is advised although sharing was accepted."""
     if needs.own_part or best.axes.sharing != "none":
         return ""
     shared = [one for one in stopped if one[0].axes.sharing != "none" and one[1] > RequirementStage.ISOLATION]
     if not shared:
         return ""
     option, _, why = max(shared, key=lambda one: (one[1], one[0].slug))
-    return f"Keep exclusive. {option.name}: {why}"
+    return f"Shared classes do not fit. {option.name}: {why}"
 
 
 # ---- which comes first -----------------------------------------------------------------------------------------------
@@ -124,19 +128,19 @@ def _order(option: ClassOption, needs: Requirements) -> tuple[Any, ...]:
 
 
 def _fit(option: ClassOption, needs: Requirements) -> tuple[bool, float, float, float, Decimal, str]:
-    """Smaller suits better: made for CUDA unless asked otherwise, kind of sharing, links between cards, memory, price,
+    """Smaller suits better: made for CUDA unless asked otherwise, kind of sharing, links between GPUs, memory, price,
     slug.
     """
     foreign = not needs.vendor and option.axes.vendor != "nvidia"
     links = INTERCONNECT_RANK.get(option.interconnect, 2) if needs.cards > 1 else 0
     memory = float(option.axes.memory_mib or "inf")
     if needs.memory_mib is None and needs.work != INTERACTIVE and option.axes.memory_mib is not None:
-        memory = -memory  # who runs out of memory after hours has lost them; in a notebook one learns the peak
+        memory = -memory  # a job that runs out of memory loses hours; a notebook is where the peak is measured
     return foreign, _suits(option, needs), links, memory, option.price, option.slug
 
 
 def _suits(option: ClassOption, needs: Requirements) -> int:
-    """How well this kind of sharing suits this kind of work, for who accepts neighbours: 0 best."""
+    """How well this kind of sharing suits this kind of work, where sharing is accepted: 0 best."""
     steady = needs.small_processes or needs.work == SERVING
     if option.axes.sharing == "mps":
         return 0
@@ -148,7 +152,7 @@ def _suits(option: ClassOption, needs: Requirements) -> int:
 def _runner_up(
     best: ClassOption, left: Sequence[ClassOption], found: Sequence[ClassOption], needs: Requirements
 ) -> RecommendedClass | None:
-    """What suits better and the team may not use yet; else what comes next; else what would, with neighbours."""
+    """What fits better and the team may not use yet; else the next; else what would fit with sharing."""
     others = [option for option in left if option is not best]
     if not others and needs.own_part:
         relaxed = replace(needs, own_part=False)
@@ -163,17 +167,18 @@ def _runner_up(
 
 def _instead(best: ClassOption, second: ClassOption, needs: Requirements) -> str:
     if second.axes.sharing != "none" and best.axes.sharing == "none":
-        return f"if you accept up to {plural(second.axes.replicas - 1, 'neighbour')} and pauses."
+        return f"if you accept up to {plural(second.axes.replicas - 1, 'other pod')} and pauses."
     if best.axes.sharing != "none" and second.axes.sharing == "none":
-        return "if neighbours turn out to be in the way."
+        return "if other pods turn out to be a problem."
     mine, theirs = best.axes.memory_mib, second.axes.memory_mib
-    if mine and theirs and theirs > mine:
-        return f"if you need more than {mine:,} MiB: it has {theirs:,}."
-    if mine and theirs and theirs < mine and not may_use(second, needs.cards):
-        return "smaller and enough; your team may use none of it yet."
-    if mine and theirs and theirs < mine:
-        return f"if {theirs:,} MiB turn out to be enough."
-    return "just as suitable."
+    if not mine or not theirs or mine == theirs:
+        return "equally suitable."
+    has, instead = gib_apart(mine, theirs)
+    if theirs > mine:
+        return f"if you need more than {has}: it has {instead}."
+    if not may_use(second, needs.cards):
+        return "smaller and sufficient, but your team's quota does not cover it yet."
+    return f"if {instead} is sufficient."
 
 
 # ---- sentences -------------------------------------------------------------------------------------------------------

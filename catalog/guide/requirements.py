@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
 
-from catalog.contract.types import Axes
+from catalog.contract.types import Axes, gib, gib_apart
 from portal.ui.text import plural
 
 INTERACTIVE, BATCH, SERVING = "interactive", "batch", "serving"
@@ -16,7 +16,7 @@ VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
 class RequirementStage(IntEnum):
-    """What is looked at, in this order. Where nothing is left, the end names the last one that was reached."""
+    """What is checked, in this order. Where no class is left, the end names the last stage that was reached."""
 
     GPU = 0
     ATTRIBUTES = 1
@@ -30,10 +30,10 @@ class RequirementStage(IntEnum):
 
 @dataclass(frozen=True)
 class Requirements:
-    """`memory_mib`: the peak on one card, None: nobody knows; `or_more`: it is more than that, without a number.
+    """`memory_mib`: the peak on one GPU, None: unknown; `or_more`: it is more than that, without a number.
 
-    `own_part`: a neighbour may neither slow it down nor end it. `cards`: at one time, in one workload. `sensitive`: to
-    "latency", to the "interconnect" or to neither (""). `long`: days rather than hours.
+    `own_part`: another pod may neither slow it down nor end it. `cards`: GPUs at one time, in one workload.
+    `sensitive`: to "latency", to the "interconnect" or to neither (""). `long`: days rather than hours.
     """
 
     memory_mib: int | None = None
@@ -52,8 +52,8 @@ class Requirements:
 
 @dataclass(frozen=True)
 class ClassOption:
-    """One class as one person meets it. `granted`: to their team, None without a team; `left`: of it, neither used nor
-    waited for. Free figures None: nobody knows. `held`: a sentence, "" while it admits. `fp8` None: nobody knows.
+    """One class as one person sees it. `granted`: to their team, None without a team; `left`: of it, neither used nor
+    queued for. Free figures None: unknown. `held`: a sentence, "" while it admits. `fp8` None: unknown.
     """
 
     slug: str
@@ -76,18 +76,17 @@ class ClassOption:
 
 
 def objection(option: ClassOption, needs: Requirements) -> tuple[RequirementStage, str] | None:
-    """The first one, as a sentence; None: the class does."""
+    """The first one, as a sentence; None: the class fits."""
     return next(((stage, why) for stage, rule in RULES.items() if (why := rule(option, needs))), None)
 
 
-def peak_text(needs: Requirements) -> str:
-    """9,537 MiB (10 GB), 204,800 MiB (200 GiB): as it was asked for, comparable."""
+def peak_text(needs: Requirements, size: str = "") -> str:
+    """9.3 GiB (10 GB), 200 GiB: as it was requested, comparable. `size`: where more decimals are needed."""
     mib = needs.memory_mib or 0
     gb = mib * 1024**2 / 1000**3
-    if mib % 1024 == 0:
-        text = f"{mib:,} MiB ({mib // 1024} GiB)"
-    else:
-        text = f"{mib:,} MiB ({round(gb)} GB)" if abs(gb - round(gb)) < 0.001 else f"{mib:,} MiB"
+    text = size or gib(mib)
+    if mib % 1024 and abs(gb - round(gb)) < 0.001:
+        text = f"{text} ({round(gb)} GB)"
     return f"more than {text}" if needs.or_more else text
 
 
@@ -100,47 +99,47 @@ def _gpu(option: ClassOption, needs: Requirements) -> str:
 
 def _attributes(option: ClassOption, needs: Requirements) -> str:
     if needs.vendor and option.axes.vendor != needs.vendor:
-        return f"Not made by {VENDORS.get(needs.vendor, needs.vendor)}."
+        return f"It is not made by {VENDORS.get(needs.vendor, needs.vendor)}."
     if needs.small_processes and option.axes.vendor != "nvidia":
         return "CUDA processes do not run on it."
     if needs.dra and option.axes.interface != "dra":
-        return "Devices are not chosen by attributes here, only counted."
+        return "It is requested by count, not by device attributes (DRA)."
     if needs.fp8 and option.fp8 is None:
-        return "Nobody here knows whether it computes in FP8."
-    return "It does not compute in FP8." if needs.fp8 and not option.fp8 else ""
+        return "It is not known whether it supports FP8."
+    return "It does not support FP8." if needs.fp8 and not option.fp8 else ""
 
 
 def _life(option: ClassOption, needs: Requirements) -> str:
     if option.life_cycle != "active":
-        return f"It is {option.life_cycle}: nothing new starts on it."
-    return "No node offers it at present." if option.largest_node == 0 else ""
+        return f"It is {option.life_cycle}: new workloads do not start on it."
+    return "No node provides it at the moment." if option.largest_node == 0 else ""
 
 
 def _kind(option: ClassOption, needs: Requirements) -> str:
     kind = "notebook" if needs.work == INTERACTIVE else "job"
-    return "" if option.kinds in ("any", kind) else f"It takes {option.kinds}s only."
+    return "" if option.kinds in ("any", kind) else f"It accepts {option.kinds}s only."
 
 
 def _isolation(option: ClassOption, needs: Requirements) -> str:
     if option.axes.sharing == "none" or not needs.own_part:
         return ""
-    others = plural(option.axes.replicas - 1, "neighbour")
-    return f"Shared with up to {others}, who can slow it down or end it."
+    others = plural(option.axes.replicas - 1, "other pod")
+    return f"It is shared with up to {others}, which can slow your workload down or end it."
 
 
 def _sharing(option: ClassOption, needs: Requirements) -> str:
-    """Sharing that the workload does not bear, though its owner would."""
+    """Sharing that does not suit the workload, although its owner accepts it."""
     if option.axes.sharing == "none":
         return ""
     if needs.sensitive == LATENCY:
-        return "Neighbours make answers late, and you need them in time."
+        return "Other pods delay responses, and your workload needs low latency."
     if option.axes.sharing == "mps":
         steady = needs.small_processes or needs.work == SERVING
         return "" if steady else "MPS is for many small, steady CUDA processes of one kind."
     if needs.memory_mib is None:
         return (
-            f"Its memory is not fenced and your peak is not known: up to {option.axes.replicas} processes use the same "
-            "memory, and one that takes too much ends its neighbours."
+            f"Its memory is not isolated and your peak is unknown: up to {option.axes.replicas} processes use the same "
+            "memory, and a process that takes too much ends the others."
         )
     return ""
 
@@ -149,18 +148,18 @@ def _several(option: ClassOption, needs: Requirements) -> str:
     if needs.cards == 1:
         return ""
     if option.axes.sharing != "none":
-        return "A second share of a card adds nothing: 1 per workload."
+        return "A second share of a GPU adds nothing; a workload can have only 1."
     if option.axes.partition != "none" and option.axes.vendor == "nvidia":
-        return "There is no traffic between slices (NCCL, peer to peer), so several of them do not work as one."
+        return "There is no traffic between slices (NCCL, peer to peer), so they cannot be combined."
     if needs.cards > option.units_per_workload:
-        return f"At most {plural(option.units_per_workload, option.unit)} per workload, {needs.cards} asked."
+        return f"At most {plural(option.units_per_workload, option.unit)} per workload; {needs.cards} requested."
     if option.largest_node is not None and needs.cards > option.largest_node:
         return (
-            f"A workload runs on one node, and none has more than {plural(option.largest_node, option.unit)}; "
-            f"{needs.cards} asked."
+            f"A workload runs on one node, and no node has more than {plural(option.largest_node, option.unit)}; "
+            f"{needs.cards} requested."
         )
     if needs.sensitive == INTERCONNECT and option.interconnect == "pcie":
-        return "Its cards are joined by PCIe only, too slow for what is sensitive to the interconnect."
+        return "Its GPUs are connected by PCIe only, too slow for work that is sensitive to the interconnect."
     return ""
 
 
@@ -169,14 +168,15 @@ def _memory(option: ClassOption, needs: Requirements) -> str:
     if peak is None:
         return ""
     if usable is None:
-        return "Its nodes do not say how much memory it has, so nobody can promise that your peak fits."
+        return "Its nodes do not report its memory, so it is not known whether your peak fits."
     if usable < peak or (needs.or_more and usable <= peak):
-        return f"{usable:,} MiB of memory, {peak_text(needs)} needed."
+        has, wanted = gib_apart(usable, peak)
+        return f"It has {has} of GPU memory; {peak_text(needs, wanted)} is needed."
     together = peak * option.axes.replicas
     if option.axes.sharing == "time-slicing" and together > usable:
         return (
-            f"{option.axes.replicas} processes use the same {usable:,} MiB, and nothing fences them: if each took "
-            f"{peak:,} MiB like yours, that would be {together:,} MiB."
+            f"{option.axes.replicas} processes use the same {gib(usable)} without isolation: if each used {gib(peak)} "
+            f"like yours, the total would be {gib(together)}."
         )
     return ""
 

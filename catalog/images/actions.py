@@ -28,7 +28,7 @@ def put_image(*, name: str, by: Actor, **values: Any) -> Image:
     """
     refuse_if(class_policy.may_edit(by))
     if unknown := sorted(set(values) - set(IMAGE_FIELDS)):
-        raise refuse("unknown_field", f"An image has no field '{unknown[0]}' to set.", field=unknown[0])
+        raise refuse("unknown_field", f"An image has no editable field '{unknown[0]}'.", field=unknown[0])
     known = Image.objects.select_for_update().filter(name=name).first()
     image = known or Image(name=name)
     before = {field: getattr(known, field) for field in values} if known else {}
@@ -51,10 +51,12 @@ def _refuse_misfit(image: Image) -> None:
     successor = image.successor
     if successor and successor.name == image.name:
         raise refuse(
-            "bad_successor", "An image cannot replace itself; leave it empty, or name another.", field="successor"
+            "bad_successor",
+            "An image cannot be its own successor; enter another image, or leave it empty.",
+            field="successor",
         )
     if successor and successor.kind != image.kind:
-        text = f"{successor.name} is for a {successor.kind}; what replaces {image.name} is for a {image.kind} too."
+        text = f"{successor.name} is for a {successor.kind}; a successor of {image.name} must be for a {image.kind}."
         raise refuse("bad_successor", text, field="successor")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol, TypeVar
 
-# By the word of the catalog: whose cards, and what an image for them is called.
+# By the word of the catalog: the vendor of the GPUs, and the name of an image for them.
 VENDORS = {
     "nvidia": ("NVIDIA", "CUDA"),
     "amd": ("AMD", "ROCm"),
@@ -42,7 +42,7 @@ ImageT = TypeVar("ImageT", bound=ListedImage)
 
 @dataclass(frozen=True)
 class HardwareFacts:
-    """Of a class. `vendor` "": nobody knows whose, or there is no GPU (`has_gpu` False). `cuda`: the least version that
+    """Of a class. `vendor` "": unknown, or there is no GPU (`has_gpu` False). `cuda`: the least version that
     the drivers of its nodes offer, None when no node tells.
     """
 
@@ -57,10 +57,10 @@ def compatibility(image: ImageRequirements, facts: HardwareFacts) -> str:
     if image.vendor and facts.vendor and image.vendor != facts.vendor:
         _, theirs = _words(image.vendor)
         cards, ours = _words(facts.vendor)
-        return f"{theirs} images do not run on {cards} cards; {facts.name} needs a {ours} image."
+        return f"{theirs} images do not run on {cards} GPUs; {facts.name} needs a {ours} image."
     if image.min_cuda and facts.cuda is not None and _numbers(facts.cuda) < _numbers(image.min_cuda):
         return (
-            f"{image.name} needs CUDA {image.min_cuda}, and drivers of {facts.name} offer {facts.cuda}. "
+            f"{image.name} needs CUDA {image.min_cuda}, but the drivers of {facts.name} support {facts.cuda}. "
             "Choose an image for an older CUDA, or another class."
         )
     return ""
@@ -71,10 +71,10 @@ def caution(image: ImageRequirements, facts: HardwareFacts) -> str:
     if image.vendor and not facts.vendor:
         cards, theirs = _words(image.vendor)
         if not facts.has_gpu:
-            return f"Made for {cards} cards; {facts.name} has none, so its {theirs} part stays idle."
-        return f"Made for {cards} cards; {facts.name} is not known to have one, so its {theirs} part may stay idle."
+            return f"Made for {cards} GPUs; {facts.name} has none, so its {theirs} part is not used."
+        return f"Made for {cards} GPUs; {facts.name} is not known to have one, so its {theirs} part may not be used."
     if image.min_cuda and facts.cuda is None:
-        return f"Needs CUDA {image.min_cuda}; which version the drivers of {facts.name} offer is unknown."
+        return f"Needs CUDA {image.min_cuda}; the version supported by the drivers of {facts.name} is unknown."
     return ""
 
 
@@ -82,14 +82,14 @@ def deprecation(since: date | None, successor: str, today: date) -> str:
     """ "" for an image that is not deprecated, or not yet."""
     if since is None or since > today:
         return ""
-    way = f"use {successor} instead" if successor else "nothing replaces it yet"
+    way = f"use {successor} instead" if successor else "there is no replacement yet"
     return f"Deprecated since {since:%-d %b %Y}; {way}."
 
 
 def sort_images(
     images: Iterable[ImageT], today: date, problem: Callable[[ImageT], str], *, has_gpu: bool = True
 ) -> list[ImageT]:
-    """As staff put them: first what fits, then what is made for cards that are not there (`has_gpu`), then what is
+    """As staff put them: first what fits, then what is made for GPUs that are not there (`has_gpu`), then what is
     deprecated, last what does not run (`problem` says so).
     """
 

@@ -52,7 +52,7 @@ def is_reference(text: str) -> bool:
 def parse_reference(text: str) -> ImageReference:
     """Raises Unreadable."""
     if len(text) > REFERENCE_LIMIT:
-        raise InvalidReference(f"A reference has at most {REFERENCE_LIMIT} characters; this one has {len(text)}.")
+        raise InvalidReference(f"Enter at most {REFERENCE_LIMIT} characters; the reference has {len(text)}.")
     name, at, digest = text.partition("@")
     if at and not _DIGEST.fullmatch(digest):
         raise InvalidReference(
@@ -62,13 +62,11 @@ def parse_reference(text: str) -> ImageReference:
     head, slash, last = rest.rpartition("/")
     last, colon, tag = last.partition(":")
     if colon and not _TAG.fullmatch(tag):
-        raise InvalidReference(
-            "A tag has letters, digits, ., _ and -, at most 128 of them, and starts with none of . and -."
-        )
+        raise InvalidReference("A tag has at most 128 letters, digits, ., _ and -, and does not start with . or -.")
     registry = parse_registry(host)
     path = _parts(f"{head}{slash}{last}")
     if registry == DOCKER_HUB and len(path) < 2:
-        raise InvalidReference(f"Images of Docker Hub have an owner: {DOCKER_HUB}/owner/image.")
+        raise InvalidReference(f"Images on Docker Hub need an owner: {DOCKER_HUB}/owner/image.")
     return ImageReference(registry, path, tag, digest)
 
 
@@ -82,14 +80,14 @@ def parse_registry(text: str) -> str:
             f"'{text[:60]}' is not possible."
         )
     if found[1] in _HUB_ALIASES:
-        raise InvalidReference(f"{found[1]} is Docker Hub under another name; write {DOCKER_HUB}.")
+        raise InvalidReference(f"{found[1]} is another name of Docker Hub; enter {DOCKER_HUB}.")
     return text
 
 
 def parse_prefix(text: str) -> str:
     """As it is kept: with a slash at its end, so that it ends where a part of the path does. Raises Unreadable."""
     if len(text) > PREFIX_LIMIT:
-        raise InvalidReference(f"A prefix has at most {PREFIX_LIMIT} characters; this one has {len(text)}.")
+        raise InvalidReference(f"Enter at most {PREFIX_LIMIT} characters; the prefix has {len(text)}.")
     host, slash, rest = text.removesuffix("/").partition("/")
     registry = parse_registry(host)
     return "/".join((registry, *(_parts(rest) if slash else ()), ""))

@@ -17,13 +17,13 @@ def image_problem(reference: str, digest: str, vendor: str, min_cuda: str) -> tu
     if digest and not _DIGEST.fullmatch(digest):
         return "digest", "A digest is sha256: and 64 hexadecimal digits in lower case; copy it from the registry."
     if digest and "@" in reference:
-        return "digest", "The reference names a digest already. Enter it in one of the two places only."
+        return "digest", "The reference already contains a digest. Enter the digest in one of the two fields only."
     if len(pinned(reference, digest)) > REFERENCE_LIMIT:
-        return "reference", f"Reference and digest have at most {REFERENCE_LIMIT} characters together."
+        return "reference", f"Enter at most {REFERENCE_LIMIT} characters for reference and digest together."
     if vendor and vendor not in VENDORS:
-        return "vendor", f"The vendor is one of {', '.join(VENDORS)}, or empty for an image that runs on any card."
+        return "vendor", f"Enter one of {', '.join(VENDORS)}, or leave it empty for an image that runs on any GPU."
     if min_cuda and not _VERSION.fullmatch(min_cuda):
-        return "min_cuda", f"A CUDA version has two numbers, as in 12.4; '{min_cuda[:10]}' is not one."
+        return "min_cuda", f"Enter a CUDA version of two numbers, for example 12.4, not '{min_cuda[:10]}'."
     if min_cuda and vendor != "nvidia":
-        return "min_cuda", "Only an image for NVIDIA cards needs a CUDA version; set the vendor to nvidia."
+        return "min_cuda", "Only an image for NVIDIA GPUs needs a CUDA version; set the vendor to nvidia."
     return None

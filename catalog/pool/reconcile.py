@@ -81,7 +81,7 @@ def flavor_spec(gpu_class: GpuClass, *, owner: str) -> FlavorSpec:
 
 
 def _cohort(cluster: Cluster, classes: list[GpuClass], promised: dict[int, int], *, owner: str) -> list[Manifest]:
-    """[] while nobody knows the capacity and there is a cohort already: what is lent stays as it is.
+    """[] while the capacity is unknown and there is a cohort already: what is lent is not changed.
 
     Taking it back because the mirror is empty for a moment would preempt work for nothing.
     """

@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class AllocatedUnits:
-    """`units`: promised at `as_of`, by class id. `clock`: when that changes next by itself."""
+    """`units`: allocated at `as_of`, by class id. `clock`: when that changes next without an action."""
 
     units: dict[int, int]
     clock: datetime | None

@@ -73,7 +73,7 @@ def _try(kube: Kube, owner: str, manifest: Manifest) -> PlannedChange:
         live = None
     change = "create" if live is None else "change"
     if live is not None and live.labels.get(OWNER_LABEL) != owner:
-        text = f"A {kind} named {name} exists that the portal did not make."
+        text = f"A {kind} named {name} already exists that the portal did not create."
         return PlannedChange(*key, change=change, difference=(), result="refused", code="foreign", text=text)
     try:
         if live is None:

@@ -1,4 +1,4 @@
-"""What happened to an object in the cluster, in words for people. Pure: texts and records in, sentences out."""
+"""What happened to an object in the cluster, as sentences for readers. Pure: texts and records in, sentences out."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from typing import Any
 
 FIELDS_SHOWN = 5
 
-# Answers of the API server, its admission plugins and Kueue, made plain. The first that matches speaks; what is in the
-# brackets is the reason in its own words.
+# Messages of the API server, its admission plugins and Kueue, as plain sentences. The first match is used; the
+# groups are the original reason.
 _PLAIN = tuple(
     (re.compile(pattern, re.DOTALL), sentence)
     for pattern, sentence in (
-        (r"gpu-portal fence: (.+)", "The cluster's fence around the portal does not let this through: {}."),
+        (r"gpu-portal fence: (.+)", "The cluster's admission policy for the portal rejected this: {}."),
         (
             r"User \"[^\"]*\" cannot (\w+) resource \"([^\"]+)\"",
-            "The portal has no right to {} {} here; an operator has to grant it.",
+            "The portal is not allowed to {} {} here; an operator must grant this permission.",
         ),
-        (r"exceeded quota: ([^,]+), (.+)", "The quota {} of the namespace is used up: {}."),
-        (r"violates PodSecurity \"([^\"]+)\": (.+)", "The namespace's security level {} forbids it: {}."),
-        (r"admission webhook \"([^\"]+)\" denied the request: (.+)", "A check of the cluster ({}) says no: {}."),
-        (r"ValidatingAdmissionPolicy '([^']+)'.* denied request: (.+)", "A rule of the cluster ({}) says no: {}."),
-        (r" is invalid: (.+)", "The cluster takes a value for wrong: {}."),
-        (r"(?:namespaces|Namespace) \"([^\"]+)\" not found", "The namespace {} is not there."),
-        (r"no matches for kind \"([^\"]+)\"", "The cluster does not know the kind {}."),
+        (r"exceeded quota: ([^,]+), (.+)", "The ResourceQuota {} of the namespace is exceeded: {}."),
+        (r"violates PodSecurity \"([^\"]+)\": (.+)", "The Pod Security level {} of the namespace forbids this: {}."),
+        (r"admission webhook \"([^\"]+)\" denied the request: (.+)", "The admission webhook {} rejected this: {}."),
+        (
+            r"ValidatingAdmissionPolicy '([^']+)'.* denied request: (.+)",
+            "The ValidatingAdmissionPolicy {} rejected this: {}.",
+        ),
+        (r" is invalid: (.+)", "The cluster rejected an invalid value: {}."),
+        (r"(?:namespaces|Namespace) \"([^\"]+)\" not found", "Namespace {} does not exist."),
+        (r"no matches for kind \"([^\"]+)\"", "The cluster does not support the kind {}."),
     )
 )
 
@@ -36,24 +39,24 @@ def refusal_sentence(code: str, text: str) -> str:
         if found := pattern.search(text):
             return sentence.format(*(group.strip().rstrip(".") for group in found.groups()))
     why = {
-        "Forbidden": "It is forbidden.",
-        "Invalid": "It takes a value for wrong.",
-        "NotFound": "Its place is absent.",
+        "Forbidden": "The request is forbidden.",
+        "Invalid": "A value is invalid.",
+        "NotFound": "The target does not exist.",
     }
-    return f"The cluster refused it. {why.get(code, '')}".strip()
+    return f"The cluster rejected the object. {why.get(code, '')}".strip()
 
 
 def drift_sentence(found: Mapping[str, Any]) -> str:
-    """Fields, by whom and since when, of an object that is not as it was sent."""
+    """Fields, manager and time, of an object that differs from what was applied."""
     if found.get("gone"):
-        return f"Deleted outside of the portal{_since(found, 'at')}. It is made again."
-    return f"Changed outside of the portal{_by(found)}{_since(found)}: {_fields(found)}. It is set back."
+        return f"Deleted outside of the portal{_since(found, 'at')}. It will be recreated."
+    return f"Changed outside of the portal{_by(found)}{_since(found)}: {_fields(found)}. The drift will be repaired."
 
 
 def repair_sentence(found: Mapping[str, Any]) -> str:
     if found.get("gone"):
-        return f"Made again; it was deleted outside of the portal{_since(found, 'at')}."
-    return f"Set back; {_fields(found)} had been changed outside of the portal{_by(found)}{_since(found)}."
+        return f"Drift repaired: recreated after it was deleted outside of the portal{_since(found, 'at')}."
+    return f"Drift repaired: {_fields(found)} had been changed outside of the portal{_by(found)}{_since(found)}."
 
 
 def _fields(found: Mapping[str, Any]) -> str:

@@ -125,7 +125,7 @@ def delete_owned(*, kube: Kube, cluster_id: int, owner: str, kinds: Iterable[str
 
 
 def delete_row(kube: Kube, row: AppliedObject) -> None:
-    """Delete the object, unless it is somebody else's, then forget it. An object that is gone is success."""
+    """Delete the object, unless the portal did not create it, then forget it. An object that is gone is success."""
     if row.result != Result.FOREIGN and row.uid:
         kube.delete(row.kind, name=row.name, namespace=row.namespace, uid=row.uid)
     row.delete()
@@ -217,7 +217,7 @@ def _age(row: AppliedObject) -> timedelta:
 
 
 def raise_if_not_applied(cluster: Cluster, owner: str, done: ConvergeResult, *, clock: datetime | None) -> None:
-    """A row of which something was refused, or is somebody else's, is not as wanted: it says so, and is tried again."""
+    """A row with a refused object, or a foreign one, is not in sync: the row says so, and is retried."""
     if not (done.refused or done.foreign):
         return
     results = [AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN]

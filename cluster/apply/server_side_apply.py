@@ -43,7 +43,7 @@ def write_object(kube: Kube, owner: str, manifest: Manifest, uid: str) -> ApiObj
             raise ForeignObject(foreign_text(manifest))
         if answer := _apply(kube, manifest, kube.own_fields(found).uid):
             return answer
-    raise ClusterUnavailable("The object was being changed by somebody else at this moment.")
+    raise ClusterUnavailable("Another client changed the object at the same time.")
 
 
 def _create(kube: Kube, manifest: Manifest) -> ApiObject:
@@ -84,4 +84,6 @@ def _find(kube: Kube, manifest: Manifest) -> ApiObject | None:
 
 def foreign_text(manifest: Manifest) -> str:
     kind, _namespace, name = object_key(manifest)
-    return f"A {kind} named {name} exists that the portal did not make; it is left alone. Remove or rename it."
+    return (
+        f"A {kind} named {name} already exists that the portal did not create; it is not changed. Remove or rename it."
+    )

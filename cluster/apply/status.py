@@ -8,7 +8,7 @@ from cluster.apply import messages
 from cluster.apply.types import REPAIRED
 from cluster.models import AppliedObject
 
-# Every word there is, in the order in which a sentence counts them.
+# All states, in the order in which a sentence counts them.
 STATUSES = ("applied", "repaired", "refused", "foreign", "missing", "drifted", "terminating")
 
 Result = AppliedObject.Result
@@ -24,14 +24,14 @@ def object_status(row: AppliedObject, absent: Collection[int] = ()) -> str:
 
 
 def status_sentence(row: AppliedObject, absent: Collection[int] = ()) -> str:
-    """What there is to say about it, in plain words; "" where the word says it all."""
+    """A sentence about it; "" where the state is enough."""
     match object_status(row, absent):
         case "refused":
             return messages.refusal_sentence(row.code, row.text)
         case "terminating":
-            return "Somebody deleted it; it is made again."
+            return "It was deleted and will be recreated."
         case "missing" if not row.difference:
-            return "It was sent, and the cluster does not have it. It is sent again within a day."
+            return "It was applied, but the cluster does not have it. It will be applied again within a day."
         case "drifted" | "missing":
             return messages.drift_sentence(row.difference)
     return row.text

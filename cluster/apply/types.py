@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cluster.manifests.metadata import Manifest
 
-# Code of an object that somebody had changed and that is as it was sent again; `text` says what it was.
+# Code of an object whose drift was repaired; `text` describes the drift.
 REPAIRED = "repaired"
 
 ObjectKey = tuple[str, str, str]

@@ -30,9 +30,9 @@ def check_fence(kube: Kube) -> None:
         if "gpu-portal fence" in refused.text:
             return
         raise FenceMissing(
-            f"The worker's write into kube-system was refused, but not by the fence of deploy/base: {refused.text}"
+            f"The worker's write into kube-system was rejected, but not by the policy of deploy/base: {refused.text}"
         ) from refused
     raise FenceMissing(
-        "The cluster would let this worker write a Secret into kube-system, so its fence is missing. "
-        "Apply deploy/base (ValidatingAdmissionPolicy gpu-portal-worker and its binding) and start the worker again."
+        "The cluster allows this worker to write a Secret into kube-system, so its admission policy is missing. "
+        "Apply deploy/base (ValidatingAdmissionPolicy gpu-portal-worker and its binding) and restart the worker."
     )

@@ -69,7 +69,7 @@ def read_activity(ip: str, token: str, *, port: int = NOTEBOOK_PORT) -> Notebook
             terminals=tuple(_moment(one["last_activity"]) for one in _items(terminals)),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise NotebookUnreachable("It answered with something else than Jupyter does.") from error
+        raise NotebookUnreachable("It did not respond like a Jupyter server.") from error
 
 
 def _kernel(told: Any) -> Kernel:
@@ -103,11 +103,11 @@ def _asked(ip: str, port: int, path: str, token: str, *, absent: Any = None) -> 
     if status == 404 and absent is not None:
         return absent
     if status != 200:
-        raise NotebookUnreachable(f"It answered {status}.")
+        raise NotebookUnreachable(f"It responded with status {status}.")
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise NotebookUnreachable("It answered with something else than Jupyter does.") from error
+        raise NotebookUnreachable("It did not respond like a Jupyter server.") from error
 
 
 def _answer(ip: str, port: int, path: str, token: str) -> tuple[int, bytes]:
@@ -127,9 +127,9 @@ def _answer(ip: str, port: int, path: str, token: str) -> tuple[int, bytes]:
             connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("ascii"))
             return _parsed(_received(connection, ends))
     except TimeoutError as error:
-        raise NotebookUnreachable(f"It did not answer within {ANSWER_WITHIN_S:g} s.") from error
+        raise NotebookUnreachable(f"It did not respond within {ANSWER_WITHIN_S:g} s.") from error
     except (OSError, HTTPException) as error:
-        raise NotebookUnreachable("It does not answer.") from error
+        raise NotebookUnreachable("It does not respond.") from error
 
 
 def _received(connection: socket.socket, ends: float) -> bytes:
@@ -143,7 +143,7 @@ def _received(connection: socket.socket, ends: float) -> bytes:
         parts.append(part)
         size += len(part)
         if size > ANSWER_BYTES_MOST:
-            raise NotebookUnreachable(f"It answered with more than {ANSWER_BYTES_MOST // 1024} KiB.")
+            raise NotebookUnreachable(f"Its response was larger than {ANSWER_BYTES_MOST // 1024} KiB.")
 
 
 def _left(ends: float) -> float:

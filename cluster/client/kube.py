@@ -181,7 +181,7 @@ class Kube:
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield from lines
         except HTTPError as error:
-            raise ClusterUnavailable(f"The watch of {path} was cut: {type(error).__name__}.") from error
+            raise ClusterUnavailable(f"The watch of {path} was interrupted: {type(error).__name__}.") from error
         finally:
             # Not returned to the pool: the rest of a half-read watch would be taken for the next answer.
             response.close()
@@ -263,7 +263,7 @@ class Kube:
             )
         except HTTPError as error:
             raise ClusterUnavailable(
-                f"The API server did not answer {method} {path}: {type(error).__name__}."
+                f"The API server did not respond to {method} {path}: {type(error).__name__}."
             ) from error
 
 

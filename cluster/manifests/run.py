@@ -47,7 +47,7 @@ NO_TOKEN_IN_PAGES = "--ServerApp.tornado_settings={'hub_prefix': '', 'hub_host':
 # uid and gid of the users of the Jupyter project's images; the volume is given to the group.
 USER_ID = 1000
 GROUP_ID = 100
-# A run without a GPU stays off nodes that have some: their cpu and memory belong to the cards.
+# A run without a GPU stays off nodes that have some: their cpu and memory are for GPU workloads.
 GPU_NODE_LABELS = (
     "nvidia.com/gpu.present",
     "feature.node.kubernetes.io/amd-gpu",
@@ -239,7 +239,7 @@ def _literally(value: str) -> str:
 # Its arguments are the repository, the directory and the branch or tag, each a word of its own: the shell never reads
 # them as text. What an earlier run cloned is the person's and stays as it is; what was cloned half is not there yet.
 _CLONE_SCRIPT = (
-    'if [ -e "$2" ]; then echo "$2 is there already; it stays as it is."; exit 0; fi; '
+    'if [ -e "$2" ]; then echo "$2 already exists; it is not changed."; exit 0; fi; '
     'rm -rf "./.$2.part" && git clone --recurse-submodules ${3:+--branch "$3"} -- "$1" "./.$2.part" '
     '&& mv "./.$2.part" "$2"'
 )
@@ -310,7 +310,7 @@ def _notebook(spec: RunSpec) -> Manifest:
 
 
 def _resources(spec: RunSpec) -> Manifest:
-    """cpu and memory: what the class promises, no less and no more; the namespace has a default limit otherwise.
+    """cpu and memory: exactly what the class guarantees; the namespace has a default limit otherwise.
 
     GPUs as limits only: the API server fills the requests in.
     """

@@ -1,6 +1,6 @@
 """RunSpec: everything that the objects of one run are made of, frozen at launch and kept as JSON in `Run.spec`.
 
-A later edit of the class, the image list or the volume changes nothing about a run that was asked for.
+A later edit of the class, the image list or the volume changes nothing about a run that was requested.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NOTEBOOK = "notebook"
 JOB = "job"
 # What starts first among a team's work, first to last: names of the WorkloadPriorityClasses in deploy/base/queues.yaml.
 PRODUCTION, INTERACTIVE, BATCH = PRIORITIES = ("production", "interactive", "batch")
-# What work has of which nobody said anything.
+# Defaults of a run.
 DEFAULT_PRIORITY = {NOTEBOOK: INTERACTIVE, JOB: BATCH}
 # Where a container's files are; the volume is mounted here, or below.
 HOME = "/home/work"
@@ -24,7 +24,7 @@ TOKEN_VARIABLE = "JUPYTER_TOKEN"
 class PodSpec:
     """One pod on `units` of a class. `namespace` "": not decided.
 
-    `interface` says how devices are asked for: "device-plugin" (`resource`), "dra" (`device_class` and the CEL
+    `interface` says how devices are requested: "device-plugin" (`resource`), "dra" (`device_class` and the CEL
     expression `device_selector`) or "none". cpu and memory are of the whole pod.
     """
 
@@ -81,7 +81,7 @@ class RunSpec(PodSpec):
     priority: str = ""
     # Run instead of the command, as a file of its own.
     script: str = ""
-    # Who asked for it said that it saves its work and goes on from there.
+    # Its owner declared checkpointing.
     checkpoints: bool = False
 
     @property

@@ -28,26 +28,26 @@ from cluster.manifests.run_spec import PodSpec
 POD, JOB, DEPLOYMENT = "pod", "job", "deployment"
 CLAIM = "devices"
 APP_LABEL = "app.kubernetes.io/name"
-# A word that YAML reads as text; everything else is quoted.
+# A word that YAML parses as text; everything else is quoted.
 PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z/][A-Za-z0-9_./-]*", re.IGNORECASE)
 
-# By path; "*" is any element. Said once, where the eye is.
+# By path; "*" is any element. Each comment is written once.
 COMMENTS: Mapping[str, str] = {
-    f"metadata.labels.{QUEUE_LABEL}": "The queue of the namespace, which accepts no Job and no pod without it.",
-    f"metadata.labels.{CLASS_LABEL}": "The class. A Job is charged to the team's units of it.",
-    f"metadata.labels.{PRIORITY_LABEL}": "What starts first among the team's work: production, interactive or batch.",
-    f"annotations.{ANY_NODE_ANNOTATION}": "Any node that fits; the queue admits only what fits on a real one.",
-    "serviceAccountName": "It has no rights and no token: code of a team has nothing to ask of the cluster.",
-    "priorityClassName": "The only one that the namespace accepts; it evicts nobody.",
-    "nodeSelector": "The nodes of this class: the resource name alone may mean another kind of card elsewhere.",
-    "affinity": "Stays off nodes with GPUs: their cores belong to the cards.",
-    "tolerations": "The taint of the class and those of its nodes. They let the pod in; the selector chooses.",
-    "securityContext.runAsNonRoot": "What Pod Security asks for at its level restricted, here and below.",
-    "resourceClaims": "Made from the template above when the pod starts, and gone with it.",
+    f"metadata.labels.{QUEUE_LABEL}": "The LocalQueue. The namespace rejects Jobs and pods without it.",
+    f"metadata.labels.{CLASS_LABEL}": "The class. The Job counts against the team's quota of it.",
+    f"metadata.labels.{PRIORITY_LABEL}": "Priority within the team: production, interactive or batch.",
+    f"annotations.{ANY_NODE_ANNOTATION}": "Any node that fits; the queue admits only workloads that fit on a node.",
+    "serviceAccountName": "No permissions and no token: workloads of a team have no access to the Kubernetes API.",
+    "priorityClassName": "The only priority class that the namespace allows; it does not preempt other pods.",
+    "nodeSelector": "The nodes of this class: other nodes may use the same resource name for another kind of GPU.",
+    "affinity": "Avoids nodes with GPUs: their cores are for GPU workloads.",
+    "tolerations": "Tolerations for the taints of the class and of its nodes. The selector chooses the nodes.",
+    "securityContext.runAsNonRoot": "Required by the Pod Security level restricted, here and below.",
+    "resourceClaims": "Created from the template above when the pod starts, and deleted with it.",
     "command": "Your program.",
-    "limits": "Devices under limits only: the cluster fills in an equal request.",
-    "strategy": "The old pod goes first: a rolling update would need twice the units.",
-    "backoffLimit": "A crash is shown, not repeated.",
+    "limits": "Devices under limits only: the cluster sets an equal request.",
+    "strategy": "Deletes the old pod first: a rolling update would need twice the units.",
+    "backoffLimit": "No retries: a failure is reported.",
 }
 
 
@@ -67,18 +67,18 @@ def sample_objects(spec: PodSpec) -> dict[str, list[Manifest]]:
 
 _HEADS: Mapping[str, tuple[str, ...]] = {
     POD: (
-        "Not queued: the queue of this cluster takes Jobs only. The pod starts at once where a",
-        "node has room and stays Pending where none has. The team's queue does not count it; the",
-        "namespace's ResourceQuota does.",
+        "Not queued: the queue of this cluster accepts Jobs only. The pod starts as soon as a",
+        "node has room, and is Pending until then. It counts against the namespace's",
+        "ResourceQuota, not against the team's queue quota.",
     ),
     JOB: (
-        "Queued: created suspended, started when the team's quota and a node have room.",
-        "What the portal launches is a Job of this shape.",
+        "Queued: created suspended, started when quota and a node are available.",
+        "The portal creates Jobs of this form.",
     ),
     DEPLOYMENT: (
-        "Not queued: the queue of this cluster takes Jobs only. Its pod starts at once where a",
-        "node has room and holds its devices until you delete the Deployment. The team's queue",
-        "does not count it; the namespace's ResourceQuota does.",
+        "Not queued: the queue of this cluster accepts Jobs only. Its pod starts as soon as a",
+        "node has room and keeps its devices until the Deployment is deleted. It counts",
+        "against the namespace's ResourceQuota, not against the team's queue quota.",
     ),
 }
 

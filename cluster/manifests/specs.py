@@ -68,7 +68,7 @@ class FlavorSpec:
     """How Kueue recognises a class: the taint on the flavor that only pods of this class tolerate.
 
     `has_topology`: admitted only when it fits on real nodes; needs at least one node label (device plugin yes, DRA no).
-    `is_held`: nothing new is admitted to it; what runs goes on.
+    `is_held`: scheduling is paused: nothing new is admitted; runs continue.
     """
 
     name: str
@@ -82,7 +82,7 @@ class FlavorSpec:
 
 @dataclass(frozen=True)
 class CohortSpec:
-    """Capacity that nobody was promised, for everybody to borrow."""
+    """Capacity that is not allocated to teams, for all to borrow."""
 
     name: str
     owner: str

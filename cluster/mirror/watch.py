@@ -21,7 +21,7 @@ from cluster.client.errors import ClusterRefused, ClusterUnavailable, Gone
 from cluster.mirror.records.kinds import MirroredKind
 from cluster.mirror.records.types import Raw
 
-TOO_OLD = "The API server no longer knows what happened since the last look; everything is listed again."
+TOO_OLD = "The API server no longer has the changes since the last list; all objects are listed again."
 _FAILURES = (ClusterUnavailable, ClusterRefused, ValueError)
 log = structlog.get_logger(__name__)
 
@@ -194,7 +194,7 @@ def _one_connection(source: WatchSource, kind: MirroredKind, version: str, limit
 def _parse(line: bytes) -> tuple[str, Raw]:
     event = json.loads(line)
     if not isinstance(event, dict) or not isinstance(event.get("object"), dict):
-        raise ValueError("A line of a watch holds no object.")
+        raise ValueError("A line of a watch contains no object.")
     return str(event.get("type", "")), event["object"]
 
 
@@ -225,10 +225,10 @@ def later_version(one: str, other: str) -> str:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, ClusterRefused):
-        return f"The API server refused to show it ({error.status}): {error.text}"[:300]
+        return f"The API server rejected the request ({error.status}): {error.text}"[:300]
     if isinstance(error, ClusterUnavailable):
         return str(error)[:300]
-    return f"The API server's answer could not be read: {type(error).__name__}."
+    return f"The API server's response could not be read: {type(error).__name__}."
 
 
 class _Wait:

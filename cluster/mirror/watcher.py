@@ -85,7 +85,9 @@ class Watcher:
                     log.info("watcher_follows", cluster=self._cluster.name)
                     return True
             if not has_said:
-                log.warning("watcher_waits", cluster=self._cluster.name, because="another watcher follows this cluster")
+                log.warning(
+                    "watcher_waits", cluster=self._cluster.name, because="another watcher is active for this cluster"
+                )
                 has_said = True
             self._stop.wait(LOCK_AGAIN_S)
         return False
@@ -114,7 +116,7 @@ class Watcher:
                 mirror.tell()
                 if connection.connection is not locked:
                     # Django opens another one at the end of a transaction that broke; the lock went with the first.
-                    raise OperationalError("The connection was lost while news were told.")
+                    raise OperationalError("The connection was lost while changes were published.")
                 if waiting and any(note.what is NoteType.LISTED for note, _seen in items):
                     for kind in waiting:
                         run.start(kind)
@@ -162,7 +164,9 @@ class _Run:
             except Exception:
                 # A watcher never gives up; what could not be foreseen is logged with its trace and begun again.
                 log.exception("watch_failed", kind=kind.name)
-                self._put((WatchNote(kind, NoteType.TROUBLE, text="The watcher stumbled; it lists again."), None))
+                self._put(
+                    (WatchNote(kind, NoteType.TROUBLE, text="The watcher failed; it lists the cluster again."), None)
+                )
                 self._is_over.wait(self._limits.longest_wait_s)
 
     def _put(self, item: Item | None) -> bool:

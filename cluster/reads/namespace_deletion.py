@@ -10,26 +10,26 @@ from cluster.reads.observed import Condition
 
 _LEFT = re.compile(r"(\S+?)\.? has (\d+) resource instances")
 _HELD = re.compile(r"(\S+) in (\d+) resource instances")
-# The API server says these of what it could not look at, or could not delete.
+# The API server reports these for what it could not read or delete.
 _TROUBLES = {
     "NamespaceDeletionDiscoveryFailure": (
-        "The API server cannot find out what is in it, because a part of the API does not answer.",
-        "Repair or remove the API service that does not answer: kubectl get apiservices",
+        "The API server cannot list its contents, because a part of the API does not respond.",
+        "Repair or remove the API service that does not respond: kubectl get apiservices",
     ),
     "NamespaceDeletionGroupVersionParsingFailure": (
-        "The API server does not understand a part of its own API.",
+        "The API server cannot parse a part of its own API.",
         "Repair or remove that API service: kubectl get apiservices",
     ),
     "NamespaceDeletionContentFailure": (
-        "The API server could not delete everything in it.",
-        "Read its answer; a webhook that refuses or does not answer is the usual cause.",
+        "The API server could not delete all of its contents.",
+        "Read its message; the usual cause is a webhook that rejects requests or does not respond.",
     ),
 }
 
 
 @dataclass(frozen=True)
 class DeletionBlocker:
-    """`said`: what blocks it; `do`: what to do; `raw`: the API server's own words."""
+    """`said`: what blocks it; `do`: what to do; `raw`: the API server's message."""
 
     said: str
     do: str
@@ -53,7 +53,7 @@ def remaining_objects(conditions: Iterable[Condition]) -> list[RemainingObjects]
 
 
 def deletion_blockers(namespace: str, conditions: Iterable[Condition]) -> list[DeletionBlocker]:
-    """What keeps a namespace that is terminating, troubles first; [] while nothing is known to block it."""
+    """What blocks a terminating namespace, API failures first; [] while nothing is known to block it."""
     known = [condition for condition in conditions if condition.is_true]
     found = [DeletionBlocker(*_TROUBLES[one.type], one.message) for one in known if one.type in _TROUBLES]
     remaining = remaining_objects(known)
@@ -65,27 +65,26 @@ def deletion_blockers(namespace: str, conditions: Iterable[Condition]) -> list[D
             ]
     if remaining and not found:
         raw = next(one.message for one in known if one.type == "NamespaceContentRemaining")
-        said = f"{_list(remaining)} still there, and no finalizer holds them: they are on their way out."
-        found.append(
-            DeletionBlocker(said, "Wait a moment. A pod on a node that is gone stays until the node is removed.", raw)
-        )
+        said = f"Remaining objects: {_list(remaining)}. No finalizer blocks them; they are being deleted."
+        found.append(DeletionBlocker(said, "Wait. A pod on a lost node remains until the node is removed.", raw))
     return found
 
 
 def _finalizer(namespace: str, name: str, count: int, remaining: list[RemainingObjects], raw: str) -> DeletionBlocker:
     objects = "1 object" if count == 1 else f"{count} objects"
-    among = f" among {_list(remaining)}" if remaining else ""
+    remains = f" Remaining objects: {_list(remaining)}." if remaining else ""
     kinds = ",".join(held.resource for held in remaining) or "all"
     columns = "KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers"
     return DeletionBlocker(
-        said=f"The finalizer {name} holds {objects}{among}.",
+        said=f"Finalizer {name} blocks the deletion of {objects}.{remains}",
         do=(
-            f"Whatever set {name} has to let go: see that it runs. Which objects: kubectl -n {namespace} get {kinds} "
-            f"-o custom-columns={columns}. Only if it is gone for good, take the finalizer off by hand."
+            f"Check that the controller that set {name} is running. To list the objects: kubectl -n {namespace} get "
+            f"{kinds} -o custom-columns={columns}. Remove the finalizer manually only if that controller no longer "
+            "exists."
         ),
         raw=raw,
     )
 
 
 def _list(remaining: list[RemainingObjects]) -> str:
-    return ", ".join(f"{held.count} of {held.resource}" for held in remaining)
+    return ", ".join(f"{held.count} {held.resource}" for held in remaining)

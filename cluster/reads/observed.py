@@ -74,7 +74,7 @@ class LabelWriter:
 class Node:
     """`schedulable`: not cordoned; `capacity` and `allocatable`: cpu in millicores, memory in bytes.
 
-    `writers`: of the labels that decide how its cards are cut and shared.
+    `writers`: of the labels that decide the MIG layout and sharing of its GPUs.
     """
 
     name: str

@@ -78,7 +78,7 @@ def as_of(cluster_id: int, *kinds: str) -> AsOf:
     behind = [row for row in rows if row.problem or now - row.heard_at > timedelta(seconds=HEARD_LIMIT_S)]
     if behind:
         oldest = min(behind, key=lambda row: row.heard_at)
-        return AsOf(oldest.heard_at, False, oldest.problem or "The cluster has been silent.")
+        return AsOf(oldest.heard_at, False, oldest.problem or f"No cluster updates for more than {HEARD_LIMIT_S} s.")
     return AsOf(beat_at, True)
 
 
@@ -336,5 +336,5 @@ def current_cluster() -> Cluster:
     """The one cluster of this installation. Raises Refused: no_cluster (503)."""
     found = Cluster.objects.filter(name=settings.CLUSTER_NAME).first()
     if found is None:
-        raise refuse("no_cluster", "No cluster has been set up yet. Operators: `manage.py catalog settle`.", status=503)
+        raise refuse("no_cluster", "No cluster is set up yet. Operators: run `manage.py catalog settle`.", status=503)
     return found

@@ -1,4 +1,4 @@
-"""The catalog as cards: every class that a person may know of, with its free units and their team's quota."""
+"""The catalog as cards: every class that a user may see, with its free units and their team's quota."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL, EXCLUSIVE, SHARED, TEAM = "", "exclusive", "shared", "team"
 
 @dataclass(frozen=True)
 class ClassCard:
-    """One class. Numbers None: nobody knows. `notes`: sentences about its hold and its end."""
+    """One class. Numbers None: unknown. `notes`: sentences about its pause and its retirement."""
 
     slug: str
     name: str
@@ -71,8 +71,8 @@ class FilterTab:
 
 @dataclass(frozen=True)
 class CatalogOverview:
-    """`every` class that the person may know of, `cards` those that the filter leaves. `start_href`: for who has no
-    team and is no staff either.
+    """`every` class that the user may see, `cards` those that the filter leaves. `start_href`: for users without a
+    team who are not staff.
     """
 
     cards: list[ClassCard]
@@ -93,7 +93,7 @@ def catalog_overview(shelf: CatalogData, *, only: str = ALL) -> CatalogOverview:
         SHARED: ("Shared", [card for card in every if card.is_shared]),
     }
     if shelf.viewer.tenant is not None:
-        keeps[TEAM] = ("My team may use", [card for card in every if card.team_may_use])
+        keeps[TEAM] = ("Available to my team", [card for card in every if card.team_may_use])
     only = only if only in keeps else ALL
     return CatalogOverview(
         cards=keeps[only][1],
@@ -129,7 +129,7 @@ def _card(item: CatalogItem, viewer: Viewer, at_once: bool, start: str) -> Class
         is_held=is_held(one),
         unit=item.unit,
         notes=tuple(note for note in (item.held, item.retiring) if note),
-        state="Held" if is_held(one) else "Retiring" if item.retiring else "",
+        state="Scheduling paused" if is_held(one) else "Retiring" if item.retiring else "",
         free=capacity.free,
         allocatable=capacity.allocatable,
         one_node=capacity.most_on_one_node,
@@ -165,50 +165,54 @@ def tags(item: CatalogItem, tier: str) -> tuple[str, ...]:
 
 
 def counted_as(one: GpuClass, item: CatalogItem) -> str:
-    """Who takes turns has no fraction of a card."""
+    """A time-sliced share is no fraction of a GPU."""
     unit = item.unit
     if one.sharing == GpuClass.Sharing.TIME_SLICING:
         whole = "slice" if one.partition != "none" else "GPU"
-        return f"Up to {plural(one.replicas, unit)} take turns on one {whole}; never added to cards."
+        return f"Up to {plural(one.replicas, unit)} on one {whole}, time-sliced; not added to GPU totals."
     if one.interface == GpuClass.Interface.NONE:
-        return "Counted in cores, not as GPUs."
-    text = f"One {unit} counts as {weights.weight_text(item.figures.weight)} GPU"
+        return "Counted in CPU cores, not in GPUs."
+    if unit == "GPU" and item.figures.weight == 1:
+        return "Counted in GPUs."
+    text = f"1 {unit} = {weights.weight_text(item.figures.weight)} GPU"
     cards, free = item.figures.cards, item.capacity.free
     if cards is None or not free:
         return f"{text}."
-    return f"{text}; the {free} free are as much as {float(cards):.1f} cards."
+    return f"{text}; {free} free (= {float(cards):.1f} GPU)."
 
 
 def _promised(item: CatalogItem) -> str:
     if item.capacity.allocatable is None:
         return ""
     queued = item.figures.queued
-    waits = f"; {queued} more {'waits' if queued == 1 else 'wait'} in the queue" if queued else ""
-    return f"Promised to all teams: {item.figures.promised} of {item.capacity.allocatable}{waits}."
+    waits = f"; {queued} more queued" if queued else ""
+    return f"Allocated to teams: {item.figures.promised} of {item.capacity.allocatable}{waits}."
 
 
 def _team(item: CatalogItem, viewer: Viewer) -> str:
     if viewer.tenant is None:
         return ""
     name = viewer.tenant.name
-    waits = f", {item.queued} {'waits' if item.queued == 1 else 'wait'}" if item.queued else ""
+    waits = f", {item.queued} queued" if item.queued else ""
     if item.granted or item.used:
         borrowed = item.borrowed
         more = f", {borrowed} of them borrowed" if borrowed else ""
         used = (
-            f"{item.used} of {item.granted} used" if item.used is not None else f"{item.granted} granted, use unknown"
+            f"{item.used} of {item.granted} used"
+            if item.used is not None
+            else f"quota of {item.granted}, usage unknown"
         )
         return f"{name}: {used}{more}{waits}."
     may = item.gpu_class.borrowing_limit
-    return f"{name} holds none{f' and may borrow {may}' if may else ''}{waits}."
+    return f"{name}: no quota; {f'may borrow up to {may}' if may else 'borrowing is off'}{waits}."
 
 
 def _launch_label(item: CatalogItem, at_once: bool, refusal: Refusal | None) -> str:
     if refusal is not None or item.capacity.free is None:
         return "Launch"
     if is_held(item.gpu_class):
-        return "Launch, waits: held"
+        return "Launch (scheduling paused)"
     if at_once:
-        return "Launch, starts at once"
+        return "Launch (starts now)"
     borrows = not item.left and item.gpu_class.borrowing_limit
-    return f"Launch, borrowed {item.unit}" if borrows else "Launch, waits"
+    return f"Launch (borrowed {item.unit})" if borrows else "Launch (will be queued)"

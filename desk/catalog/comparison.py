@@ -20,7 +20,7 @@ class FigureRow:
 
 @dataclass(frozen=True)
 class ContractRow:
-    """One topic of the contracts, None for a class that says nothing of it."""
+    """One topic of the contracts, None for a class without this topic."""
 
     topic: str
     cells: tuple[contract_types.Guarantee | None, ...]
@@ -30,9 +30,13 @@ def compare_classes(found: Sequence[ClassCard]) -> tuple[list[FigureRow], list[C
     """(figures, contracts)."""
     lines = [
         FigureRow("Free now", tuple(_of(card.free, card.allocatable, card.unit) for card in found)),
-        FigureRow("Most on one node", tuple("–" if card.one_node is None else str(card.one_node) for card in found)),
+        FigureRow(
+            "Most free on one node", tuple("–" if card.one_node is None else str(card.one_node) for card in found)
+        ),
         FigureRow("Per workload", tuple(f"up to {plural(card.per_workload, card.unit)}" for card in found)),
-        FigureRow("Price", tuple(f"{card.price} per {card.unit}-hour" if card.price else "free" for card in found)),
+        FigureRow(
+            "Price", tuple(f"{card.price} per {card.unit}-hour" if card.price else "free of charge" for card in found)
+        ),
         FigureRow("Counted as", tuple(card.counted_as for card in found)),
     ]
     if any(card.team for card in found):

@@ -1,4 +1,4 @@
-"""The data of every page of the catalog: classes that one person may know of, free units, and their team's quota."""
+"""The data of every page of the catalog: classes that one user may see, free units, and their team's quota."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NODES_SHOWN = 6
 @dataclass(frozen=True)
 class CatalogItem:
     """One class. Units of the viewer's team: `granted` now, `admitted` and `queued` of its runs, `used` by its pods on
-    nodes (None: nobody knows), of these `borrowed`; all 0 without a team. `never`: why nothing of it can start there,
+    nodes (None: unknown), of these `borrowed`; all 0 without a team. `never`: why nothing of it can start there,
     whoever asks.
     """
 
@@ -92,7 +92,7 @@ def catalog_data(by: Actor) -> CatalogData:
 
 @dataclass(frozen=True)
 class _Theirs:
-    """Of the viewer's team: by class id `granted` and `most` (promised at any instant from now on); by slug `admitted`
+    """Of the viewer's team: by class id `granted` and `most` (granted at any instant from now on); by slug `admitted`
     and `queued`.
     """
 

@@ -11,9 +11,9 @@ from django.http import QueryDict
 from catalog.guide.requirements import BATCH, INTERACTIVE, INTERCONNECT, LATENCY, SERVING, VENDORS, Requirements
 
 MIB = 1024**2
-# People say GB of a card, and mean what it is called by: 10 GB are 9,537 MiB.
-MEMORY = {"10": "up to 10 GB", "40": "up to 40 GB", "80": "up to 80 GB", "more": "more", "unknown": "I do not know"}
-# More than a card that is called 80 GB.
+# Users mean the GB in the name of a GPU: 10 GB are 9,537 MiB.
+MEMORY = {"10": "up to 10 GB", "40": "up to 40 GB", "80": "up to 80 GB", "more": "more", "unknown": "unknown"}
+# More than a GPU that is called 80 GB.
 MORE_MIB = 80 * 1024
 SEVERAL = "several"
 DEFAULTS = {
@@ -33,7 +33,7 @@ class RequirementsForm(forms.Form):
         label="How much GPU memory does it need at its peak?", choices=list(MEMORY.items()), widget=forms.RadioSelect
     )
     mem_gib = forms.DecimalField(
-        label="Or its peak as a number, in GiB on one card",
+        label="Or enter the peak, in GiB per GPU",
         min_value=0,
         max_value=10_000,
         max_digits=8,
@@ -42,40 +42,44 @@ class RequirementsForm(forms.Form):
         widget=forms.TextInput(attrs={"inputmode": "decimal"}),
     )
     iso = forms.ChoiceField(
-        label="May a neighbour slow it down or, at worst, end it?",
-        choices=[("own", "no, I need my own part of the card"), ("shared", "yes, that is fine")],
+        label="May other pods slow it down or, at worst, end it?",
+        choices=[("own", "no, it needs isolation"), ("shared", "yes, sharing is acceptable")],
         widget=forms.RadioSelect,
     )
     how = forms.ChoiceField(
-        label="How do you work?",
+        label="What kind of workload is it?",
         choices=[
             (INTERACTIVE, "interactive, with pauses"),
             (BATCH, "batch, hours"),
-            (SEVERAL, "batch, several cards"),
-            (SERVING, "serving, steady"),
+            (SEVERAL, "batch, several GPUs"),
+            (SERVING, "serving, steady load"),
         ],
         widget=forms.RadioSelect,
     )
     hours = forms.ChoiceField(
-        label="How long does it run at a time?",
+        label="How long does one run take?",
         choices=[("hours", "up to a few hours"), ("days", "a day or longer")],
         widget=forms.RadioSelect,
     )
     cards = forms.ChoiceField(
-        label="One card or several, on one node or several?",
-        choices=[("one", "one card"), ("node", "several on one node"), ("nodes", "several on several nodes")],
+        label="How many GPUs, on how many nodes?",
+        choices=[("one", "one GPU"), ("node", "several on one node"), ("nodes", "several on several nodes")],
         widget=forms.RadioSelect,
     )
     units = forms.IntegerField(
-        label="How many cards, all together",
+        label="Number of GPUs in total",
         min_value=2,
         max_value=4096,
         required=False,
         widget=forms.TextInput(attrs={"inputmode": "numeric"}),
     )
     sensitive = forms.ChoiceField(
-        label="Is it sensitive to latency, or to the links between cards?",
-        choices=[("no", "neither"), (LATENCY, "it has to answer in time"), (INTERCONNECT, "its cards talk much")],
+        label="Is it sensitive to latency or to the GPU interconnect?",
+        choices=[
+            ("no", "neither"),
+            (LATENCY, "latency: it must respond in time"),
+            (INTERCONNECT, "interconnect: its GPUs exchange much data"),
+        ],
         widget=forms.RadioSelect,
     )
     small = forms.ChoiceField(
@@ -84,14 +88,14 @@ class RequirementsForm(forms.Form):
         widget=forms.RadioSelect,
     )
     vendor = forms.ChoiceField(
-        label="Whose cards?", choices=[("any", "any"), *VENDORS.items()], widget=forms.RadioSelect
+        label="Which vendor?", choices=[("any", "any"), *VENDORS.items()], widget=forms.RadioSelect
     )
-    fp8 = forms.BooleanField(label="computes in FP8", required=False)
-    dra = forms.BooleanField(label="chosen by attributes (DRA)", required=False)
+    fp8 = forms.BooleanField(label="supports FP8", required=False)
+    dra = forms.BooleanField(label="selected by attributes (DRA)", required=False)
 
     @classmethod
     def asked(cls, query: QueryDict) -> RequirementsForm:
-        """Bound to the address; what it does not answer has the answer of somebody who knows nothing yet."""
+        """Bound to the query string; questions without an answer have the default for an unknown workload."""
         data: dict[str, Any] = {**DEFAULTS, **query.dict()}
         if data["how"] == SEVERAL and data["cards"] == "one":
             data["cards"] = "node"

@@ -1,4 +1,4 @@
-"""The answer of "Help me choose" for one person: the recommendation, with links to what is recommended."""
+"""The answer of "Help me choose" for one user: the recommendation, with links to what is recommended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.ui.text import plural
 
 @dataclass(frozen=True)
 class RecommendedClass:
-    """A class that is advised. `size`: "one slice", "2 cards"."""
+    """A class that is recommended. `size`: "1 slice", "2 GPUs"."""
 
     choice: Choice
     card: ClassCard
@@ -26,7 +26,7 @@ class RecommendedClass:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`sooner`: what would start this second, where the best one does not."""
+    """`sooner`: what would start now, where the best class would not."""
 
     advice: Advice
     best: RecommendedClass | None
@@ -48,7 +48,7 @@ def recommend(needs: Requirements, shelf: CatalogData, cards: Sequence[ClassCard
 
 
 def _advised(choice: Choice, card: ClassCard) -> RecommendedClass:
-    size = f"one {choice.unit}" if choice.units == 1 else plural(choice.units, choice.unit)
+    size = plural(choice.units, choice.unit)
     if not choice.price:
         return RecommendedClass(choice, card, size, "free of charge")
     total = choice.price * choice.units

@@ -35,7 +35,7 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class UnitGrid:
-    """`text` says the same in words. `more`: nodes that are not drawn."""
+    """`text` is the same in words. `more`: nodes that are not drawn."""
 
     rows: tuple[NodeRow, ...]
     height: int
@@ -87,7 +87,7 @@ def _text(first: TopNodes, unit: str) -> str:
     each = []
     for node in first.nodes:
         (_, own), (_, other), (_, idle) = _parts(node)
-        yours = f"{own} of your team, " if own else ""
-        each.append(f"{node.name}: {plural(node.allocatable, unit)}, {yours}{other} of others, {idle} free")
+        yours = f"{own} used by your team, " if own else ""
+        each.append(f"{node.name}: {plural(node.allocatable, unit)}, {yours}{other} used by others, {idle} free")
     more = first.total - len(first.nodes)
     return "; ".join(each) + (f"; and {plural(more, 'more node')}." if more else ".")

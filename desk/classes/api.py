@@ -32,7 +32,7 @@ class Classes(generics.GenericAPIView[GpuClass]):
 
     @extend_schema(
         operation_id="classes_list",
-        summary="The classes of the catalog that I may know of, by slug",
+        summary="The classes that the caller may see, by slug",
         responses=ClassSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -55,7 +55,7 @@ class ClassDetail(APIView):
 class Images(generics.GenericAPIView[Image]):
     required_scope = Scope.READ
     query = (
-        text_parameter("gpu_class", 60, "Slug of a class: says of each image whether it fits."),
+        text_parameter("gpu_class", 60, "Slug of a class: adds to each image whether it fits."),
         choice_parameter("kind", IMAGE_KINDS, "What the image is for."),
     )
     serializer_class = ImageSerializer
@@ -65,14 +65,16 @@ class Images(generics.GenericAPIView[Image]):
 
     @extend_schema(
         operation_id="images_list",
-        summary="The images that workloads can have, as staff put them",
+        summary="The images that workloads can use, in the order set by staff",
         responses=ImageSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         kind, slug = request.query_params.get("kind", ""), request.query_params.get("gpu_class", "")
         if kind and kind not in IMAGE_KINDS:
             raise refuse(
-                "bad_kind", f"An image is for a {' or a '.join(IMAGE_KINDS)}, not '{kind[:40]}'.", field="kind"
+                "bad_kind",
+                f"Enter {' or '.join(IMAGE_KINDS)} as the kind of an image, not '{kind[:40]}'.",
+                field="kind",
             )
         gpu_class = self._asked(request, slug) if slug else None
         page = self.paginate_queryset(self._images(kind)) or []
@@ -88,5 +90,5 @@ class Images(generics.GenericAPIView[Image]):
             "cluster"
         )
         if "\0" in slug or (found := visible.filter(slug=slug).first()) is None:
-            raise refuse("unknown_class", f"There is no class '{slug[:40]}'; see the catalog.", field="gpu_class")
+            raise refuse("unknown_class", f"Class '{slug[:40]}' does not exist; see the catalog.", field="gpu_class")
         return found

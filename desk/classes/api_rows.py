@@ -1,4 +1,4 @@
-"""Classes and images of the catalog as the API shows them to one person."""
+"""Classes and images of the catalog as the API shows them to one user."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ClassTerms:
 
 @dataclass(frozen=True)
 class ClassRow:
-    """`successor`: a slug, "" where there is none that this person may know of. `contract` None: nothing runs on it."""
+    """`successor`: a slug, "" where there is none that this user may see. `contract` None: storage."""
 
     gpu_class: GpuClass
     contract: Contract | None
@@ -56,7 +56,7 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class ImageRow:
-    """`fits` None: nobody asked for a class. `reason`: why not; `caution`: what nobody knows."""
+    """`fits` None: no class was given. `reason`: why not; `caution`: what is unknown."""
 
     image: Image
     deprecation: str

@@ -24,7 +24,7 @@ from tenants.models import Namespace
 
 @dataclass(frozen=True)
 class ProductLine:
-    """Nodes of the class by what their labels call the product; "" where no label does."""
+    """Nodes of the class by the product in their labels; "" without such a label."""
 
     product: str
     nodes: int
@@ -51,7 +51,7 @@ class ClassLive:
 
     @property
     def free_cards(self) -> str:
-        """Free slices as physical cards; "" for other classes and while nobody knows."""
+        """Free slices in GPUs; "" for other classes and while unknown."""
         cards = self.figures.cards
         return "" if cards is None else f"{float(cards):.2f}".rstrip("0").rstrip(".")
 
@@ -79,7 +79,7 @@ def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]
         return [ProductLine("", len(nodes), len(nodes), 0)] if nodes else []
     rows = MirrorNode.objects.filter(cluster_id=one.cluster_id, record__labels__contains=one.node_labels)
     if one.interface == GpuClass.Interface.DEVICE_PLUGIN:
-        # Labels of whole cards stand on nodes too that cut all of theirs into slices.
+        # Nodes with all GPUs in MIG mode have the labels of whole GPUs too.
         rows = rows.filter(**{f"record__capacity__{one.resource}__gt": 0})
     counted = (
         rows.order_by()

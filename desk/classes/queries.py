@@ -37,7 +37,7 @@ PLACEHOLDER_IMAGE = "registry.example.org/your/image:1"
 
 @dataclass(frozen=True)
 class ImageLine:
-    """`refusal`: why it does not run on this class; `note`: what else has to be said of it."""
+    """`refusal`: why it does not run on this class; `note`: other remarks."""
 
     name: str
     version: str
@@ -56,7 +56,7 @@ class ManifestSample:
 
 @dataclass(frozen=True)
 class LifeCycleNotes:
-    """Sentences, "" where there is nothing to say. The successor is a link only for those who may know of it."""
+    """Sentences, "" where there is nothing to say. The successor is a link only for users who may see it."""
 
     held: str = ""
     retiring: str = ""
@@ -66,7 +66,7 @@ class LifeCycleNotes:
 
 @dataclass(frozen=True)
 class AvailableActions:
-    """What the person may do with it, in their own team. Without a team there is no door."""
+    """What the user may do with it, in their own team. Nothing without a team."""
 
     team: str = ""
     launch_href: str = ""
@@ -97,7 +97,7 @@ class ClassPage:
 
 
 def visible_class(by: Actor, slug: str) -> GpuClass:
-    """Raises Refused (404), for a class that `by` may not know of as for one that does not exist."""
+    """Raises Refused (404), for a class that `by` may not see as for one that does not exist."""
     rows = class_access_queries.visible_classes(by, read_queries.current_cluster()).select_related(
         "cluster", "successor"
     )
@@ -135,7 +135,7 @@ def _doors(viewer: Viewer, one: GpuClass) -> AvailableActions:
     held = grant_queries.units_in_force(viewer.tenant.pk, timezone.now()).get(one.pk, 0)
     promised = launch_queries.peak_grants(viewer.tenant.pk, [one.pk]).get(one.pk, 0)
     return AvailableActions(
-        team=f"{viewer.tenant.name} holds {plural(held, catalog.unit_of(one)) if held else 'none'}.",
+        team=f"{viewer.tenant.name}: {f'quota of {plural(held, catalog.unit_of(one))}' if held else 'no quota'}.",
         launch_href=viewer.launch_href(one),
         launch_refusal=viewer.launch_refusal(never_starts(one, promised)),
         request_href=viewer.request_href,
@@ -149,25 +149,25 @@ def _doors(viewer: Viewer, one: GpuClass) -> AvailableActions:
 def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
     unit = catalog.unit_of(one)
     price = unit_price(one)
-    yield {"term": "Price", "value": f"{price} for each {unit} and hour" if price else "free of charge"}
+    yield {"term": "Price", "value": f"{price} per {unit}-hour" if price else "free of charge"}
     if one.interface != GpuClass.Interface.NONE:
-        yield {"term": "Weight", "value": f"{one.weight.normalize():f} in sums over classes"}
+        yield {"term": "Weight", "value": f"{one.weight.normalize():f} GPU per unit in totals"}
     yield {
-        "term": f"With each {unit}",
-        "value": f"{plural(one.cpu_per_unit, 'cpu core')}, {one.memory_gib_per_unit} GiB of the node's memory",
+        "term": f"Per {unit}",
+        "value": f"{plural(one.cpu_per_unit, 'CPU core')}, {one.memory_gib_per_unit} GiB of node memory",
     }
-    yield {"term": "In one workload", "value": f"at most {plural(one.units_per_workload, unit)}"}
-    yield {"term": "Runs", "value": one.get_kinds_display()}
+    yield {"term": "Per workload", "value": f"at most {plural(one.units_per_workload, unit)}"}
+    yield {"term": "Workloads", "value": one.get_kinds_display()}
     for term, value in run_limits.run_limit_facts(one.run_hours_limit, one.idle_stop_minutes, one.production_limit):
         yield {"term": term, "value": value}
     if one.borrowing_limit:
-        yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond a team's own"}
+        yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond the team's quota"}
     if one.product:
         yield {"term": "Product", "value": one.product}
     if one.partition != "none":
         yield {"term": "Partition", "value": one.partition, "code": True}
     if one.resource:
-        yield {"term": "Counted by", "value": one.resource, "code": True}
+        yield {"term": "Kubernetes resource", "value": one.resource, "code": True}
     if one.device_class:
         yield {"term": "Device class", "value": one.device_class, "code": True}
 

@@ -1,4 +1,4 @@
-"""The storage class for people: GiB that are granted and used; it has no GPU, no node and no queue."""
+"""The storage class for people: GiB of quota and of use; it has no GPU, no node and no queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.forecast.queries import unit_price
 
 @dataclass(frozen=True)
 class StorageCard:
-    """`promised`: to all teams, a sentence; `team`: what the viewer's own holds and uses, "" without one."""
+    """`promised`: allocated to teams, a sentence; `team`: quota and use of the viewer's team, "" without a team."""
 
     slug: str
     name: str
@@ -54,9 +54,9 @@ def storage_page(by: Actor, one: GpuClass) -> StoragePage:
     card = storage_cards(viewer_of(by), [one])[0]
     limit = "not set" if one.promise_limit is None else f"{one.promise_limit} GiB"
     facts = (
-        {"term": "Counted as", "value": "GiB that the volumes of a team ask for together"},
-        {"term": "Price", "value": f"{card.price} for each GiB and hour" if card.price else "free of charge"},
-        {"term": "May be promised", "value": limit},
+        {"term": "Counted as", "value": "GiB requested by all volumes of a team"},
+        {"term": "Price", "value": f"{card.price} per GiB-hour" if card.price else "free of charge"},
+        {"term": "Allocation limit", "value": limit},
         {"term": "Limited by", "value": "requests.storage of the namespace's ResourceQuota", "code": True},
     )
     return StoragePage(card, facts, one.eligibility)
@@ -71,7 +71,7 @@ def _card(viewer: Viewer, one: GpuClass, promised: int) -> StorageCard:
         summary=one.summary,
         note=catalog.retirement_notice(one),
         price=unit_price(one),
-        promised=f"Promised to all teams: {promised}{limit} GiB.",
+        promised=f"Allocated to teams: {promised}{limit} GiB.",
         team=_team(viewer, one),
         request_href=viewer.request_href,
         request_refusal=viewer.request_refusal(one),
@@ -83,5 +83,5 @@ def _team(viewer: Viewer, one: GpuClass) -> str:
         return ""
     held = grant_queries.units_in_force(viewer.tenant.pk, timezone.now()).get(one.pk, 0)
     used = capacity_queries.units_used(one.cluster, [one], namespace=viewer.namespace.name).get(one.pk)
-    told = "how much of it is used is not known" if used is None else f"{used} GiB used"
-    return f"{viewer.tenant.name} holds {held} GiB, {told}."
+    told = "usage unknown" if used is None else f"{used} GiB used"
+    return f"{viewer.tenant.name}: quota of {held} GiB, {told}."

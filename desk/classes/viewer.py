@@ -20,7 +20,7 @@ from workloads.launch import queries as launch_queries
 
 @dataclass(frozen=True)
 class Viewer:
-    """`launch`, `request`: why not, whatever the class. Without a team there are no doors."""
+    """`launch`, `request`: why not, for any class. Without a team both are empty."""
 
     tenant: Tenant | None = None
     namespace: Namespace | None = None
@@ -43,7 +43,7 @@ class Viewer:
         if self.tenant is None or self.request is not None:
             return self.request
         if one.life_cycle == GpuClass.LifeCycle.RETIRING:
-            return Refusal("class_retiring", "It is being retired: nothing more of it is granted.", status=409)
+            return Refusal("class_retiring", "This class is being retired: no new quota is granted.", status=409)
         return None
 
 
@@ -61,10 +61,10 @@ def viewer_of(by: Actor) -> Viewer:
 
 
 def never_starts(one: GpuClass, promised: int) -> Refusal | None:
-    """Why nothing of it can start in a team that is promised so many units at most, whoever asks."""
+    """Why no workload of it can start in a team with a quota of at most so many units."""
     return policy.may_ever_start(launch_queries.class_facts_of(one, promised, 1), 1)
 
 
 def first_team(by: Actor) -> Tenant | None:
-    """Where a person lands: their own first team."""
+    """The team whose page a user sees first: the first of their own."""
     return Tenant.objects.filter(in_teams_of(by)).order_by("slug").first()

@@ -171,7 +171,7 @@ def test_the_label_that_says_it_is_ours(stage: Stage, sort: str, key: Key) -> No
     stage.look(case.scene)
     row = case.row()
     assert row.result == AppliedObject.Result.REFUSED
-    assert "fence around the portal" in messages.refusal_sentence(row.code, row.text)
+    assert "admission policy for the portal" in messages.refusal_sentence(row.code, row.text)
     case.relabel(MANAGED_LABEL, "gpu-portal")
     stage.settle(case.scene)
     assert stage.state(case.scene) == case.wanted

@@ -62,7 +62,7 @@ def told_as_foreign(scene: Scene, intruder: Intruder) -> None:
         owner=owner_label(scene.row), kind=intruder.kind, namespace=intruder.namespace, name=intruder.name
     )
     assert (row.result, row.uid) == (AppliedObject.Result.FOREIGN, "")
-    assert f"{intruder.kind} named {intruder.name} exists that the portal did not make" in row.text
+    assert f"{intruder.kind} named {intruder.name} already exists that the portal did not create" in row.text
     assert scene.row.error_code == "foreign"
     assert row.text in scene.row.error_text
 

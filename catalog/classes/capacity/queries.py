@@ -18,7 +18,7 @@ from cluster.reads.taints import is_tolerated
 from cluster.reads.units import CPU, SLICES, ResourceUnits
 
 GIB = 1024**3
-STORAGE_UNKNOWN = "The cluster does not say how much storage there is."
+STORAGE_UNKNOWN = "The cluster does not report its storage capacity."
 
 
 def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: bool = False) -> dict[int, Capacity]:
@@ -68,7 +68,7 @@ def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str)
 
 
 def claimed_gib(cluster: Cluster, *, namespace: str) -> int | None:
-    """What the namespace's volume claims ask for together, whoever made them, rounded up; None when nobody knows."""
+    """What the namespace's volume claims request together, rounded up; None when unknown."""
     if not mirror.is_known(cluster.pk, "PersistentVolumeClaim"):
         return None
     claims = mirror.objects(cluster.pk, kind="PersistentVolumeClaim", namespace=namespace)
@@ -81,7 +81,7 @@ def used_by_namespace(
     """Class id → namespace → units of our pods that are bound to a node and not finished, as far as the mirror goes.
     Pods use no storage class.
 
-    One query. `namespace`: of this one alone. Whoever asks knows already whether the mirror is complete.
+    One query. `namespace`: of this one alone. The caller knows already whether the mirror is complete.
     """
     by_slug = {gpu_class.slug: gpu_class for gpu_class in classes}
     asked = [(slug, *_asked(gpu_class)) for slug, gpu_class in by_slug.items() if not gpu_class.is_storage]

@@ -51,5 +51,5 @@ class Capacity:
         return self.allocatable is not None
 
     def limit(self, gpu_class: GpuClass) -> int | None:
-        """Units that may be promised at one time: staff's limit, else what there is; None: unknown."""
+        """Allocation limit in units: staff's limit, else what there is; None: unknown."""
         return self.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit

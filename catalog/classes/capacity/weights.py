@@ -8,19 +8,19 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-# The most slices that there are of a card.
+# The most slices of a GPU.
 _SLICES = 8
 _ROUNDING = Fraction(1, 20_000)
 
 
 def exact_weight(stored: Decimal, replicas: int = 1) -> Fraction:
-    """Exactly n/7 of a card where that is what was rounded, divided among those who share it."""
+    """Exactly n/7 of a GPU where that is what was rounded, divided by the replicas."""
     weight = Fraction(stored)
     near = (weight * replicas).limit_denominator(_SLICES) / replicas
     return near if abs(near - weight) <= _ROUNDING else weight
 
 
 def weight_text(weight: Fraction) -> str:
-    """0.25, and sevenths as they are: 0.1429 of a card is no slice."""
+    """0.25, and sevenths as they are: 0.1429 of a GPU is no slice."""
     stored = weight * 10_000
     return f"{float(weight):g}" if stored.denominator == 1 else str(weight)

@@ -69,10 +69,10 @@ def _decide(request: HttpRequest, slug: str, by: Actor) -> HttpResponse:
         messages.success(request, f"{slug} is proposed again.")
     elif verb == "accept":
         made = proposal_actions.accept_proposals([_proposal(slug)], by=by)
-        messages.success(request, f"{slug} is open." if made else f"{slug} was there already.")
+        messages.success(request, f"{slug} is open." if made else f"{slug} already exists.")
     elif verb == "edit":
         draft = class_actions.create_class(slug=slug, by=by, **proposal_actions.class_values(_proposal(slug)))
-        messages.success(request, f"{slug} is a draft; change what you like, then open it.")
+        messages.success(request, f"{slug} is a draft; edit it, then open it.")
         return redirect_to_class(draft.pk)
     return redirect("admin:catalog_gpuclass_proposed")
 
@@ -82,4 +82,4 @@ def _proposal(slug: str) -> ClassProposal:
     for one in found.proposals if found else ():
         if one.slug == slug:
             return one
-    raise refuse("not_proposed", f"{slug} is not proposed now: the nodes have changed, or somebody dismissed it.")
+    raise refuse("not_proposed", f"{slug} is no longer proposed: the nodes have changed, or it was dismissed.")

@@ -28,7 +28,7 @@ def selector_problem(expression: str) -> str:
     if not expression.strip():
         return "The CEL selector is empty; `device.driver == 'gpu.nvidia.com'`, for example, selects by driver."
     if any(not one.isprintable() and not one.isspace() for one in expression):
-        return "The CEL selector holds a character that cannot be printed."
+        return "The CEL selector contains a character that cannot be printed."
     try:
         _environment().compile(expression, disable_check=True)
     except RuntimeError as error:
@@ -38,7 +38,7 @@ def selector_problem(expression: str) -> str:
     except RuntimeError as error:
         return _unknown_sentence(expression, str(error))
     if result not in (cel.Type.BOOL, cel.Type.DYN):
-        return f"A CEL selector has to be true or false; this one is of type {result.name().lower()}."
+        return f"A CEL selector must return a boolean; this selector returns {result.name().lower()}."
     return ""
 
 
@@ -56,12 +56,12 @@ def _syntax_sentence(error: str) -> str:
     if unexpected := _UNEXPECTED.match(reason):
         reason = f"{unexpected[1]} is not expected here"
     elif reason.startswith("token recognition error"):
-        reason = "this is no word or sign of CEL"
+        reason = "this is not a CEL token"
     return f"The CEL selector cannot be read at line {line}, column {column}: {reason}."
 
 
 def _unknown_sentence(expression: str, error: str) -> str:
     for name in _UNDECLARED.findall(error):
         if not re.search(rf"\b{re.escape(name)}\s*\(", expression):
-            return f"The CEL selector speaks of `{name}`, which there is not; a selector knows only `device`."
+            return f"The CEL selector refers to `{name}`, which does not exist; a selector can only use `device`."
     return ""

@@ -42,17 +42,19 @@ def _counted(values: Mapping[str, Any]) -> Iterator[Refusal]:
     device_class, selector = values["device_class"], values["device_selector"]
     if interface in ("none", "storage"):
         if resource:
-            yield Refusal("no_gpu", f"A class without GPUs counts none: leave '{resource}' out.", "resource")
+            yield Refusal("no_gpu", f"A class without GPUs has no resource name: remove '{resource}'.", "resource")
     elif "/" not in resource:
-        text = f"'{resource}' has no slash: a resource is named like nvidia.com/gpu, a vendor and a thing."
+        text = f"'{resource}' has no slash: a resource name has a domain and a name, for example nvidia.com/gpu."
         yield Refusal("no_slash", text, "resource")
     elif not _RESOURCE.fullmatch(resource):
-        text = f"'{resource}' is not a resource's name: a domain in lower case, a slash, at most 63 letters or digits."
+        text = (
+            f"'{resource}' is not a resource name: enter a lower-case domain, a slash, and up to 63 letters or digits."
+        )
         yield Refusal("bad_resource", text, "resource")
     if interface == "dra" and not device_class:
-        yield Refusal("no_device_class", "A DRA class names the DeviceClass that its claims ask for.", "device_class")
+        yield Refusal("no_device_class", "Enter the DeviceClass that claims of this DRA class request.", "device_class")
     if interface != "dra" and device_class:
-        text = f"Only a DRA class has a device class; leave '{device_class}' out, or set the interface to dra."
+        text = f"Only a DRA class has a device class; remove '{device_class}', or set the interface to dra."
         yield Refusal("not_dra", text, "device_class")
     if (interface == "dra" or selector) and (problem := cel.selector_problem(selector)):
         yield Refusal("bad_cel", problem, "device_selector")
@@ -74,36 +76,40 @@ def _stored(values: Mapping[str, Any]) -> Iterator[Refusal]:
         ("production_limit", None),
     ):
         if values[name] != neutral:
-            yield Refusal("storage", f"Storage has no {name.replace('_', ' ')}: leave it out.", name)
+            yield Refusal("storage", f"Storage has no {name.replace('_', ' ')}: remove it.", name)
 
 
 def _shared(values: Mapping[str, Any]) -> Iterator[Refusal]:
     sharing, replicas, units = values["sharing"], values["replicas"], values["units_per_workload"]
     if sharing == "mps" and values["partition"] != "none":
-        text = "The device plugin cannot share a MIG slice by MPS; choose time-slicing or no sharing."
+        text = "The device plugin does not support MPS on a MIG slice; choose time-slicing or no sharing."
         yield Refusal("mps_on_mig", text, "sharing")
     if sharing != "none" and units != 1:
-        text = f"A second share of the same card adds nothing: a shared class has 1 unit per workload, not {units}."
+        text = (
+            f"A second share of the same GPU adds nothing: enter 1 unit per workload for a shared class, not {units}."
+        )
         yield Refusal("one_share_each", text, "units_per_workload")
     if sharing == "none" and replicas != 1:
-        yield Refusal("replicas", f"A class that is not shared has exactly 1 replica, not {replicas}.", "replicas")
+        yield Refusal("replicas", f"Enter 1 replica for a class that is not shared, not {replicas}.", "replicas")
     if sharing != "none" and replicas < 2:
-        yield Refusal("replicas", f"A shared class has at least 2 replicas, not {replicas}.", "replicas")
+        yield Refusal("replicas", f"Enter 2 or more replicas for a shared class, not {replicas}.", "replicas")
 
 
 def _amounts(values: Mapping[str, Any]) -> Iterator[Refusal]:
     for name, what in (("price_per_unit_hour", "price"), ("weight", "weight")):
         if values[name] < 0:
-            yield Refusal("negative", f"A {what} cannot be negative; this is {values[name]}.", name)
+            yield Refusal("negative", f"Enter a {what} of 0 or more, not {values[name]}.", name)
     for name, least in (
-        ("units_per_workload", "A workload has at least 1 unit."),
-        ("cpu_per_unit", "A unit comes with at least 1 core."),
-        ("memory_gib_per_unit", "A unit comes with at least 1 GiB of memory."),
+        ("units_per_workload", "Enter at least 1 unit per workload."),
+        ("cpu_per_unit", "Enter at least 1 core per unit."),
+        ("memory_gib_per_unit", "Enter at least 1 GiB of memory per unit."),
     ):
         if values[name] < 1:
             yield Refusal("sizes", least, name)
     if values["terms"] and values["terms_version"] < 1:
-        yield Refusal("terms", "Terms with a text have a version from 1; a new text has a higher one.", "terms_version")
+        yield Refusal(
+            "terms", "Enter a version of 1 or more for the terms; a new text needs a higher version.", "terms_version"
+        )
     if not values["terms"] and values["terms_version"]:
         yield Refusal("terms", f"Version {values['terms_version']} of the terms has no text.", "terms")
 
@@ -111,29 +117,31 @@ def _amounts(values: Mapping[str, Any]) -> Iterator[Refusal]:
 def _labels(values: Mapping[str, Any]) -> Iterator[Refusal]:
     labels = values["node_labels"]
     if not isinstance(labels, dict):
-        yield Refusal("bad_labels", "Node labels are pairs of a name and a value.", "node_labels")
+        yield Refusal("bad_labels", "Enter node labels as pairs of a name and a value.", "node_labels")
         return
     for name, value in labels.items():
         if not _LABEL.fullmatch(name):
-            yield Refusal("bad_labels", f"'{name}' cannot be the name of a node label.", "node_labels")
+            yield Refusal("bad_labels", f"'{name}' is not a valid name of a node label.", "node_labels")
         if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
-            yield Refusal("bad_labels", f"{name} cannot have the value '{value}' on a node.", "node_labels")
+            yield Refusal("bad_labels", f"'{value}' is not a valid value of the node label {name}.", "node_labels")
 
 
 def _tolerations(values: Mapping[str, Any]) -> Iterator[Refusal]:
     tolerations = values["tolerations"]
     if not isinstance(tolerations, list) or not all(isinstance(one, dict) for one in tolerations):
-        yield Refusal("bad_tolerations", "Tolerations are a list of key, operator, value and effect.", "tolerations")
+        yield Refusal(
+            "bad_tolerations", "Enter tolerations as a list of key, operator, value and effect.", "tolerations"
+        )
         return
     for one in tolerations:
         for name in one:
             if name not in TOLERATION_KEYS:
-                text = f"A toleration has no '{name}'; it has {', '.join(TOLERATION_KEYS)}."
+                text = f"A toleration has no field '{name}'; its fields are {', '.join(TOLERATION_KEYS)}."
                 yield Refusal("bad_tolerations", text, "tolerations")
         for name, choices in _TOLERATION_CHOICES.items():
             if one.get(name, choices[0]) not in choices:
-                text = f"The {name} of a toleration is one of {', '.join(choices)}, not '{one[name]}'."
+                text = f"Enter one of {', '.join(choices)} as the {name} of a toleration, not '{one[name]}'."
                 yield Refusal("bad_tolerations", text, "tolerations")
         if one.get("operator") == "Exists" and one.get("value"):
-            text = f"A toleration with operator Exists takes no value; '{one['value']}' would never match."
+            text = f"A toleration with operator Exists has no value; remove '{one['value']}'."
             yield Refusal("bad_tolerations", text, "tolerations")

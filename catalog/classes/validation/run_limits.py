@@ -7,7 +7,7 @@ from typing import Any
 
 from portal.core.errors import Refusal
 
-# A year; and a week: a notebook that nobody touches for longer is idle by any rule.
+# A year; and a week: a notebook without activity for longer is idle by any rule.
 RUN_HOURS_MOST = 8760
 IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST = 5, 10080
 
@@ -15,12 +15,12 @@ IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST = 5, 10080
 def run_limit_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
     hours, minutes = values["run_hours_limit"], values["idle_stop_minutes"]
     if hours is not None and not 1 <= hours <= RUN_HOURS_MOST:
-        text = f"A run may take 1 to {RUN_HOURS_MOST} hours, not {hours}; leave it out for runs without an end."
+        text = f"Enter a time limit of 1 to {RUN_HOURS_MOST} hours, not {hours}; leave it out for no time limit."
         yield Refusal("run_hours", text, "run_hours_limit")
     if minutes is not None and not IDLE_MINUTES_LEAST <= minutes <= IDLE_MINUTES_MOST:
         text = (
-            f"An idle notebook is stopped after {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes, not {minutes}; "
-            "leave it out for never."
+            f"Enter {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes, not {minutes}; "
+            "leave it out to never stop idle notebooks."
         )
         yield Refusal("idle_stop", text, "idle_stop_minutes")
 
@@ -30,8 +30,8 @@ def run_limit_facts(
 ) -> Iterator[tuple[str, str]]:
     """For the class's page: what it is called and what it is; nothing of what has no limit."""
     if run_hours_limit is not None:
-        yield "Run time", f"at most {run_hours_limit} h from the start of a run"
+        yield "Time limit", f"{run_hours_limit} h from the start of a run"
     if idle_stop_minutes is not None:
-        yield "Idle notebooks", f"are stopped after {idle_stop_minutes} min without use"
+        yield "Idle notebooks", f"stopped after {idle_stop_minutes} min without activity"
     if production_limit is not None:
-        yield "Production work", f"at most {production_limit} units of one team" if production_limit else "none"
+        yield "Production workloads", f"at most {production_limit} units per team" if production_limit else "none"

@@ -23,7 +23,7 @@ CLUSTER_AGAIN_S = 2.0
 
 
 class Command(BaseCommand):
-    help = "Follow the Kubernetes cluster CLUSTER_NAME and keep its mirror. One per cluster; a second one waits."
+    help = "Watch the Kubernetes cluster CLUSTER_NAME and update its mirror. One per cluster; a second process waits."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--cluster", default=settings.CLUSTER_NAME, help="name of the Cluster row")
@@ -52,13 +52,13 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stopped.set())
         said = ""
         while not stopped.is_set():
-            problem = f"There is no cluster named {name} in the database yet; waiting for it."
+            problem = f"There is no cluster named {name} in the database yet; waiting."
             try:
                 row = Cluster.objects.filter(name=name).first()
                 if row is not None:
                     return row
             except DatabaseError as error:
-                problem = f"The database does not answer yet ({type(error).__name__}); waiting for it: {error}"
+                problem = f"The database does not respond yet ({type(error).__name__}); waiting: {error}"
                 connection.close()
             if problem != said:
                 said = problem

@@ -14,7 +14,7 @@ IMAGE_NAMES_LIMIT = 3
 # Hundreds of processor flags, and what changes although nothing did.
 _NOISY_LABELS = ("feature.node.kubernetes.io/", "beta.kubernetes.io/", "nvidia.com/gfd.timestamp")
 
-# Labels that decide how a node's cards are cut and shared: people ask since when, and by whom.
+# Labels that decide the MIG layout and the sharing of a node's GPUs: shown with time and manager.
 _LAYOUT_LABELS = ("nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config")
 
 

@@ -149,7 +149,7 @@ class _Target:
 
     def _team(self, verb: Callable[..., object], team: str) -> None:
         if not Tenant.objects.filter(slug=team).exists():
-            raise refuse("unknown_team", f"There is no team '{team}'.", field="teams")
+            raise refuse("unknown_team", f"Team '{team}' does not exist.", field="teams")
         verb(self.pk, tenant=team, by=self.by)
 
     def _move(self, to: str) -> None:
@@ -161,7 +161,7 @@ class _Target:
 
     def _refuse_words(self) -> None:
         name = next(name for name in _RETIREMENT if name in self.change.fields)
-        text = "Only a class that is being retired has a successor, a message and an end; set `life_cycle: retiring`."
+        text = "Only a retiring class has a successor, a message and an end; set `life_cycle: retiring`."
         raise refuse("not_retiring", text, field=name)
 
 
@@ -189,7 +189,7 @@ def _image_steps(change: EntryChange, values: Mapping[str, Any], by: Actor) -> I
         if values["successor"]:
             successor = Image.objects.filter(name=values["successor"]).first()
             if successor is None:
-                raise refuse("unknown_image", f"There is no image '{values['successor']}'.", field="successor")
+                raise refuse("unknown_image", f"Image '{values['successor']}' does not exist.", field="successor")
         image_actions.put_image(name=change.name, by=by, **{**values, "successor": successor})
 
     yield remove if change.sign == "-" else put

@@ -17,7 +17,7 @@ from cluster.models import Cluster
 from cluster.reads import queries as read_queries
 from tenants.models import ClassAccess
 
-# Keys and bookkeeping; a hold is of the moment, and nobody keeps it in git.
+# Keys and bookkeeping; a pause of scheduling is temporary and not kept in git.
 _LEFT_OUT = ("id", "cluster", "slug", "held_since", "held_until", "held_reason")
 
 _KINDS: dict[type[models.Field], Any] = {

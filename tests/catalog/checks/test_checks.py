@@ -40,7 +40,7 @@ def node(
     labels: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> CheckedNode:
-    """Four whole A100 cards, each for one, unless told otherwise. Keys of `labels` without their `nvidia.com/`."""
+    """Four whole A100 GPUs, each for one, unless told otherwise. Keys of `labels` without their `nvidia.com/`."""
     has = {GPU: 4} if devices is None else devices
     usual = {"gpu.product": product, "gpu.sharing-strategy": "none", "gpu.replicas": "1", "gpu.memory": "81920"}
     all_labels = {f"nvidia.com/{key}": value for key, value in {**usual, **(labels or {})}.items() if value}
@@ -49,7 +49,7 @@ def node(
 
 
 def offer(name: str = "A100", *, labels: Mapping[str, str] | None = None, id: int = 1, **fields: Any) -> CheckedClass:
-    """Whole A100 cards, open, by product and sharing strategy, unless told otherwise."""
+    """Whole A100 GPUs, open, by product and sharing strategy, unless told otherwise."""
     selector = {"gpu.product": A100, "gpu.sharing-strategy": "none"} if labels is None else labels
     values: dict[str, Any] = {"resource": GPU, "product": A100, "memory_mib": 81920, **fields}
     node_labels = {f"nvidia.com/{key}": value for key, value in selector.items()}
@@ -114,7 +114,7 @@ CASES = [
         "class_without_nodes",
         site(node(devices={GPU: 0}), classes=(offer(),)),
         site(node(devices={GPU: 0}), node("n2"), classes=(offer(),)),
-        "Class A100 has 1 node (n1), and none of them advertises nvidia.com/gpu.",
+        "Class A100 has 1 node (n1), but none of them advertises nvidia.com/gpu.",
         A_CLASS,
     ),
     Case(
@@ -155,35 +155,35 @@ CASES = [
         "label_contradicts_class",
         site(node(labels={**SLICED, "gpu.replicas": "8"}), classes=(TIME_SLICED,)),
         site(node(labels=SLICED), classes=(TIME_SLICED,)),
-        "Class A100 says replicas 4; the labels of n1 say 8.",
+        "Class A100 states replicas 4, but the labels of n1 state 8.",
         A_CLASS,
     ),
     Case(
         "label_contradicts_class",
         site(node(), classes=(TIME_SLICED,)),
         site(node(labels=SLICED, devices={}), classes=(TIME_SLICED,)),
-        "Class A100 says sharing time-slicing; the labels of n1 say none.",
+        "Class A100 states sharing time-slicing, but the labels of n1 state none.",
         A_CLASS,
     ),
     Case(
         "label_contradicts_class",
         site(node(product="NVIDIA-L4"), classes=(offer(labels={"gpu.sharing-strategy": "none"}),)),
         site(node(product="NVIDIA-L4"), classes=(offer(labels={"gpu.sharing-strategy": "none"}, product=""),)),
-        "says product NVIDIA-A100-SXM4-80GB; the labels of n1 say NVIDIA-L4",
+        "states product NVIDIA-A100-SXM4-80GB, but the labels of n1 state NVIDIA-L4",
         A_CLASS,
     ),
     Case(
         "label_contradicts_class",
         site(node(labels={"gpu.memory": "40960"}), classes=(offer(),)),
         site(node(labels={"gpu.memory": ""}), classes=(offer(),)),
-        "says memory 81920 MiB; the labels of n1 say 40960 MiB",
+        "states memory 81920 MiB, but the labels of n1 state 40960 MiB",
         A_CLASS,
     ),
     Case(
         "exclusive_on_shared",
         site(node(labels=SLICED), classes=(offer(labels=BY_PRODUCT),)),
         site(node(labels=SLICED), classes=(offer(),)),
-        "but n1 share each among 4 by time-slicing and still call a share nvidia.com/gpu.",
+        "but each GPU of n1 is shared among 4 by time-slicing, and a share is exposed as nvidia.com/gpu.",
         A_CLASS,
     ),
     Case(
@@ -200,7 +200,7 @@ CASES = [
         "exclusive_on_shared",
         site(node(labels=SLICED), node("n2"), classes=(offer(labels=BY_PRODUCT),)),
         site(node(labels=SLICED), classes=(TIME_SLICED,)),
-        "but n1 share each",
+        "but each GPU of n1 is shared",
         A_CLASS,
     ),
     Case(
@@ -214,21 +214,21 @@ CASES = [
         "unlike_interconnects",
         site(node(labels={"gpu.machine": "DGX"}), node("n2", labels={"gpu.machine": "PCIe-box"}), classes=(offer(),)),
         site(node(labels={"gpu.machine": "DGX"}), node("n2", labels={"gpu.machine": "DGX"}), classes=(offer(),)),
-        "mixes 2 machines, whose interconnects may differ: DGX, PCIe-box",
+        "mixes 2 machines, with possibly different interconnects: DGX, PCIe-box",
         A_CLASS,
     ),
     Case(
         "unlike_interconnects",
         site(node(labels={"gpu.clique": "c.1"}), node("n2"), classes=(offer(),)),
         site(node(labels={"gpu.clique": "c.1"}), node("n2", labels={"gpu.clique": "c.2"}), classes=(offer(),)),
-        "nodes in an NVLink clique (n1) and nodes in none (n2)",
+        "nodes in an NVLink clique (n1) and nodes without a clique (n2)",
         A_CLASS,
     ),
     Case(
         "same_capacity",
         site(node(labels={"zone": "a"}), classes=(offer("B", labels={"zone": "a"}, id=2), offer())),
         site(node(labels={"zone": "b"}), classes=(offer("B", labels={"zone": "a"}, id=2), offer())),
-        "Class B selects the same nvidia.com/gpu as A100 on n1: the capacity is promised twice.",
+        "Class B selects the same nvidia.com/gpu as A100 on n1: the capacity is counted twice.",
         Subject("class", "B", 2),
     ),
     Case(
@@ -242,7 +242,7 @@ CASES = [
         "selector_is_part",
         site(node(), classes=(offer("B", labels=BY_PRODUCT, id=2), offer())),
         site(node(), classes=(offer("B", labels={**BY_PRODUCT, "gpu.sharing-strategy": "mps"}, id=2), offer())),
-        "Class B selects nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB, which is only part of what A100 asks for",
+        "Class B selects nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB, which is only part of what A100 selects",
         Subject("class", "B", 2),
     ),
     Case(
@@ -260,67 +260,67 @@ CASES = [
         "device_class_not_mapped",
         site(classes=(dra(device_class="mig.nvidia.com"),)),
         site(classes=(dra(),)),
-        "Class H100 asks for device class mig.nvidia.com, and Kueue does not map it to any resource",
+        "Class H100 requests device class mig.nvidia.com, but Kueue does not map it to any resource",
         Subject("class", "H100", 1),
     ),
     Case(
         "device_class_not_mapped",
         site(classes=(dra(resource="dra.portal/other"),)),
         site(classes=(dra(device_class="mig.nvidia.com"),), queues=None),
-        "Kueue counts it as dra.portal/h100, not as dra.portal/other",
+        "Kueue maps it to dra.portal/h100, not to dra.portal/other",
         Subject("class", "H100", 1),
     ),
     Case(
         "queue_limit",
         site(classes=many(65)),
         site(classes=many(64)),
-        "65 classes are counted as nvidia.com/r0; Kueue takes at most 64 flavors a group.",
+        "65 classes use nvidia.com/r0; Kueue supports at most 64 flavors per group.",
         Subject("catalog"),
     ),
     Case(
         "queue_limit",
         site(classes=many(16, resources=16)),
         site(classes=many(15, resources=15)),
-        "The catalog has 16 resources, which with the queue's own makes 17 groups",
+        "The catalog has 16 resources, which with the queue's own is 17 groups",
         Subject("catalog"),
     ),
     Case(
         "queue_limit",
         site(classes=many(256, resources=15)),
         site(classes=many(255, resources=15)),
-        "The catalog has 256 classes, which with the queue's own flavor makes 257",
+        "The catalog has 256 classes, which with the queue's own flavor is 257",
         Subject("catalog"),
     ),
     Case(
         "queue_limit",
         site(classes=(offer(labels={f"l{n}": "x" for n in range(9)}),)),
         site(classes=(offer(labels={f"l{n}": "x" for n in range(8)}),)),
-        "Class A100 has 9 labels; Kueue takes at most 8 in a flavor.",
+        "Class A100 has 9 labels; Kueue supports at most 8 per flavor.",
         A_CLASS,
     ),
     Case(
         "layout_not_named",
         site(node(devices={**SLICES, GPU: 3}, labels={"mig.config": "all-balanced"})),
         site(node(devices={**SLICES, GPU: 3}, labels={"mig.config": "one-cut-three-whole"})),
-        "Node n1 has 3 whole and slices 1g.10gb, and its layout “all-balanced” does not name 3 whole.",
+        "Node n1 has 3 whole and slices 1g.10gb, but its layout “all-balanced” does not contain 3 whole.",
     ),
     Case(
         "layout_not_named",
         site(node(devices={**SLICES, "nvidia.com/mig-2g.20gb": 1}, labels={"mig.config": "all-1g.10gb"})),
         site(node(devices=SLICES, labels={"mig.config": "all-1g.10gb"})),
-        "does not name slices 2g.20gb",
+        "does not contain slices 2g.20gb",
     ),
     Case(
         "layout_not_named",
         site(node(devices=SLICES, labels={"mig.config": "all-disabled"})),
         site(node(devices=SLICES, labels={"mig.config": "all-disabled", "mig.config.state": "pending"})),
-        "does not name slices",
+        "does not contain slices",
     ),
     Case(
         "layout_not_named",
         site(node(devices={**SLICES, GPU: 3})),
         site(node(devices=SLICES)),
-        "Node n1 has 3 whole and slices 1g.10gb, and no label nvidia.com/mig.config says so.",
+        "Node n1 has 3 whole and slices 1g.10gb, but it has no label nvidia.com/mig.config.",
     ),
     Case(
         "mig_invalid",
@@ -332,13 +332,13 @@ CASES = [
         "mig_state",
         site(node(labels={"mig.config": "all-1g.10gb", "mig.config.state": "pending"}, state_since=NOON)),
         site(node(labels={"mig.config": "all-1g.10gb", "mig.config.state": "success"}, state_since=NOON)),
-        "Node n1 is being cut to layout “all-1g.10gb”: the MIG manager says pending.",
+        "Node n1 is being set to layout “all-1g.10gb”: the MIG manager reports pending.",
     ),
     Case(
         "mig_state",
         site(node(labels={"mig.config.state": "failed"})),
         site(node()),
-        "the MIG manager says failed. Since when is not known.",
+        "the MIG manager reports failed. It is not known since when.",
     ),
     Case(
         "unhealthy_devices",
@@ -362,7 +362,7 @@ CASES = [
         "nothing_advertised",
         site(node(devices={}, labels={"gpu.present": "true"})),
         site(node(labels={"gpu.present": "true"})),
-        "The labels of node n1 say that it has GPUs of nvidia.com, and nothing is advertised",
+        "The labels of node n1 state GPUs of nvidia.com, but nothing is advertised",
     ),
     Case(
         "nothing_advertised",
@@ -398,7 +398,7 @@ CASES = [
         "too_many_profiles",
         profiles("1g.10gb", "1g.10gb.me", "2g.20gb", "3g.40gb"),
         profiles("1g.10gb", "2g.20gb", "3g.40gb"),
-        "is cut into 4 MIG profiles (1g.10gb, 1g.10gb.me, 2g.20gb, 3g.40gb)",
+        "has 4 MIG profiles (1g.10gb, 1g.10gb.me, 2g.20gb, 3g.40gb)",
         Subject("product", A100),
     ),
 ]
@@ -441,7 +441,7 @@ def test_retired_and_draft_classes_are_not_checked() -> None:
 
 def test_a_draft_is_named_where_it_would_help() -> None:
     (finding,) = found(site(node(), classes=(offer(is_open=False, is_draft=True),)), "resource_not_offered")
-    assert finding.remedy == "Class A100 is a draft that would: open it."
+    assert finding.remedy == "The draft class A100 would offer them: open it."
 
 
 def test_devices_that_kueue_does_not_count_are_named() -> None:

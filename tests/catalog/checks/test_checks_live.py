@@ -146,7 +146,7 @@ def label_contradicts_class(site: Site) -> Stage:
     node, other = site.node("lies"), site.node("true")
     site.offer("lies")
     site.offer("true")
-    about = f"Class {node} says memory 81920 MiB; the labels of {node} say 40960 MiB."
+    about = f"Class {node} states memory 81920 MiB, but the labels of {node} state 40960 MiB."
     return Stage(about, other, site.label(node, gpu__memory="40960"), site.label(node, gpu__memory="81920"))
 
 
@@ -157,7 +157,7 @@ def exclusive_on_shared(site: Site) -> Stage:
     site.offer("alone", node_labels=alone)
     break_it = site.label(node, gpu__sharing_strategy="time-slicing", gpu__replicas="4")
     mend = site.label(node, gpu__sharing_strategy="none", gpu__replicas="1")
-    return Stage(f"{node} share each among 4 by time-slicing", other, break_it, mend)
+    return Stage(f"each GPU of {node} is shared among 4 by time-slicing", other, break_it, mend)
 
 
 def unlike_products(site: Site) -> Stage:
@@ -185,7 +185,7 @@ def same_capacity(site: Site) -> Stage:
     node, other = site.node("twice", test__left=site.unique), site.node("once", test__up=site.unique)
     for stage, label in (("twice", "left"), ("twice-b", "right"), ("once", "up"), ("once-b", "down")):
         site.offer(stage, product="", node_labels={f"nvidia.com/test.{label}": site.unique})
-    about = f"on {node}: the capacity is promised twice."
+    about = f"on {node}: the capacity is counted twice."
     return Stage(about, f"on {other}", site.label(node, test__right=site.unique), site.label(node, test__right=None))
 
 
@@ -235,7 +235,7 @@ def queue_limit(site: Site) -> Stage:
     rows = GpuClass.objects.filter(resource=resource)
     break_it = partial(rows.update, life_cycle=GpuClass.LifeCycle.ACTIVE)
     mend = partial(rows.filter(slug="z-64").update, life_cycle=GpuClass.LifeCycle.DRAFT)
-    return Stage(f"65 classes are counted as {resource}", site.name("few"), break_it, mend)
+    return Stage(f"65 classes use {resource}", site.name("few"), break_it, mend)
 
 
 # ---- nodes alone -------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def mig_state(site: Site) -> Stage:
     labels = {"mig__config": "all-disabled", "mig__config__state": "success"}
     node, other = site.node("pending", **labels), site.node("success", **labels)
     break_it, mend = site.label(node, mig__config__state="pending"), site.label(node, mig__config__state="success")
-    return Stage(f"since at least <!> Node {node} is being cut", other, break_it, mend)
+    return Stage(f"since at least <!> Node {node} is being set", other, break_it, mend)
 
 
 def unhealthy_devices(site: Site) -> Stage:
@@ -277,7 +277,7 @@ def plugin_advertises_none(site: Site) -> Stage:
 def nothing_advertised(site: Site) -> Stage:
     node, other = site.node("silent", gpu__present="true"), site.node("absent", {}, gpu__present="false")
     break_it, mend = site.advertise(node, {GPU: None}, {GPU: None}), site.advertise(node, {GPU: "4"}, {GPU: "4"})
-    return Stage(f"The labels of node {node} say that it has GPUs of nvidia.com", other, break_it, mend)
+    return Stage(f"The labels of node {node} state GPUs of nvidia.com", other, break_it, mend)
 
 
 def no_taint(site: Site) -> Stage:
@@ -292,7 +292,7 @@ def too_many_profiles(site: Site) -> Stage:
     node, other = site.node("four", three), site.node("three", three)
     more, less = {"nvidia.com/mig-1g.20gb": "1"}, {"nvidia.com/mig-1g.20gb": None}
     break_it, mend = site.advertise(node, dict(more), dict(more)), site.advertise(node, dict(less), dict(less))
-    return Stage(f"{node} is cut into 4 MIG profiles", other, break_it, mend)
+    return Stage(f"{node} has 4 MIG profiles", other, break_it, mend)
 
 
 STAGES: tuple[Callable[[Site], Stage], ...] = (

@@ -151,7 +151,7 @@ def test_staff_without_the_role_do_not_come_into_the_admin(a100: GpuClass) -> No
 
 @pytest.mark.django_db
 def test_from_an_empty_database_to_a_catalog() -> None:
-    with pytest.raises(CommandError, match="No cluster has been set up yet"):
+    with pytest.raises(CommandError, match="No cluster is set up yet"):
         call_command("catalog", "propose")
     call_command("catalog", "settle", stdout=io.StringIO())
     with pytest.raises(CommandError, match="has not listed the nodes yet"):
@@ -193,5 +193,5 @@ def test_no_class_hides_a_page_of_the_catalog(cluster: Cluster) -> None:
     fixed = {route.removeprefix("catalog/") for route in routes if route.startswith("catalog/") and "<" not in route}
 
     assert fixed == policy.RESERVED_SLUGS
-    with pytest.raises(Refused, match="give the class another name"):
+    with pytest.raises(Refused, match="choose another name for the class"):
         actions.create_class(slug="choose", cluster=cluster, by=BY)

@@ -34,7 +34,7 @@ def test_a_class_is_held_and_released_by_hand(staff: Client, a100: GpuClass) -> 
     a100.refresh_from_db()
     assert (a100.held_reason, a100.held_until is not None) == ("a driver update", True)
     page = staff.get(f"{CLASSES}{a100.pk}/hold/").content.decode()
-    assert "for a driver update; expected to open at" in page
+    assert "for a driver update; expected to resume at" in page
     assert staff.get(f"{CLASSES}{a100.pk}/release/").status_code == 200
     a100.refresh_from_db()
     assert a100.held_since is not None, "a page that is looked at changes nothing"
@@ -46,9 +46,9 @@ def test_a_class_is_held_and_released_by_hand(staff: Client, a100: GpuClass) -> 
 
 def test_what_is_refused_stands_beside_its_field(staff: Client, a100: GpuClass) -> None:
     page = staff.post(f"{CLASSES}{a100.pk}/retire/", {"successor": "no-such"}).content.decode()
-    assert "There is no such class; a successor is an active class of this cluster." in page
+    assert "There is no class of this name; enter an active class of this cluster." in page
     page = staff.post(f"{CLASSES}{a100.pk}/hold/", {"reason": "x", "until": "2020-01-01T00:00"}).content.decode()
-    assert "The expected end lies in the future" in page
+    assert "Enter an expected end in the future" in page
     assert not Event.objects.exists()
 
 
@@ -61,7 +61,7 @@ def test_a_class_is_retired_by_hand(staff: Client, a100: GpuClass) -> None:
 
 
 def test_proposals_are_accepted_edited_dismissed_and_restored_by_hand(staff: Client, cluster: Cluster) -> None:
-    assert "nobody knows what could be offered" in staff.get(f"{CLASSES}proposed/").content.decode()
+    assert "so there are no proposals" in staff.get(f"{CLASSES}proposed/").content.decode()
     mirrored.hardware_seen(cluster)
     page = staff.get(f"{CLASSES}proposed/").content.decode()
     assert f"{CLASSES}proposed/" in staff.get(CLASSES).content.decode()
@@ -73,13 +73,13 @@ def test_proposals_are_accepted_edited_dismissed_and_restored_by_hand(staff: Cli
     draft = GpuClass.objects.get(slug=other)
     assert (draft.life_cycle, answer.headers["Location"]) == ("draft", f"{CLASSES}{draft.pk}/change/")
     told = staff.post(f"{CLASSES}proposed/{third}/", {"verb": "dismiss", "reason": " "}, follow=True).content.decode()
-    assert "why it is not offered" in told
+    assert "for not offering it" in told
     staff.post(f"{CLASSES}proposed/{third}/", {"verb": "dismiss", "reason": "kept for its owners"})
     page = staff.get(f"{CLASSES}proposed/").content.decode()
     assert "kept for its owners" in page
     assert page.count(f"{CLASSES}proposed/{one}/") == page.count(f"{CLASSES}proposed/{other}/") == 0
     told = staff.post(f"{CLASSES}proposed/{third}/", {"verb": "accept"}, follow=True).content.decode()
-    assert "is not proposed now" in told
+    assert "is no longer proposed" in told
     staff.post(f"{CLASSES}proposed/{third}/", {"verb": "restore"})
     assert not DismissedProposal.objects.exists()
     assert staff.get(f"{CLASSES}proposed/{third}/").status_code == 405

@@ -42,14 +42,15 @@ def refused(verb: Callable[..., Any], *args: Any, by: Actor = BY, **values: Any)
         (
             NOW - timedelta(hours=1, minutes=50),
             NOW + timedelta(hours=3),
-            "A100 is held since 09:10 for a driver update; expected to open at 14:00.",
+            "Scheduling of A100 has been paused since 09:10 for a driver update; expected to resume at 14:00.",
         ),
         (
             NOW - timedelta(days=2),
             NOW - timedelta(hours=1),
-            "A100 is held since 11:00 on 19 Nov 2026 for a driver update; it was expected to open at 10:00.",
+            "Scheduling of A100 has been paused since 11:00 on 19 Nov 2026 for a driver update; it was expected to "
+            "resume at 10:00.",
         ),
-        (NOW, None, "A100 is held since 11:00 for a driver update; nobody has said until when."),
+        (NOW, None, "Scheduling of A100 has been paused since 11:00 for a driver update; no end is set."),
     ],
 )
 def test_what_is_said_of_a_hold(since: datetime | None, until: datetime | None, text: str) -> None:
@@ -62,10 +63,11 @@ def test_what_is_said_of_a_hold(since: datetime | None, until: datetime | None, 
     ("values", "text"),
     [
         ({"life_cycle": "active", "successor": "H200"}, ""),
-        ({"life_cycle": "retiring"}, "A100 is being retired. What runs goes on."),
+        ({"life_cycle": "retiring"}, "A100 is being retired. Running workloads continue."),
         (
             {"life_cycle": "retiring", "runs_until": NOW, "successor": "H200", "message": "Thank you"},
-            "A100 is being retired. What runs may go on until 21 Nov 2026, 11:00. Its successor is H200. Thank you.",
+            "A100 is being retired. Running workloads may continue until 21 Nov 2026, 11:00. Its successor is H200. "
+            "Thank you.",
         ),
         ({"life_cycle": "retired", "successor": "H200"}, "A100 is retired. Its successor is H200."),
     ],
@@ -163,7 +165,7 @@ def test_a_class_that_would_orphan_grants_is_not_closed_and_the_numbers_are_said
 ) -> None:
     grant = make.grant(team_a, a100, units=2)
     actions.move_class(a100.pk, to="retiring", by=BY)
-    with pytest.raises(Refused, match="2 units promised to 1 team until") as found:
+    with pytest.raises(Refused, match="2 units granted to 1 team until") as found:
         actions.move_class(a100.pk, to="retired", by=BY)
     assert (found.value.code, found.value.refusal.status) == ("orphans_grants", 409)
     grant.delete()

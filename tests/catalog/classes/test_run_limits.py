@@ -50,12 +50,12 @@ def test_an_edit_and_the_table_refuse_it(a100: GpuClass, field: str, value: int)
 def test_the_classs_page_and_the_api_say_it(a100: GpuClass, alice: User, client: Client) -> None:
     client.force_login(alice)
     before = client.get(f"/catalog/{a100.slug}").content.decode()
-    assert "Run time" not in before
+    assert "Time limit" not in before
     actions.edit_class(a100.pk, by=system_actor("test"), run_hours_limit=24, idle_stop_minutes=60, production_limit=3)
     page = client.get(f"/catalog/{a100.slug}").content.decode()
-    assert "at most 24 h from the start of a run" in page
-    assert "are stopped after 60 min without use" in page
-    assert "at most 3 units of one team" in page
+    assert "24 h from the start of a run" in page
+    assert "stopped after 60 min without activity" in page
+    assert "at most 3 units per team" in page
     by = Actor(user=alice, via="page")
     token = api_token_actions.create_token(name="t", scopes=["read"], expires_in_days=1, by=by)[1]
     answer = client.get(f"/api/v1/classes/{a100.slug}", headers={"Authorization": f"Bearer {token}"}).json()

@@ -43,7 +43,7 @@ def test_what_it_can_give_is_what_staff_say(cluster: Cluster) -> None:
     one = made(cluster)
     capacity = capacity_queries.capacities(cluster, [one])[one.pk]
     assert not capacity.is_known
-    assert capacity.problem == "The cluster does not say how much storage there is."
+    assert capacity.problem == "The cluster does not report its storage capacity."
     assert catalog.promise_limits([one]) == {one.pk: 1000}
     one.promise_limit = None
     assert catalog.promise_limits([one]) == {one.pk: None}
@@ -82,7 +82,7 @@ def test_a_cluster_has_one_until_it_is_retired(cluster: Cluster) -> None:
     assert refusal is not None
     assert refusal.code == "one_storage"
     actions.move_class(first.pk, to="retiring", by=OPERATOR)
-    assert catalog.retirement_notice(GpuClass.objects.get(pk=first.pk)) == "Storage is being retired. Volumes stay."
+    assert catalog.retirement_notice(GpuClass.objects.get(pk=first.pk)) == "Storage is being retired. Volumes are kept."
     actions.move_class(first.pk, to="retired", by=OPERATOR)
     assert made(cluster, "more").pk
 
@@ -92,9 +92,7 @@ def test_the_admin_makes_it_and_says_beside_its_field_what_storage_has_not(clust
     make.administrator(client, olga)
     model = GpuClass(name="Storage", interface="storage", promise_limit=500)
     wrong = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage", borrowing_limit=3))
-    assert wrong.context["adminform"].form.errors["borrowing_limit"] == [
-        "Storage has no borrowing limit: leave it out."
-    ]
+    assert wrong.context["adminform"].form.errors["borrowing_limit"] == ["Storage has no borrowing limit: remove it."]
     done = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage"))
     assert done.status_code == 302, done.context["adminform"].form.errors
     assert GpuClass.objects.get(slug="storage").is_storage
@@ -102,5 +100,5 @@ def test_the_admin_makes_it_and_says_beside_its_field_what_storage_has_not(clust
 
 def test_it_cannot_be_held(cluster: Cluster) -> None:
     one = make.storage(cluster)
-    with pytest.raises(Refused, match="nothing is admitted to it"):
+    with pytest.raises(Refused, match="workloads are not scheduled on it"):
         actions.hold_class(one.pk, reason="a move", until=None, by=OPERATOR)

@@ -1,4 +1,4 @@
-"""What each way to have a card, or a part of one, promises: in words that are true and whole."""
+"""What a class of each kind guarantees: in sentences that are true and complete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Axes, Contract, Guarantee, gib
 
-TOPICS = ["Memory", "Compute", "Faults", "Jitter", "Telemetry", "Interruption"]
+TOPICS = ["Memory", "Compute", "Fault isolation", "Jitter", "Telemetry", "Preemption"]
 
 
 def axes(**values: Any) -> Axes:
@@ -19,7 +19,7 @@ def axes(**values: Any) -> Axes:
 
 
 KINDS = {
-    "whole card": axes(),
+    "whole GPU": axes(),
     "MIG single": axes(partition="1g.10gb", memory_mib=9856),
     "MIG mixed": axes(partition="1g.10gb", memory_mib=9856, resource="nvidia.com/mig-1g.10gb"),
     "MIG +me": axes(partition="1g.10gb.me", memory_mib=9856, resource="nvidia.com/mig-1g.10gb.me"),
@@ -28,7 +28,7 @@ KINDS = {
     "time-slicing of two": axes(sharing="time-slicing", replicas=2),
     "MPS": axes(sharing="mps", replicas=8, memory_mib=10240),
     "MPS, memory unknown": axes(sharing="mps", replicas=3, memory_mib=None),
-    "MIG in turns": axes(
+    "MIG time-sliced": axes(
         partition="1g.10gb", sharing="time-slicing", replicas=4, memory_mib=9856, resource="nvidia.com/mig-1g.10gb"
     ),
     "DRA": axes(interface="dra", resource="dra.portal/h100"),
@@ -40,10 +40,10 @@ KINDS = {
     "Intel": axes(vendor="intel", memory_mib=None, resource="gpu.intel.com/xe"),
     "Intel shared": axes(vendor="intel", sharing="time-slicing", replicas=10, memory_mib=None),
     "Gaudi": axes(vendor="habana", memory_mib=None, resource="habana.ai/gaudi"),
-    "a vendor to come": axes(vendor="example", memory_mib=None, resource="example.com/card"),
+    "a vendor to come": axes(vendor="example", memory_mib=None, resource="example.com/gpu"),
     "CPU": axes(vendor="", memory_mib=None, interface="none", resource=""),
 }
-IN_TURNS = [name for name, one in KINDS.items() if one.sharing == "time-slicing"]
+TIME_SLICED = [name for name, one in KINDS.items() if one.sharing == "time-slicing"]
 
 
 def levels(kind: str) -> dict[str, str]:
@@ -88,33 +88,33 @@ def test_support_and_people_who_choose_find_whole_sentences_with_a_reason(kind: 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_sentence_shows_a_value_that_is_missing(kind: str) -> None:
-    leaked = re.compile(r"None(?! from neighbours)|\b(of|mode|slice) none\b|  | ,")
+    leaked = re.compile(r"(?<!^)None|\b(of|mode|slice) none\b|  | ,")
     assert not [one for one in sentences(contract_of(KINDS[kind])) if leaked.search(one)]
 
 
 # ---- what must never be said ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", IN_TURNS)
-def test_taking_turns_is_never_called_a_fraction_of_a_card(kind: str) -> None:
+@pytest.mark.parametrize("kind", TIME_SLICED)
+def test_time_slicing_is_never_called_a_fraction_of_a_gpu(kind: str) -> None:
     fraction = re.compile(
         r"\d+\s*/\s*\d+|%|percent|\b(half|third|quarter|fourth|fifth|eighth|tenth|fraction)\b|\bpart of (a|the|one)\b",
         re.I,
     )
     for sentence in sentences(contract_of(KINDS[kind])):
-        assert not fraction.search(re.sub(r"not a part of a (card|slice)", "", sentence)), sentence
-    assert "not a part of a" in said(kind, "Compute").text
+        assert not fraction.search(re.sub(r"not a fraction of a (GPU|slice)", "", sentence)), sentence
+    assert "not a fraction of a" in said(kind, "Compute").text
 
 
-@pytest.mark.parametrize("kind", IN_TURNS)
-def test_taking_turns_promises_nothing_about_neighbours(kind: str) -> None:
-    assert {level for topic, level in levels(kind).items() if topic != "Interruption"} == {"no"}
+@pytest.mark.parametrize("kind", TIME_SLICED)
+def test_time_slicing_guarantees_nothing_about_other_pods(kind: str) -> None:
+    assert {level for topic, level in levels(kind).items() if topic != "Preemption"} == {"no"}
 
 
 # ---- kind by kind --------------------------------------------------------------------------------------------------
 
 ISOLATION = {
-    "whole card": ("yes", "yes", "yes"),
+    "whole GPU": ("yes", "yes", "yes"),
     "DRA": ("yes", "yes", "yes"),
     "AMD": ("yes", "yes", "yes"),
     "Intel": ("yes", "yes", "yes"),
@@ -136,16 +136,16 @@ def test_isolation_of_memory_compute_and_faults(kind: str, expected: tuple[str, 
 
 
 NEIGHBOURS = {
-    "whole card": "Shared with nobody.",
-    "DRA": "Shared with nobody.",
-    "MIG mixed": "Shared with nobody; other slices of the same card have users of their own.",
-    "AMD partition": "Shared with nobody; other partitions of the same card have users of their own.",
-    "time-slicing": "Shared with up to 3 others.",
-    "time-slicing of two": "Shared with up to 1 other.",
-    "MIG in turns": "Shared with up to 3 others on one slice.",
-    "MPS": "Shared with up to 7 others: 8 clients per card.",
-    "Intel shared": "Shared with up to 9 others.",
-    "DRA shared": "Shared with up to 1 other.",
+    "whole GPU": "Not shared.",
+    "DRA": "Not shared.",
+    "MIG mixed": "Not shared; other slices of the same GPU have other users.",
+    "AMD partition": "Not shared; other partitions of the same GPU have other users.",
+    "time-slicing": "Shared with up to 3 other pods.",
+    "time-slicing of two": "Shared with up to 1 other pod.",
+    "MIG time-sliced": "Shared with up to 3 other pods on one slice.",
+    "MPS": "Shared with up to 7 other pods: 8 clients per GPU.",
+    "Intel shared": "Shared with up to 9 other pods.",
+    "DRA shared": "Shared with up to 1 other pod.",
     "CPU": "Other pods run on the same node; your cores and memory are reserved.",
 }
 
@@ -165,16 +165,16 @@ def test_only_what_is_experimental_is_a_pilot() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("whole card", "all 80 GiB."),
-        ("Gaudi", "all of the card."),
-        ("MIG mixed", "9.6 GiB, fenced in hardware."),
-        ("time-slicing", "up to 3 others use the same 80 GiB; one of them can fill it."),
-        ("time-slicing of two", "up to 1 other uses the same 80 GiB; one of them can fill it."),
-        ("MIG in turns", "up to 3 others use the same 9.6 GiB; one of them can fill it."),
-        ("Intel shared", "up to 9 others use the same memory; one of them can fill it."),
-        ("MPS", "at most 10 GiB each, by the driver and not by hardware."),
-        ("MPS, memory unknown", "at most 1/3 of the card each, by the driver and not by hardware."),
-        ("AMD partition", "what the mode cpx_nps4 gives one partition, by the driver."),
+        ("whole GPU", "all 80 GiB."),
+        ("Gaudi", "all memory of the GPU."),
+        ("MIG mixed", "9.6 GiB, in hardware."),
+        ("time-slicing", "up to 3 other pods use the same 80 GiB; any of them can fill it."),
+        ("time-slicing of two", "up to 1 other pod uses the same 80 GiB; any of them can fill it."),
+        ("MIG time-sliced", "up to 3 other pods use the same 9.6 GiB; any of them can fill it."),
+        ("Intel shared", "up to 9 other pods use the same memory; any of them can fill it."),
+        ("MPS", "at most 10 GiB per client, enforced by the driver, not by hardware."),
+        ("MPS, memory unknown", "at most 1/3 of the GPU memory per client, enforced by the driver, not by hardware."),
+        ("AMD partition", "what the mode cpx_nps4 gives one partition, enforced by the driver."),
     ],
 )
 def test_memory_is_said_in_figures_where_nodes_report_it(kind: str, expected: str) -> None:
@@ -184,19 +184,19 @@ def test_memory_is_said_in_figures_where_nodes_report_it(kind: str, expected: st
 def test_mps_names_its_limits() -> None:
     assert said("MPS", "Compute").text == "at most 12.5 % of the threads; caches are shared."
     assert "divided by 8" in said("MPS", "Memory").reason
-    assert said("MPS", "Faults").text == "a fatal fault can end all 8 clients of the card."
+    assert said("MPS", "Fault isolation").text == "a fatal fault can end all 8 clients of the GPU."
     assert "33.3 %" in said("MPS, memory unknown", "Compute").text
 
 
-def test_a_shared_slice_takes_turns_on_one_slice_and_units_are_explained() -> None:
-    assert said("MIG in turns", "Compute").text.startswith("not a part of a slice;")
-    assert "fence around the slice holds" in said("MIG in turns", "Memory").reason
-    units = next(one for one in contract_of(KINDS["MIG in turns"]).expected if one.startswith("More units"))
-    assert "7 slices on a card are 28 units, and every unit is a turn on one slice." in units
+def test_a_time_sliced_slice_shares_one_slice_and_its_units_are_explained() -> None:
+    assert said("MIG time-sliced", "Compute").text.startswith("not a fraction of a slice;")
+    assert "Pods on other slices of the GPU remain isolated." in said("MIG time-sliced", "Memory").reason
+    units = next(one for one in contract_of(KINDS["MIG time-sliced"]).expected if one.startswith("More units"))
+    assert "7 slices on a GPU are 28 units, and each unit is shared access to one slice." in units
 
 
-def test_a_shared_card_explains_why_there_are_more_units_than_cards() -> None:
-    told = "More units than cards: each card is counted 4 times, and every unit is a turn on one."
+def test_a_shared_gpu_explains_why_there_are_more_units_than_gpus() -> None:
+    told = "More units than GPUs: each GPU is advertised 4 times, and each unit is shared access to one GPU."
     assert told in contract_of(KINDS["time-slicing"]).expected
 
 
@@ -221,7 +221,7 @@ def test_intels_plugin_counts_and_does_nothing_else() -> None:
 
 def test_an_amd_partition_shares_memory_stacks_by_its_memory_mode() -> None:
     assert "groups of partitions" in said("AMD partition", "Memory").reason
-    assert "all partitions of a card" in said("AMD partition, one memory", "Memory").reason
+    assert "all partitions of a GPU" in said("AMD partition, one memory", "Memory").reason
 
 
 @pytest.mark.parametrize("kind", ["AMD", "AMD partition", "Intel", "Gaudi"])
@@ -229,9 +229,9 @@ def test_who_brings_a_cuda_image_is_warned(kind: str) -> None:
     assert any(one.startswith("Programs built for CUDA:") for one in contract_of(KINDS[kind]).avoid)
 
 
-def test_a_card_by_claim_says_who_holds_it() -> None:
-    assert "resource claim" in said("DRA", "Memory").reason
-    assert "device plugin" in said("whole card", "Memory").reason
+def test_a_gpu_by_claim_says_what_reserves_it() -> None:
+    assert "ResourceClaim" in said("DRA", "Memory").reason
+    assert "device plugin" in said("whole GPU", "Memory").reason
 
 
 def test_sizes_are_rounded_to_what_people_read() -> None:

@@ -68,7 +68,7 @@ MIXED: dict[str, tuple[Any, ...]] = {
         *("nvidia.com/mig-3g.40gb", "3g.40gb", "none", 1, 4, 40192, Fraction(3, 7), 1),
         *("nvidia.com/gpu", A100 | strategy("none", "mig-3g.40gb")),
     ),
-    # Every card cut alike: slices under the name of a card.
+    # Every GPU with the same MIG layout: slices under the resource name of a GPU.
     "a100-sxm4-80gb-1g-10gb-single": (
         *("nvidia.com/gpu", "1g.10gb", "none", 1, 28, 9856, Fraction(1, 7), 1),
         *("nvidia.com/gpu", {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"} | strategy("none")),
@@ -206,41 +206,41 @@ def test_a_unit_fits_on_the_smallest_node_of_its_class() -> None:
     [
         (
             NodeFacts("n1", {}, (), {"nvidia.com/gpu": 2, "cpu": 8}),
-            "Node n1 has nvidia.com/gpu, and no label says of which product and whether it is shared: "
+            "Node n1 has nvidia.com/gpu, but no label states its product and sharing: "
             "GPU Feature Discovery does not run there.",
         ),
         (
             NodeFacts("n1", {}, (), {"amd.com/gpu": 2, "cpu": 8}),
-            "Node n1 has amd.com/gpu, and no label says of which product: AMD's node labeller does not run there.",
+            "Node n1 has amd.com/gpu, but no label states its product: AMD's node labeller does not run there.",
         ),
         (
             NodeFacts("n1", {}, (), {"gpu.intel.com/xe": 4, "cpu": 8}),
-            "Node n1 has 4 gpu.intel.com/xe on an unknown number of cards by its labels: "
-            "whether they are shared cannot be told.",
+            "Node n1 has 4 gpu.intel.com/xe on an unknown number of GPUs by its labels: "
+            "it is not known whether they are shared.",
         ),
         (
             l4("n1", gpu_sharing__strategy="time-slicing", gpu_replicas="1"),
-            "Node n1 contradicts itself about nvidia.com/gpu: sharing-strategy is time-slicing, replicas 1, "
-            "and its name does not say that it is shared.",
+            "Node n1 has contradicting labels for nvidia.com/gpu: sharing-strategy is time-slicing, replicas 1, "
+            "and its name does not state that it is shared.",
         ),
         (
             l4("n1", gpu_product="NVIDIA-L4-SHARED"),
-            "Node n1 contradicts itself about nvidia.com/gpu: sharing-strategy is none, replicas 1, "
-            "and its name says that it is shared.",
+            "Node n1 has contradicting labels for nvidia.com/gpu: sharing-strategy is none, replicas 1, "
+            "and its name states that it is shared.",
         ),
         (
             l4("n1", gpu_product="NVIDIA-H100-MIG-1g.10gb-SHARED", gpu_sharing__strategy="mps", gpu_replicas="2"),
-            "Node n1 says that nvidia.com/gpu is shared by MPS, which no device plugin does with slices.",
+            "Node n1 reports nvidia.com/gpu as shared by MPS, which device plugins do not support for MIG slices.",
         ),
         (
             l4("n1", gpu_product="NVIDIA-H100-MIG-INVALID"),
-            "Node n1 reports NVIDIA-H100-MIG-INVALID: with MIG strategy single all its cards have to be cut alike, "
-            "and they are not.",
+            "Node n1 reports NVIDIA-H100-MIG-INVALID: MIG strategy single needs the same MIG layout on all its GPUs, "
+            "and the layouts differ.",
         ),
         (
             l4("n1", units=0, gpu_product="NVIDIA-H100-MIG-INVALID"),
-            "Node n1 reports NVIDIA-H100-MIG-INVALID: with MIG strategy single all its cards have to be cut alike, "
-            "and they are not.",
+            "Node n1 reports NVIDIA-H100-MIG-INVALID: MIG strategy single needs the same MIG layout on all its GPUs, "
+            "and the layouts differ.",
         ),
     ],
 )
@@ -282,8 +282,8 @@ def test_two_kinds_that_no_label_tells_apart_are_a_problem_and_the_wider_one_no_
     found = discover([slices("n1"), shared_slices("n2")])
     assert [one.sharing for one in found.proposals] == ["time-slicing"]
     assert found.problems == (
-        "H100, 1g.10gb slice: 7 nvidia.com/mig-1g.10gb on n1 cannot be told by labels from what n2 offers under the "
-        "same name. Give the nodes of each kind a label of their own.",
+        "H100 · MIG 1g.10gb: 7 nvidia.com/mig-1g.10gb on n1 cannot be distinguished by labels from those of n2 "
+        "with the same name. Add a distinct label to the nodes of each kind.",
     )
 
 

@@ -112,7 +112,7 @@ def test_newer_cards_are_drawn_on_an_assumption() -> None:
 
 
 def test_slices_of_a_node_are_spread_over_its_cards() -> None:
-    """The simulated node: 4 cards, one of them with the media engines."""
+    """The simulated node: 4 GPUs, one of them with the media engines."""
     found = mig_placement.node_layout(A100, {"1g.10gb": 7, "1g.10gb.me": 1, "2g.20gb": 4, "3g.40gb": 4}, 4)
     assert found is not None
     assert sorted("+".join(sorted(box.profile for box in boxes)) for boxes in found) == [

@@ -68,8 +68,8 @@ FULL = CatalogDocument(
 
 def test_what_is_written_says_what_differs_from_the_defaults_with_units() -> None:
     text = write_document(FULL, SCHEMA)
-    assert "    memory_mib: 81920  # MiB of one unit\n" in text
-    assert "    price_per_unit_hour: 2.5  # for a unit and hour\n" in text
+    assert "    memory_mib: 81920  # MiB per unit\n" in text
+    assert "    price_per_unit_hour: 2.5  # per unit-hour\n" in text
     assert "      memory_mib: 5 # no comment" in text.split("terms: |\n")[1], "a text is left as it is"
     assert "promise_limit" not in text
 
@@ -111,28 +111,34 @@ def test_empty_lines_survive_wherever_they_stand(terms: str) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("memory_mb: 5", "line 5, classes.a100.memory_mb: There is no field of this name. Is memory_mib meant?"),
+        ("memory_mb: 5", "line 5, classes.a100.memory_mb: Unknown field. Did you mean memory_mib?"),
         (
             "colour: red",
-            "line 5, classes.a100.colour: There is no field of this name. There are life_cycle, memory_mib",
+            "line 5, classes.a100.colour: Unknown field. Possible fields: life_cycle, memory_mib",
         ),
-        ("memory_mib: much", "line 5, classes.a100.memory_mib: A whole number from 0 is expected here, not 'much'."),
-        ("memory_mib: '8'", "classes.a100.memory_mib: A whole number from 0 is expected here, not '8' in quotes."),
-        ("memory_mib: -1", "A whole number from 0 is expected here, not '-1'."),
-        ("memory_mib: 2147483648", "A whole number from 0 is expected here, not '2147483648'."),
-        ("memory_mib: [1]", "A whole number from 0 is expected here, not a list."),
-        ("price_per_unit_hour: cheap", "A number such as 2.50 is expected here, not 'cheap'."),
-        ("price_per_unit_hour: .nan", "A number such as 2.50 is expected here, not '.nan'."),
-        ("resource: [nvidia.com/gpu]", "classes.a100.resource: A text is expected here, not a list."),
-        ("resource:", "classes.a100.resource: A text is expected here, not nothing."),
-        ("life_cycle: open", "classes.a100.life_cycle: 'open' is not one of draft, active, retiring, retired."),
-        ("node_labels: gpu", "classes.a100.node_labels: Names with values are expected here, not 'gpu'."),
-        ("node_labels: {gpu: [1]}", "classes.a100.node_labels.gpu: A text is expected here, not a list."),
-        ("teams: vision", "classes.a100.teams: A list is expected here, not 'vision'."),
-        ("tolerations: [{kee: x}]", "classes.a100.tolerations[0].kee: There is no field of this name. Is key meant?"),
-        ("runs_until: 2027-01-01", "A moment with its zone, such as 2027-03-31T18:00:00Z, is expected here"),
-        ("name: B", "line 5, classes.a100.name: This stands here twice."),
-        ("? [x]\n    : 1", "classes.a100: A name is expected here, not a list."),
+        (
+            "memory_mib: much",
+            "line 5, classes.a100.memory_mib: Enter a whole number of 0 or more, not 'much'.",
+        ),
+        (
+            "memory_mib: '8'",
+            "classes.a100.memory_mib: Enter a whole number of 0 or more, not '8' in quotes.",
+        ),
+        ("memory_mib: -1", "Enter a whole number of 0 or more, not '-1'."),
+        ("memory_mib: 2147483648", "Enter a whole number of 0 or more, not '2147483648'."),
+        ("memory_mib: [1]", "Enter a whole number of 0 or more, not a list."),
+        ("price_per_unit_hour: cheap", "Enter a number such as 2.50, not 'cheap'."),
+        ("price_per_unit_hour: .nan", "Enter a number such as 2.50, not '.nan'."),
+        ("resource: [nvidia.com/gpu]", "classes.a100.resource: Enter a text, not a list."),
+        ("resource:", "classes.a100.resource: Enter a text, not nothing."),
+        ("life_cycle: open", "classes.a100.life_cycle: Enter one of draft, active, retiring, retired, not 'open'."),
+        ("node_labels: gpu", "classes.a100.node_labels: Enter names with values, not 'gpu'."),
+        ("node_labels: {gpu: [1]}", "classes.a100.node_labels.gpu: Enter a text, not a list."),
+        ("teams: vision", "classes.a100.teams: Enter a list, not 'vision'."),
+        ("tolerations: [{kee: x}]", "classes.a100.tolerations[0].kee: Unknown field. Did you mean key?"),
+        ("runs_until: 2027-01-01", "Enter a time with its zone, such as 2027-03-31T18:00:00Z, not"),
+        ("name: B", "line 5, classes.a100.name: This name is used twice."),
+        ("? [x]\n    : 1", "classes.a100: Enter a name, not a list."),
     ],
 )
 def test_what_is_wrong_is_said_with_line_path_and_reason(line: str, said: str) -> None:
@@ -143,21 +149,24 @@ def test_what_is_wrong_is_said_with_line_path_and_reason(line: str, said: str) -
     ("text", "said"),
     [
         ("", "The file is empty."),
-        ("- a", "line 1: Names with values are expected here, not a list."),
-        ("classes: {}", "version: Say of which version the file is: `version: 1`."),
-        ("version: 2", "line 1, version: Only version 1 of the file can be read."),
-        ("version: 1\nclases: {}", "line 2, clases: There is no field of this name. Is classes meant?"),
-        ("version: 1\nclasses: {a: {}}", "classes.a.name: This is missing, and there is no default for it."),
+        ("- a", "line 1: Enter names with values, not a list."),
+        ("classes: {}", "version: Add the version of the file: `version: 1`."),
+        ("version: 2", "line 1, version: Only version 1 of the file is supported."),
+        ("version: 1\nclases: {}", "line 2, clases: Unknown field. Did you mean classes?"),
+        ("version: 1\nclasses: {a: {}}", "classes.a.name: This field is required: it has no default."),
         ("version: 1\nclasses: {a: {name: A, terms: x", "This is not YAML: expected"),
-        ("version: 1\nclasses: &x {}\nimages: *x", "*x refers to another place; write it out."),
+        (
+            "version: 1\nclasses: &x {}\nimages: *x",
+            "*x is a YAML alias; aliases are not supported. Write the value out.",
+        ),
         ("version: 1\n---\nversion: 1", "This is not YAML: but found another document."),
-        ("\0", "This is not YAML: it holds a character that no text has."),
-        (f"version: 1\nclasses: {{a: {{name: {'x' * 21}}}}}", "At most 20 characters are possible; these are 21."),
+        ("\0", "This is not YAML: it contains an invalid character."),
+        (f"version: 1\nclasses: {{a: {{name: {'x' * 21}}}}}", "Enter at most 20 characters; the text has 21."),
         ("[" * 1_000_000 + "]" * 1_000_000, "line 1: The file is nested too deeply: at most 20 levels."),
         ("\n".join(" " * level + "a:" for level in range(21)), "line 21: The file is nested too deeply"),
         ("# " + "x" * 2_100_000, "larger than 2 MiB"),
-        ("version: 1\nimages: {x: {reference: a, deprecated_since: soon}}", "A date such as 2027-03-31 is expected"),
-        ("version: 1\nclasses: {a: {name: !!python/object/apply:os.abort []}}", "A text is expected here, not a list."),
+        ("version: 1\nimages: {x: {reference: a, deprecated_since: soon}}", "Enter a date such as 2027-03-31, not"),
+        ("version: 1\nclasses: {a: {name: !!python/object/apply:os.abort []}}", "Enter a text, not a list."),
     ],
 )
 def test_files_that_are_none_are_refused_in_words(text: str, said: str) -> None:

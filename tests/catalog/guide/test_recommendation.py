@@ -107,16 +107,16 @@ def test_the_order_in_which_classes_are_given_does_not_matter() -> None:
 
 def test_what_fits_is_told_with_what_is_to_spare() -> None:
     found = recommend(Requirements(GB10), ALL)
-    assert found.reasons[0] == "9,856 MiB of its own: your peak of 9,537 MiB (10 GB) fits, with 319 MiB to spare."
+    assert found.reasons[0] == "9.6 GiB of GPU memory: your peak of 9.3 GiB (10 GB) fits, with 0.3 GiB to spare."
     assert found.trade_off == (
-        "only the compute of 1g.10gb, and no traffic between cards (NCCL). "
-        "Only 319 MiB to spare: one larger batch ends it out of memory."
+        "only the compute of 1g.10gb, and no traffic between GPUs (NCCL). "
+        "Only 0.3 GiB to spare: a larger batch runs out of memory."
     )
 
 
 def test_ten_gib_do_not_fit_a_slice_that_is_called_ten_gb() -> None:
     assert best(Requirements(10 * 1024)) == "a100-3g"
-    assert why(recommend(Requirements(10 * 1024), ALL), "a100-1g") == "9,856 MiB of memory, 10,240 MiB (10 GiB) needed."
+    assert why(recommend(Requirements(10 * 1024), ALL), "a100-1g") == "It has 9.6 GiB of GPU memory; 10 GiB is needed."
 
 
 def test_the_peak_may_be_all_of_the_memory() -> None:
@@ -130,7 +130,7 @@ def test_a_class_that_does_not_say_its_memory_promises_nothing() -> None:
     assert best(Requirements(GB10), silent, LARGE_SLICE) == "a100-3g"
     alone = recommend(Requirements(GB10), [silent])
     assert (alone.best, alone.end) == (None, CHANGE)
-    assert alone.end_text.startswith("No class that would do says how much memory it has.")
+    assert alone.end_text.startswith("No class that would fit reports its memory.")
     assert best(Requirements(), silent) == "a100"
 
 
@@ -139,7 +139,7 @@ def test_memory_that_is_used_together_has_to_do_for_all() -> None:
     found = recommend(Requirements(30000, own_part=False), [TURNS, A100])
     assert found.best
     assert found.best.slug == "a100"
-    assert "that would be 120,000 MiB" in why(found, "a100-turns")
+    assert "the total would be 117.2 GiB." in why(found, "a100-turns")
     assert best(Requirements(20480, own_part=False), TURNS, A100) == "a100-turns"
     assert best(Requirements(20481, own_part=False), TURNS, A100) == "a100"
 
@@ -149,7 +149,7 @@ def test_memory_that_is_used_together_has_to_do_for_all() -> None:
 
 def test_who_takes_turns_is_never_told_a_part_of_a_card() -> None:
     found = recommend(Requirements(GB10, own_part=False), ALL)
-    assert found.trade_off.startswith("not a part of a card. Up to 3 neighbours take turns with you")
+    assert found.trade_off.startswith("not a fraction of a GPU. Up to 3 other pods share it by time-slicing;")
     assert not any(word in " ".join((*found.reasons, found.trade_off)) for word in ("1/4", "quarter", "25 %", "0.25"))
 
 
@@ -157,14 +157,14 @@ def test_an_unknown_peak_is_kept_from_unfenced_memory_and_told_why() -> None:
     found = recommend(Requirements(own_part=False), [TURNS, SLICE])
     assert (found.best and found.best.slug, found.end) == ("a100-1g", KEEP_EXCLUSIVE)
     assert found.end_text == (
-        "Keep exclusive. A100 in turns: Its memory is not fenced and your peak is not known: up to 4 processes use the "
-        "same memory, and one that takes too much ends its neighbours."
+        "Shared classes do not fit. A100 in turns: Its memory is not isolated and your peak is unknown: up to 4 "
+        "processes use the same memory, and a process that takes too much ends the others."
     )
     assert recommend(Requirements(GB10, own_part=False), ALL).end == ""
     assert recommend(Requirements(GB10, own_part=False), [replace(TURNS, life_cycle="retiring"), SLICE]).end == ""
     only_shared = recommend(Requirements(own_part=False), [TURNS])
     assert (only_shared.best, only_shared.end) == (None, CHANGE)
-    assert only_shared.end_text.endswith("Keep exclusive: ask the operators for a class that is not shared.")
+    assert only_shared.end_text.endswith("Ask an operator for a class that is not shared.")
 
 
 def test_mps_is_for_small_steady_processes_only() -> None:
@@ -178,7 +178,7 @@ def test_the_runner_up_may_have_neighbours_where_nothing_else_is_left() -> None:
     assert found.runner_up
     assert (found.runner_up.slug, found.runner_up.why) == (
         "a100-turns",
-        "if you accept up to 3 neighbours and pauses.",
+        "if you accept up to 3 other pods and pauses.",
     )
 
 
@@ -189,7 +189,7 @@ def test_slices_do_not_work_as_one() -> None:
     found = recommend(Requirements(4096, work=BATCH, cards=2, sensitive=INTERCONNECT), [SLICE, LARGE_SLICE])
     assert (found.best, found.end) == (None, CHANGE)
     assert "There is no traffic between slices (NCCL, peer to peer)" in found.end_text
-    assert found.end_text.endswith("or ask the operators for whole cards.")
+    assert found.end_text.endswith("or ask an operator for whole GPUs.")
 
 
 def test_pcie_is_too_slow_for_who_depends_on_the_interconnect() -> None:
@@ -198,7 +198,7 @@ def test_pcie_is_too_slow_for_who_depends_on_the_interconnect() -> None:
     assert best(talk, slow, H100) == "h100"
     assert best(replace(talk, sensitive=""), slow, H100) == "pcie"
     unknown = recommend(talk, [replace(A100, interconnect="unknown")])
-    assert unknown.trade_off.endswith("Nobody entered how its cards are joined.")
+    assert unknown.trade_off.endswith("The interconnect of its GPUs is not known.")
 
 
 def test_one_node_has_to_hold_all_cards() -> None:
@@ -206,14 +206,14 @@ def test_one_node_has_to_hold_all_cards() -> None:
         Requirements(GB80, work=BATCH, cards=16, several_nodes=True), [replace(A100, units_per_workload=16)]
     )
     assert found.end_text == (
-        "A100 80GB: A workload runs on one node, and none has more than 8 cards; 16 asked. "
-        "Ask for at most 8 cards on one node, or split the work into independent jobs."
+        "A100 80GB: A workload runs on one node, and no node has more than 8 GPUs; 16 requested. "
+        "Request at most 8 GPUs on one node, or split the work into independent jobs."
     )
     few = recommend(Requirements(GB80, work=BATCH, cards=9), [A100])
-    assert few.end_text.startswith("A100 80GB: At most 8 cards per workload, 9 asked.")
+    assert few.end_text.startswith("A100 80GB: At most 8 GPUs per workload; 9 requested.")
 
 
-# ---- the honest end --------------------------------------------------------------------------------------------------
+# ---- no class fits --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -222,40 +222,40 @@ def test_one_node_has_to_hold_all_cards() -> None:
         (
             Requirements(200 * 1024),
             ALL,
-            "No class has 204,800 MiB (200 GiB) on one card; the most is MI300X with 196,608 MiB. "
-            "Split the model over 2 cards, or need less: smaller batch, lower precision, offloading.",
+            "No class has 200 GiB on one GPU; the largest is MI300X with 192 GiB. "
+            "Split the model over 2 GPUs, or reduce memory use: smaller batch, lower precision, offloading.",
         ),
         (
             Requirements(16 * 81920),
             [A100],
-            "Even split it would take 16 cards, more than a workload may have: need less.",
+            "Even split, it would need 16 GPUs, more than a workload may have: reduce memory use.",
         ),
         (
             Requirements(GB10, fp8=True),
             [A100],
-            "A100 80GB: It does not compute in FP8. Do without, or ask the operators",
+            "A100 80GB: It does not support FP8. Drop this requirement, or ask an operator",
         ),
-        (Requirements(GB10, vendor="intel"), [A100], "A100 80GB: Not made by Intel."),
-        (Requirements(GB10, dra=True), [A100], "Devices are not chosen by attributes here, only counted."),
-        (Requirements(GB10), [replace(A100, kinds="job")], "A100 80GB: It takes jobs only. Run it as a job."),
+        (Requirements(GB10, vendor="intel"), [A100], "A100 80GB: It is not made by Intel."),
+        (Requirements(GB10, dra=True), [A100], "It is requested by count, not by device attributes (DRA)."),
+        (Requirements(GB10), [replace(A100, kinds="job")], "A100 80GB: It accepts jobs only. Run it as a job."),
         (
             Requirements(GB10),
             [replace(A100, life_cycle="retiring")],
-            "A100 80GB: It is retiring: nothing new starts on it.",
+            "A100 80GB: It is retiring: new workloads do not start on it.",
         ),
         (
             Requirements(GB10),
             [replace(A100, largest_node=0)],
-            "A100 80GB: No node offers it at present. Ask the operators",
+            "A100 80GB: No node provides it at the moment. Ask an operator",
         ),
         (
             Requirements(GB10),
             [TURNS],
-            "Shared with up to 3 neighbours, who can slow it down or end it. Accept neighbours",
+            "It is shared with up to 3 other pods, which can slow your workload down or end it. Accept sharing",
         ),
-        (Requirements(GB80), [SLICE], "the most is A100 1g.10gb with 9,856 MiB. Need less"),
-        (Requirements(GB10), [CPU], "No class with a GPU is open yet. Ask the operators."),
-        (Requirements(GB10), [], "No class with a GPU is open yet. Ask the operators."),
+        (Requirements(GB80), [SLICE], "the largest is A100 1g.10gb with 9.6 GiB. Reduce memory use"),
+        (Requirements(GB10), [CPU], "No class with a GPU is open yet. Contact an operator."),
+        (Requirements(GB10), [], "No class with a GPU is open yet. Contact an operator."),
     ],
 )
 def test_nothing_fits(needs: Requirements, options: list[ClassOption], text: str) -> None:
@@ -269,7 +269,9 @@ def test_whether_a_product_computes_in_fp8_may_be_unknown() -> None:
     assert [has_fp8(name) for name in ("NVIDIA-H100-80GB-HBM3", "NVIDIA-L40S", "AMD_Instinct_MI300X_OAM")] == [True] * 3
     assert [has_fp8(name) for name in ("NVIDIA-A100-SXM4-80GB", "Tesla-V100-SXM2-32GB", "Tesla-T4")] == [False] * 3
     assert [has_fp8(name) for name in ("", "GPU-9000", "NVIDIA GPU")] == [None] * 3
-    assert why(recommend(Requirements(fp8=True), [replace(A100, fp8=None)]), "a100").startswith("Nobody here knows")
+    assert why(recommend(Requirements(fp8=True), [replace(A100, fp8=None)]), "a100").startswith(
+        "It is not known whether"
+    )
 
 
 # ---- what the team may use, and what starts --------------------------------------------------------------------------
@@ -290,20 +292,28 @@ def test_what_the_team_may_use_comes_first_and_the_smaller_one_second() -> None:
     assert found.best
     assert found.runner_up
     assert (found.best.slug, found.runner_up.slug) == ("a100", "a100-1g")
-    assert found.runner_up.why == "smaller and enough; your team may use none of it yet."
-    assert found.trade_off == "72,383 MiB of each card stay idle by your answer, and nobody else can use them."
+    assert found.runner_up.why == "smaller and sufficient, but your team's quota does not cover it yet."
+    assert found.trade_off == "70.7 GiB of each GPU stays unused with your peak, and no other pod can use it."
 
 
 @pytest.mark.parametrize(
     ("option", "at_once", "start"),
     [
-        (SLICE, True, "Starts at once: 12 free, 3 left in your grant."),
-        (replace(SLICE, left=0), False, "Waits: 0 left in your team's grant of 6, 1 asked."),
-        (replace(SLICE, free=0, most_on_one_node=0), False, "Waits: 0 free, 1 asked."),
-        (replace(SLICE, free=None, most_on_one_node=None), False, "When it starts is not known: the cluster was not"),
-        (replace(SLICE, granted=0, left=0), False, "Request it first: your team holds none and may borrow none."),
-        (replace(SLICE, granted=0, left=0, borrowable=2), False, "0 left in your grant; up to 2 may be borrowed"),
-        (replace(SLICE, granted=None, left=0), False, "You are in no team; workloads start in a team."),
+        (SLICE, True, "Starts now: 12 free, 3 left in your team's quota."),
+        (replace(SLICE, left=0), False, "Waits for quota: 0 left of your team's 6, 1 requested."),
+        (replace(SLICE, free=0, most_on_one_node=0), False, "Waits for slices: 0 free, 1 requested."),
+        (replace(SLICE, free=None, most_on_one_node=None), False, "Start time unknown: the cluster has not been"),
+        (
+            replace(SLICE, granted=0, left=0),
+            False,
+            "Request quota first: your team has no quota, and borrowing is off.",
+        ),
+        (
+            replace(SLICE, granted=0, left=0, borrowable=2),
+            False,
+            "0 left in your team's quota; up to 2 can be borrowed",
+        ),
+        (replace(SLICE, granted=None, left=0), False, "You are not in a team; launching needs a team."),
     ],
 )
 def test_when_it_would_start(option: ClassOption, at_once: bool, start: str) -> None:
@@ -315,7 +325,7 @@ def test_when_it_would_start(option: ClassOption, at_once: bool, start: str) -> 
 def test_free_on_several_nodes_is_not_free_on_one() -> None:
     found = recommend(Requirements(GB80, work=BATCH, cards=2), [replace(A100, most_on_one_node=1)])
     assert found.best
-    assert found.best.start == "Waits: 3 free, but at most 1 on one node; 2 asked."
+    assert found.best.start == "Waits for GPUs: 3 free, but at most 1 on one node; 2 requested."
 
 
 def test_what_starts_now_is_named_where_the_best_one_waits() -> None:
@@ -323,12 +333,12 @@ def test_what_starts_now_is_named_where_the_best_one_waits() -> None:
     assert found.best
     assert found.starts_now
     assert (found.best.slug, found.starts_now.slug) == ("a100-1g", "a100")
-    assert found.starts_now.start == "Starts at once: 3 free, 2 left in your grant."
+    assert found.starts_now.start == "Starts now: 3 free, 2 left in your team's quota."
 
 
 def test_cuda_is_not_sent_to_other_vendors_unasked() -> None:
     found = recommend(Requirements(81920, or_more=True), ALL)
-    assert found.trade_off.endswith("Not NVIDIA: programs and images for CUDA do not run on it.")
+    assert found.trade_off.endswith("Not an NVIDIA GPU: CUDA programs and images do not run on it.")
     axes = replace(MI300X.axes, partition="cpx_nps1", memory_mib=24576)
     part = replace(MI300X, slug="amd-part", granted=4, left=4, axes=axes)
     assert best(Requirements(GB10), part, LARGE_SLICE) == "a100-3g"

@@ -75,7 +75,7 @@ def test_what_cannot_be_has_a_field_and_changes_nothing(
 def test_what_replaces_an_image_is_another_one_of_its_kind(by_olga: Actor) -> None:
     found = actions.put_image(name="PyTorch", by=by_olga, **PYTORCH)
     lab = actions.put_image(name="Lab", reference="x/lab:1", kind="notebook", by=by_olga)
-    for successor, words in ((found, "cannot replace itself"), (lab, "Lab is for a notebook")):
+    for successor, words in ((found, "cannot be its own successor"), (lab, "Lab is for a notebook")):
         with pytest.raises(Refused, match=words):
             actions.put_image(name="PyTorch", successor=successor, by=by_olga)
 
@@ -93,7 +93,7 @@ def test_the_admin_says_beside_the_field_what_is_wrong(olga: User, cluster: Clus
     assert (found.digest, found.min_cuda, found.version) == (DIGEST, "12.0", "2.9.1")
 
     twice = client.post(add, {**typed, "name": "PyTorch"})
-    assert "in the list already" in str(twice.context["adminform"].form.errors["name"])
+    assert "already exists" in str(twice.context["adminform"].form.errors["name"])
     changed = client.post(f"/admin/catalog/image/{found.pk}/change/", {**typed, "deprecated_since": "2026-01-31"})
     assert changed.status_code == 302
     found.refresh_from_db()

@@ -73,10 +73,10 @@ def test_what_is_read(text: str, found: ImageReference) -> None:
         (f"registry.example.org/vision/train@{DIGEST.upper()}", "A digest is"),
         (f"registry.example.org/vision/train@{DIGEST}@{DIGEST}", "A digest is"),
         # A node would look for docker.io/library/vision.
-        ("docker.io/vision", "have an owner"),
-        ("index.docker.io/vision/train", "write docker.io"),
-        ("registry-1.docker.io:443/vision/train", "write docker.io"),
-        ("registry.example.org/" + "a" * 290, "at most 300 characters; this one has 311"),
+        ("docker.io/vision", "need an owner"),
+        ("index.docker.io/vision/train", "enter docker.io"),
+        ("registry-1.docker.io:443/vision/train", "enter docker.io"),
+        ("registry.example.org/" + "a" * 290, "at most 300 characters; the reference has 311"),
     ],
 )
 def test_what_is_not(text: str, words: str) -> None:

@@ -45,18 +45,18 @@ PLAIN = Picture(name="Python", vendor="", min_cuda="")
     ("image", "facts", "sentence"),
     [
         (Picture(), A100, ""),
-        (Picture(), MI300X, "CUDA images do not run on AMD cards; MI300X needs a ROCm image."),
-        (ROCM, A100, "ROCm images do not run on NVIDIA cards; A100 needs a CUDA image."),
+        (Picture(), MI300X, "CUDA images do not run on AMD GPUs; MI300X needs a ROCm image."),
+        (ROCM, A100, "ROCm images do not run on NVIDIA GPUs; A100 needs a CUDA image."),
         (ROCM, MI300X, ""),
-        (ROCM, MAX, "ROCm images do not run on Intel cards; Max 1550 needs a oneAPI image."),
-        (Picture(), GAUDI, "CUDA images do not run on Gaudi cards; Gaudi 3 needs a Gaudi image."),
+        (ROCM, MAX, "ROCm images do not run on Intel GPUs; Max 1550 needs a oneAPI image."),
+        (Picture(), GAUDI, "CUDA images do not run on Gaudi GPUs; Gaudi 3 needs a Gaudi image."),
         (PLAIN, A100, ""),
         (PLAIN, MI300X, ""),
         (Picture(), CPU, ""),
         (
             Picture(min_cuda="12.10"),
             HardwareFacts("A100", "nvidia", "12.9"),
-            "PyTorch needs CUDA 12.10, and drivers of A100 offer 12.9. "
+            "PyTorch needs CUDA 12.10, but the drivers of A100 support 12.9. "
             "Choose an image for an older CUDA, or another class.",
         ),
         (Picture(min_cuda="12.9"), HardwareFacts("A100", "nvidia", "12.10"), ""),
@@ -76,10 +76,10 @@ def test_an_image_fits_or_says_why_not(image: Picture, facts: HardwareFacts, sen
         (
             Picture(),
             HardwareFacts("A100", "nvidia", None),
-            "Needs CUDA 12.4; which version the drivers of A100 offer is unknown.",
+            "Needs CUDA 12.4; the version supported by the drivers of A100 is unknown.",
         ),
-        (Picture(), replace(CPU, has_gpu=False), "Made for NVIDIA cards; CPU has none, so its CUDA part stays idle."),
-        (Picture(), CPU, "Made for NVIDIA cards; CPU is not known to have one"),
+        (Picture(), replace(CPU, has_gpu=False), "Made for NVIDIA GPUs; CPU has none, so its CUDA part is not used."),
+        (Picture(), CPU, "Made for NVIDIA GPUs; CPU is not known to have one"),
         (PLAIN, CPU, ""),
     ],
 )
@@ -101,7 +101,7 @@ def test_a_digest_is_what_the_pod_gets() -> None:
         (None, "", ""),
         (date(2026, 11, 22), "PyTorch 3", ""),
         (TODAY, "PyTorch 3", "Deprecated since 21 Nov 2026; use PyTorch 3 instead."),
-        (TODAY, "", "Deprecated since 21 Nov 2026; nothing replaces it yet."),
+        (TODAY, "", "Deprecated since 21 Nov 2026; there is no replacement yet."),
     ],
 )
 def test_a_deprecated_image_names_its_successor(since: date | None, successor: str, words: str) -> None:

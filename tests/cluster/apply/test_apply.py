@@ -280,7 +280,7 @@ class TestConverge:
         converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         row = AppliedObject.objects.get(kind="ResourceQuota")
         assert (row.result, row.code, row.difference) == ("applied", apply_types.REPAIRED, {})
-        assert row.text == "Set back; spec.hard.pods had been changed outside of the portal by kubectl-edit."
+        assert row.text == "Drift repaired: spec.hard.pods had been changed outside of the portal by kubectl-edit."
 
     def test_a_difference_that_is_noted_while_its_object_is_sent_is_kept(
         self, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline

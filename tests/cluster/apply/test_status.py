@@ -45,20 +45,25 @@ def sent(namespace: Namespace, **values: Any) -> AppliedObject:
     ("values", "word", "sentence"),
     [
         ({}, "applied", ""),
-        ({"code": "repaired", "text": "Set back; it was changed."}, "repaired", "Set back; it was changed."),
+        (
+            {"code": "repaired", "text": "Drift repaired: it was changed."},
+            "repaired",
+            "Drift repaired: it was changed.",
+        ),
         (
             {"difference": DRIFT},
             "drifted",
-            "Changed outside of the portal by kubectl-edit since 21 Nov 21:58 UTC: spec.hard.pods. It is set back.",
+            "Changed outside of the portal by kubectl-edit since 21 Nov 21:58 UTC: spec.hard.pods. The drift will be "
+            "repaired.",
         ),
-        ({"difference": {"gone": True}}, "missing", "Deleted outside of the portal. It is made again."),
+        ({"difference": {"gone": True}}, "missing", "Deleted outside of the portal. It will be recreated."),
         (
             {"result": "refused", "code": "Forbidden", "text": "Computer says no."},
             "refused",
-            "The cluster refused it. It is forbidden.",
+            "The cluster rejected the object. The request is forbidden.",
         ),
         ({"result": "foreign", "text": "Remove or rename it.", "difference": DRIFT}, "foreign", "Remove or rename it."),
-        ({"result": "terminating"}, "terminating", "Somebody deleted it; it is made again."),
+        ({"result": "terminating"}, "terminating", "It was deleted and will be recreated."),
     ],
 )
 def test_a_word_and_a_sentence(namespace_a: Namespace, values: dict[str, Any], word: str, sentence: str) -> None:

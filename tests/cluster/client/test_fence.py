@@ -23,12 +23,12 @@ def test_the_fence_is_seen_where_it_stands(kube_worker: Kube) -> None:
 
 
 def test_an_identity_that_no_fence_holds_is_not_let_through(services: dict[str, Any]) -> None:
-    with pytest.raises(fence.FenceMissing, match="would let this worker write a Secret into kube-system"):
+    with pytest.raises(fence.FenceMissing, match="allows this worker to write a Secret into kube-system"):
         fence.check_fence(Kube(services["kubeconfigs"]["admin"]))
 
 
 def test_a_refusal_by_missing_rights_is_not_taken_for_the_fence(kube_watcher: Kube) -> None:
-    with pytest.raises(fence.FenceMissing, match="not by the fence"):
+    with pytest.raises(fence.FenceMissing, match="not by the policy of deploy/base"):
         fence.check_fence(kube_watcher)
 
 
@@ -40,7 +40,7 @@ def test_the_worker_ends_with_the_reason_and_takes_no_task(services: dict[str, A
         [*command, "-c", "1", "--without-mingle"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60
     )
     said = done.stdout + done.stderr
-    assert "its fence is missing" in said
+    assert "its admission policy is missing" in said
     assert " ready." not in said
 
 

@@ -120,7 +120,7 @@ def test_what_is_no_answer(answer: Answer) -> None:
 def test_nobody_there_is_no_answer() -> None:
     with server(answers()) as port:
         pass
-    with pytest.raises(NotebookUnreachable, match="does not answer"):
+    with pytest.raises(NotebookUnreachable, match="does not respond"):
         jupyter.read_activity("127.0.0.1", "sesame", port=port)
 
 

@@ -565,12 +565,16 @@ def test_a_watcher_that_is_dead_or_deaf_is_noticed(mirror: MirrorWriter, cluster
 
     MirrorKind.objects.update(heard_at=long_ago)
     deaf = queries.as_of(cluster.pk, "Pod")
-    assert (deaf.at, deaf.is_current, deaf.problem) == (long_ago, False, "The cluster has been silent.")
+    assert (deaf.at, deaf.is_current, deaf.problem) == (
+        long_ago,
+        False,
+        "No cluster updates for more than 75 s.",
+    )
 
     MirrorEpoch.objects.update(beat_at=long_ago)
     assert queries.as_of(cluster.pk, "Pod").problem == "The watcher is not running."
     mirror.beat()
-    assert queries.as_of(cluster.pk, "Pod").problem == "The cluster has been silent."
+    assert queries.as_of(cluster.pk, "Pod").problem == "No cluster updates for more than 75 s."
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def test_an_api_server_that_is_away_is_said_aloud_and_caught_up_with(
     eventually(lambda: not queries.as_of(cluster.pk).is_current, watchers)
     away = queries.as_of(cluster.pk)
     assert away.at is not None
-    assert "did not answer" in away.problem or "was cut" in away.problem
+    assert "did not respond" in away.problem or "was interrupted" in away.problem
     assert queries.is_known(cluster.pk, "Node")
     admin.create(limits(place, "meanwhile", 7))
 

@@ -165,7 +165,7 @@ def test_teams_come_and_go(full: GpuClass, cluster: Cluster) -> None:
     assert apply(file_queries.export().replace("- team-a", "- team-b")) == f"~ class {full.slug}: teams −team-a +team-b"
     assert full.access.get().tenant.slug == "team-b"
     told = apply(file_queries.export().replace("- team-b", "- team-x"))
-    assert f"classes.{full.slug}.teams: There is no team 'team-x'." in told
+    assert f"classes.{full.slug}.teams: Team 'team-x' does not exist." in told
     assert full.access.get().tenant.slug == "team-b"
 
 
@@ -227,7 +227,7 @@ def test_a_class_that_is_promised_to_somebody_is_not_orphaned(a100: GpuClass, te
     new = h100(life_cycle="active")
     told = apply(document(new), "prune") if way == "pruned" else apply(text.replace("\nimages:", f"\n{new}\nimages:"))
     assert f"classes.{a100.slug}.life_cycle: " in told
-    assert "2 units promised to 1 team" in told
+    assert "2 units granted to 1 team" in told
     a100.refresh_from_db()
     assert (a100.life_cycle, GpuClass.objects.count(), Event.objects.count()) == ("active", 1, 0)
 
@@ -238,19 +238,19 @@ def test_a_class_that_is_promised_to_somebody_is_not_orphaned(a100: GpuClass, te
 @pytest.mark.parametrize(
     ("classes", "said"),
     [
-        (h100(memory_mb=5), "line 8, classes.h100.memory_mb: There is no field of this name. Is memory_mib meant?"),
+        (h100(memory_mb=5), "line 8, classes.h100.memory_mb: Unknown field. Did you mean memory_mib?"),
         (h100(resource="gpu"), "classes.h100.resource: 'gpu' has no slash"),
-        (h100(price_per_unit_hour="-1"), "classes.h100.price_per_unit_hour: A price cannot be negative"),
+        (h100(price_per_unit_hour="-1"), "classes.h100.price_per_unit_hour: Enter a price of 0 or more"),
         (h100(price_per_unit_hour="0.00001"), "classes.h100.price_per_unit_hour: "),
         (
             h100(interface="dra", device_class="x", device_selector='"device.driver =="'),
             "classes.h100.device_selector: The CEL selector cannot be read at line 1, column 17",
         ),
-        (h100(sharing="mpss"), "classes.h100.sharing: 'mpss' is not one of none, time-slicing, mps."),
-        (h100(teams="[nobody]"), "classes.h100.teams: There is no team 'nobody'."),
-        (h100(life_cycle="active", node_labels="{}"), "classes.h100.node_labels: Say by which node labels"),
-        (h100(life_cycle="retiring", successor="x"), "classes.h100.successor: There is no such class"),
-        (h100(life_cycle="active", successor="h100"), "classes.h100.successor: Only a class that is being retired"),
+        (h100(sharing="mpss"), "classes.h100.sharing: Enter one of none, time-slicing, mps, not 'mpss'."),
+        (h100(teams="[nobody]"), "classes.h100.teams: Team 'nobody' does not exist."),
+        (h100(life_cycle="active", node_labels="{}"), "classes.h100.node_labels: Enter the node labels"),
+        (h100(life_cycle="retiring", successor="x"), "classes.h100.successor: There is no class of this name"),
+        (h100(life_cycle="active", successor="h100"), "classes.h100.successor: Only a retiring class has"),
         (h100().replace("h100:", "H 100:"), "classes.H 100.slug: "),
     ],
 )
@@ -304,8 +304,8 @@ def test_the_command_ends_with_every_mistake(a100: GpuClass, tmp_path: Path) -> 
     with pytest.raises(CommandError) as error:
         call_command("catalog", "apply", str(path))
     assert str(error.value).splitlines() == [
-        "line 2, classes.x.nam: There is no field of this name. Is name meant?",
-        "line 2, classes.x.name: This is missing, and there is no default for it.",
+        "line 2, classes.x.nam: Unknown field. Did you mean name?",
+        "line 2, classes.x.name: This field is required: it has no default.",
         "Nothing was changed.",
     ]
     with pytest.raises(CommandError, match="cannot be read"):

@@ -90,7 +90,7 @@ def slice_class(cluster: Cluster) -> GpuClass:
 def stocked(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, slice_class: GpuClass, turns: GpuClass, cluster: Cluster
 ) -> Tenant:
-    """4 cards granted, 2 of them used on a100-1, where others use 1; 3 slices granted; of the shares none."""
+    """4 GPUs granted, 2 of them used on a100-1, where others use 1; 3 slices granted; of the shares none."""
     make.grant(team_a, a100, units=4)
     make.grant(team_a, slice_class, units=3)
     own = mirrored.pod("own", node="a100-1", namespace=namespace_a.name, gpu_class=a100.slug, **cards(2))
@@ -106,9 +106,9 @@ def test_a_card_tells_what_is_free_and_what_the_team_has(stocked: Tenant, alice:
     found = card(alice, a100.slug)
     assert (found.free, found.allocatable, found.one_node) == (13, 16, 4)
     assert found.tags == ("exclusive",)
-    assert found.promised == "Promised to all teams: 4 of 16."
+    assert found.promised == "Allocated to teams: 4 of 16."
     assert found.team == "Team A: 2 of 4 used."
-    assert [promise.topic for promise in found.contract.promises[:3]] == ["Memory", "Compute", "Faults"]
+    assert [promise.topic for promise in found.contract.promises[:3]] == ["Memory", "Compute", "Fault isolation"]
     assert found.href == f"/catalog/{a100.slug}"
 
 
@@ -117,19 +117,21 @@ def test_cells_tell_the_teams_own_units_from_those_of_others(stocked: Tenant, al
     assert found
     assert [row.name for row in found.rows] == ["a100-1", "a100-2", "a100-3", "a100-4"]
     assert [cell.look for cell in found.rows[0].cells] == ["mine", "mine", "other", "free"]
-    assert found.text.startswith("a100-1: 4 cards, 2 of your team, 1 of others, 1 free; a100-2: 4 cards, 0 of others,")
+    assert found.text.startswith(
+        "a100-1: 4 GPUs, 2 used by your team, 1 used by others, 1 free; a100-2: 4 GPUs, 0 used by others,"
+    )
     assert found.text in page(alice, "/catalog")
 
 
-def test_who_takes_turns_on_a_card_is_sold_no_fraction_of_it(stocked: Tenant, alice: User, a100: GpuClass) -> None:
-    assert card(alice, a100.slug).counted_as == "One card counts as 1 GPU."
-    assert card(alice, "turns").counted_as == "Up to 4 shares take turns on one card; never added to cards."
+def test_a_time_sliced_share_is_no_fraction_of_a_gpu(stocked: Tenant, alice: User, a100: GpuClass) -> None:
+    assert card(alice, a100.slug).counted_as == "Counted in GPUs."
+    assert card(alice, "turns").counted_as == "Up to 4 shares on one GPU, time-sliced; not added to GPU totals."
     assert "0.25" not in page(alice, "/catalog")
 
 
-def test_slices_are_told_as_cards_too(stocked: Tenant, alice: User, slice_class: GpuClass) -> None:
+def test_slices_are_shown_as_gpus_too(stocked: Tenant, alice: User, slice_class: GpuClass) -> None:
     GpuClass.objects.filter(pk=slice_class.pk).update(weight="0.1429")
-    text = "One slice counts as 1/7 GPU; the 35 free are as much as 5.0 cards."
+    text = "1 slice = 1/7 GPU; 35 free (= 5.0 GPU)."
     assert card(alice, slice_class.slug).counted_as == text
 
 
@@ -137,12 +139,12 @@ def test_nothing_is_said_to_be_free_while_the_cluster_is_not_read(team_a: Tenant
     make.grant(team_a, a100, units=4)
     found = card(alice, a100.slug)
     assert (found.free, found.one_node, found.nodes, found.promised) == (None, None, None, "")
-    assert found.team == "Team A: 4 granted, use unknown."
+    assert found.team == "Team A: quota of 4, usage unknown."
     assert (found.launch_label, found.at_once) == ("Launch", False)
     text = page(alice, "/catalog")
     assert "– <small>unknown</small>" in text
     assert "The cluster has not been read yet" in text
-    assert "When it starts is not known: the cluster was not read." in text
+    assert "Start time unknown: the cluster has not been read." in text
     assert "unknown" in page(alice, "/catalog/compare")
 
 
@@ -150,18 +152,18 @@ def test_the_launch_button_says_what_is_met(
     stocked: Tenant, namespace_a: Namespace, alice: User, a100: GpuClass, slice_class: GpuClass, turns: GpuClass
 ) -> None:
     assert (card(alice, slice_class.slug).launch_label, card(alice, slice_class.slug).at_once) == (
-        "Launch, starts at once",
+        "Launch (starts now)",
         True,
     )
     refusal = card(alice, turns.slug).launch_refusal
     assert refusal
     assert refusal.code == "not_granted"
     GpuClass.objects.filter(pk=turns.pk).update(borrowing_limit=1)
-    assert card(alice, turns.slug).launch_label == "Launch, borrowed share"
+    assert card(alice, turns.slug).launch_label == "Launch (borrowed share)"
     for number in range(3):
         running.workload(namespace_a, slice_class, name=f"waits-{number}", by=alice)
-    assert card(alice, slice_class.slug).launch_label == "Launch, waits"
-    assert card(alice, slice_class.slug).team == "Team A: 0 of 3 used, 3 wait."
+    assert card(alice, slice_class.slug).launch_label == "Launch (will be queued)"
+    assert card(alice, slice_class.slug).team == "Team A: 0 of 3 used, 3 queued."
 
 
 def test_a_held_class_shows_reason_and_end_and_still_queues(stocked: Tenant, alice: User, a100: GpuClass) -> None:
@@ -170,11 +172,15 @@ def test_a_held_class_shows_reason_and_end_and_still_queues(stocked: Tenant, ali
         held_since=now, held_until=now + timedelta(hours=2), held_reason="a driver update"
     )
     found = card(alice, a100.slug)
-    assert (found.state, found.launch_label, found.launch_refusal) == ("Held", "Launch, waits: held", None)
-    assert "for a driver update; expected to open at" in found.notes[0]
+    assert (found.state, found.launch_label, found.launch_refusal) == (
+        "Scheduling paused",
+        "Launch (scheduling paused)",
+        None,
+    )
+    assert "for a driver update; expected to resume at" in found.notes[0]
     text = page(alice, "/catalog?mem=80&iso=own&how=interactive")
-    assert "cards free, but held" in text
-    assert text.count("for a driver update; expected to open at") == 2  # on the card, and in the answer
+    assert "GPUs free, paused" in text
+    assert text.count("for a driver update; expected to resume at") == 2  # on the card, and in the answer
 
 
 def test_a_retiring_class_takes_nothing_new(stocked: Tenant, alice: User, a100: GpuClass, turns: GpuClass) -> None:
@@ -182,7 +188,7 @@ def test_a_retiring_class_takes_nothing_new(stocked: Tenant, alice: User, a100: 
     found = card(alice, a100.slug)
     assert (found.state, found.notes) == (
         "Retiring",
-        (f"{a100.name} is being retired. What runs goes on. Its successor is A100 in turns. Old.",),
+        (f"{a100.name} is being retired. Running workloads continue. Its successor is A100 in turns. Old.",),
     )
     assert found.launch_refusal
     assert found.request_refusal
@@ -207,7 +213,7 @@ def test_a_price_has_two_decimals_at_least(price: str, text: str) -> None:
 
 def test_filters_count_and_keep_the_answers(stocked: Tenant, alice: User, a100: GpuClass) -> None:
     labels = [(one.label, one.count) for one in seen_by(alice).filters]
-    assert labels == [("All", None), ("Exclusive", 2), ("Shared", 1), ("My team may use", 2)]
+    assert labels == [("All", None), ("Exclusive", 2), ("Shared", 1), ("Available to my team", 2)]
     assert {one.slug for one in seen_by(alice, "exclusive").cards} == {a100.slug, "a100-1g"}
     assert {one.slug for one in seen_by(alice, "shared").cards} == {"turns"}
     assert {one.slug for one in seen_by(alice, "team").cards} == {a100.slug, "a100-1g"}
@@ -222,7 +228,7 @@ def test_none_match_is_not_none_there(team_a: Tenant, a100: GpuClass, alice: Use
     GpuClass.objects.all().delete()
     for path in ("/catalog", "/catalog/compare"):
         assert "The catalog is empty" in page(alice, path), path
-    assert "No class with a GPU is open yet. Ask the operators." in page(alice, "/catalog/choose")
+    assert "No class with a GPU is open yet. Contact an operator." in page(alice, "/catalog/choose")
 
 
 def test_a_class_for_named_teams_is_not_there_for_others(stocked: Tenant, alice: User, olga: User) -> None:
@@ -245,7 +251,7 @@ def test_a_person_without_a_team_sees_the_catalog_and_how_to_get_one(
     assert found.nodes
     assert {cell.look for row in found.nodes.rows for cell in row.cells} == {"other", "free"}
     text = page(charlie, "/catalog?mem=10&iso=own&how=interactive")
-    assert "You are in no team; workloads start in a team." in text
+    assert "You are not in a team; launching needs a team." in text
     assert 'href="/start"' in text
     assert "your team" not in text
 
@@ -271,16 +277,16 @@ def test_a_viewer_is_told_why_nothing_can_be_launched(stocked: Tenant, charlie: 
 def test_three_questions_have_one_answer(stocked: Tenant, alice: User) -> None:
     text = page(alice, "/catalog?mem=10&iso=own&how=interactive")
     for words in (
-        "A100 1g.10gb, one slice",
-        "9,856 MiB of its own: your peak of 9,537 MiB (10 GB) fits, with 319 MiB to spare.",
-        "Starts at once: 35 free, 3 left in your grant. 0.38 per hour.",
+        "A100 1g.10gb, 1 slice",
+        "9.6 GiB of GPU memory: your peak of 9.3 GiB (10 GB) fits, with 0.3 GiB to spare.",
+        "Starts now: 35 free, 3 left in your team&#x27;s quota. 0.38 per hour.",
         "Launch on A100 1g.10gb",
-        "Answer above",
+        "Recommended",
         'href="/catalog/choose?mem=10&amp;iso=own&amp;how=interactive"',
     ):
         assert words in text, words
-    assert "Nothing is answered yet" not in text
-    assert "Nothing is answered yet" in page(alice, "/catalog")
+    assert "No question is answered yet" not in text
+    assert "No question is answered yet" in page(alice, "/catalog")
 
 
 def test_htmx_gets_the_answer_and_the_classes_alone(stocked: Tenant, alice: User) -> None:
@@ -289,7 +295,7 @@ def test_htmx_gets_the_answer_and_the_classes_alone(stocked: Tenant, alice: User
     text = response.content.decode()
     assert "<html" not in text
     assert 'id="classes" aria-labelledby="all-classes" hx-swap-oob="true"' in text
-    assert "A100 80GB whole card, one card" in text
+    assert "A100 80GB whole card, 1 GPU" in text
     assert "HX-Request" in response["Vary"]
     restored = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
     assert "<html" in page(alice, path, **restored)
@@ -299,7 +305,7 @@ def test_htmx_gets_the_answer_and_the_classes_alone(stocked: Tenant, alice: User
 
 def test_an_answer_that_is_none_is_told(stocked: Tenant, alice: User) -> None:
     text = page(alice, "/catalog?mem=lots")
-    assert "Not understood" in text
+    assert "Invalid answer" in text
     assert "lots is not one of the available choices" in text
     assert "at least 2" not in text
     text = page(alice, "/catalog/choose?cards=node&units=1&mem_gib=ten")
@@ -309,7 +315,7 @@ def test_an_answer_that_is_none_is_told(stocked: Tenant, alice: User) -> None:
 
 def test_the_answer_sends_to_a_request_where_the_team_has_none(stocked: Tenant, alice: User, turns: GpuClass) -> None:
     text = page(alice, "/catalog/choose?mem=80&iso=own&how=batch&fp8=on&vendor=nvidia")
-    assert "Change the workload" in text
+    assert "No class fits" in text
     make.gpu_class(
         turns.cluster,
         slug="h100",
@@ -321,27 +327,27 @@ def test_the_answer_sends_to_a_request_where_the_team_has_none(stocked: Tenant, 
     )
     GpuClass.objects.filter(slug="h100").update(resource="nvidia.com/gpu")
     text = page(alice, "/catalog/choose?mem=80&iso=own&how=batch&fp8=on&vendor=nvidia")
-    assert "Request it first: your team holds none and may borrow none." in text
+    assert "Request quota first: your team has no quota, and borrowing is off." in text
     assert "Request H100" in text
 
 
 def test_all_reasons_and_why_not_the_others(stocked: Tenant, alice: User) -> None:
     text = page(alice, "/catalog/choose?mem=10&iso=own&how=batch&cards=node&units=2")
     for words in (
-        "A100 80GB whole card</a>, 2 cards",
-        "Why not the others",
+        "A100 80GB whole card</a>, 2 GPUs",
+        "Other classes",
         "There is no traffic between slices (NCCL, peer to peer)",
-        "Shared with up to 3 neighbours, who can slow it down or end it.",
+        "It is shared with up to 3 other pods, which can slow your workload down or end it.",
     ):
         assert words in text, words
 
 
-def test_the_honest_end(stocked: Tenant, alice: User, slice_class: GpuClass) -> None:
+def test_no_class_fits(stocked: Tenant, alice: User, slice_class: GpuClass) -> None:
     text = page(alice, "/catalog/choose?mem_gib=200")
-    assert "Change the workload" in text
-    assert "No class has 204,800 MiB (200 GiB) on one card" in text
+    assert "No class fits" in text
+    assert "No class has 200 GiB on one GPU" in text
     text = page(alice, "/catalog/choose?iso=shared&mem=unknown")
-    assert "Keep exclusive. A100 in turns: Its memory is not fenced and your peak is not known" in text
+    assert "Shared classes do not fit. A100 in turns: Its memory is not isolated and your peak is unknown" in text
 
 
 @pytest.mark.parametrize(
@@ -372,7 +378,7 @@ def test_answers_are_understood(query: str, needs: Requirements) -> None:
 
 def test_classes_are_compared_side_by_side(stocked: Tenant, alice: User, a100: GpuClass) -> None:
     text = page(alice, "/catalog/compare")
-    for words in ("13 of 16 cards", "35 of 35 slices", "Team A: 2 of 4 used.", "Taking turns", "0.38 per slice-hour"):
+    for words in ("13 of 16 GPUs", "35 of 35 slices", "Team A: 2 of 4 used.", "Time-sliced:", "0.38 per slice-hour"):
         assert words in text, words
     two = page(alice, "/catalog/compare?class=turns&class=a100-1g")
     assert two.count('<th scope="col"><a') == 2
@@ -438,7 +444,7 @@ def test_cells_become_bars_where_they_could_not_be_counted() -> None:
         [("other", 26.0, 37.0)],
     ]
     assert [row.short for row in found.rows] == ["a", "….example.org"]
-    assert unit_grid(TopNodes(), unit="card") is None
+    assert unit_grid(TopNodes(), unit="GPU") is None
 
 
 # ---- cost ------------------------------------------------------------------------------------------------------------

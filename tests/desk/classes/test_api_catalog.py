@@ -34,12 +34,12 @@ def bob_calls(team_a: Tenant, bob: User) -> CatalogCaller:
 def test_a_class_says_what_it_promises_and_what_is_free(bob_calls: CatalogCaller, a100: GpuClass) -> None:
     mirrored.hardware_seen(a100.cluster)
     found = bob_calls(f"/classes/{a100.slug}").json()
-    assert (found["slug"], found["unit"], found["price_per_unit_hour"]) == (a100.slug, "card", "0.0000")
+    assert (found["slug"], found["unit"], found["price_per_unit_hour"]) == (a100.slug, "GPU", "0.0000")
     assert (found["capacity"]["free"], found["capacity"]["largest_node"]) == (16, 4)
     assert (found["capacity"]["unhealthy"], found["capacity"]["cordoned"]) == (0, 0)
     promise = found["contract"]["promises"][0]
     assert promise.keys() == {"topic", "level", "lead", "text", "reason"}
-    assert found["contract"]["neighbours"].startswith("Shared with nobody")
+    assert found["contract"]["neighbours"].startswith("Not shared")
     assert found["contract"]["suits"]
     assert found["contract"]["avoid"]
     assert (found["held"], found["terms"], found["successor"], found["retirement"]) == (None, None, "", "")
@@ -56,7 +56,7 @@ def test_a_hold_is_said_with_its_reason_and_expected_end(bob_calls: CatalogCalle
     actions.hold_class(a100.pk, reason="a driver update", until=until, by=BY)
     held = bob_calls(f"/classes/{a100.slug}").json()["held"]
     assert (held["reason"], held["until"][:16]) == ("a driver update", until.isoformat()[:16])
-    assert "is held since" in held["message"]
+    assert "has been paused since" in held["message"]
 
 
 def test_a_retiring_class_names_its_successor_and_its_end(bob_calls: CatalogCaller, a100: GpuClass) -> None:
@@ -163,7 +163,7 @@ def test_images_say_whether_they_fit_a_class(bob_calls: CatalogCaller, a100: Gpu
     mirrored.hardware_seen(a100.cluster)
     new, old, roc = bob_calls.items(f"/images?gpu_class={a100.slug}")
     assert (old["fits"], old["reason"]) == (True, "")
-    assert (roc["fits"], "do not run on NVIDIA cards" in roc["reason"]) == (False, True)
+    assert (roc["fits"], "do not run on NVIDIA GPUs" in roc["reason"]) == (False, True)
     assert (new["fits"], "New needs CUDA 99.0" in new["reason"]) == (False, True)
 
 

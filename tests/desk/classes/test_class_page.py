@@ -64,7 +64,13 @@ def test_every_kind_of_class_has_its_page(everything: dict[str, GpuClass], team_
         text = page_of(alice, slug)
         shown = shown_to(alice, one)
         assert all(promise.reason for promise in shown.contract.promises), slug
-        for words in (one.name, "What it promises", "When it fails", "kind: Deployment", shown.contract.neighbours):
+        for words in (
+            one.name,
+            "Guarantees and limits",
+            "Known failures",
+            "kind: Deployment",
+            shown.contract.neighbours,
+        ):
             assert words.replace("'", "&#x27;") in text, (slug, words)
 
 
@@ -76,7 +82,7 @@ def test_figures_are_those_of_the_cluster(everything: dict[str, GpuClass], alice
 
 def test_without_a_mirror_nothing_is_said_to_be_free(a100: GpuClass, alice: User) -> None:
     text = page_of(alice, a100.slug)
-    assert "Nobody knows at the moment" in text
+    assert "Unknown: The cluster has not been listed yet." in text
     assert "<dt>free now</dt><dd>–</dd>" in text
     assert "The cluster has not been read yet" in text
 
@@ -157,8 +163,8 @@ def test_a_held_class_says_why_and_until_when(a100: GpuClass, alice: User) -> No
     now = timezone.now()
     GpuClass.objects.update(held_since=now, held_reason="a driver update", held_until=now + timedelta(hours=2))
     text = page_of(alice, a100.slug)
-    assert "Nothing new is admitted." in text
-    assert "a driver update; expected to open at" in text
+    assert "Scheduling is paused." in text
+    assert "a driver update; expected to resume at" in text
 
 
 def test_what_staff_entered_is_shown_with_its_date_and_version(a100: GpuClass, alice: User) -> None:
@@ -179,7 +185,7 @@ def test_what_staff_entered_is_shown_with_its_date_and_version(a100: GpuClass, a
         "For groups with a project number.",
         "Terms, version 3",
         "Do not mine.",
-        "1.5 for each card and hour",
+        "1.5 per GPU-hour",
     ):
         assert words in text, words
 
@@ -198,13 +204,13 @@ def test_images_that_do_not_run_here_come_last_with_the_reason(everything: dict[
 
 def test_buttons_say_why_they_are_off(a100: GpuClass, team_a: Tenant, alice: User, charlie: User) -> None:
     doors = shown_to(alice, a100).doors
-    assert (doors.team, doors.request_refusal) == ("Team A holds none.", None)
+    assert (doors.team, doors.request_refusal) == ("Team A: no quota.", None)
     assert doors.launch_refusal is not None
     assert doors.launch_refusal.message.replace("'", "&#x27;") in page_of(alice, a100.slug)
     make.grant(team_a, a100, units=2)
     granted = shown_to(alice, a100).doors
-    assert (granted.team, granted.launch_refusal) == ("Team A holds 2 cards.", None)
-    assert "You are in no team yet" in page_of(charlie, a100.slug)
+    assert (granted.team, granted.launch_refusal) == ("Team A: quota of 2 GPUs.", None)
+    assert "You are not in a team yet" in page_of(charlie, a100.slug)
 
 
 def test_manifests_are_for_the_persons_own_namespace(a100: GpuClass, team_a: Tenant, alice: User, unique: str) -> None:
@@ -242,10 +248,10 @@ def test_usual_failures_are_those_of_the_tier() -> None:
     assert "CUDA" not in texts(vendor="amd", resource="amd.com/gpu")
     assert "flavors" not in texts(interface="none", resource="")
     for fields in ({}, {"interface": "dra"}, {"interface": "none"}):
-        assert "ask for fewer" in texts(**fields)
-        assert "take more units" in texts(**fields)
-        assert "ask for fewer" not in texts(most=1, **fields)
-        assert "take more units" not in texts(most=1, **fields)
+        assert "request fewer" in texts(**fields)
+        assert "request more units" in texts(**fields)
+        assert "request fewer" not in texts(most=1, **fields)
+        assert "request more units" not in texts(most=1, **fields)
 
 
 @pytest.mark.parametrize("part", ["", "?part=live"])

@@ -45,23 +45,23 @@ def test_the_catalog_has_a_section_for_it_and_no_card(
     assert [item.gpu_class.slug for item in found.items] == [a100.slug]
     assert [option.slug for option in found.options()] == [a100.slug]
     page = text_of(alice, "/catalog")
-    assert "Promised to all teams: 50 of 1000 GiB. Team A holds 50 GiB, 0 GiB used." in page
-    assert "0.0002 for each GiB and hour" in page
+    assert "Allocated to teams: 50 of 1000 GiB. Team A: quota of 50 GiB, 0 GiB used." in page
+    assert "0.0002 per GiB-hour" in page
     assert "Team storage" not in text_of(alice, "/catalog/compare")
 
 
 @pytest.mark.parametrize("part", ["", "?part=live"])
 def test_its_page_says_what_is_true_of_volumes(storage: GpuClass, team_a: Tenant, alice: User, part: str) -> None:
     page = text_of(alice, f"/catalog/storage{part}")
-    assert "Promised to all teams: 0 of 1000 GiB. Team A holds 0 GiB, how much of it is used is not known." in page
-    for wrong in ("most on one node", "Manifests", "Launch</", "core", "Between the cards"):
+    assert "Allocated to teams: 0 of 1000 GiB. Team A: quota of 0 GiB, usage unknown." in page
+    for wrong in ("most free on one node", "Manifests", "Launch</", "core", "Between the cards"):
         assert wrong not in page
 
 
 def test_without_a_limit_nothing_is_claimed(storage: GpuClass, charlie: User) -> None:
     GpuClass.objects.filter(pk=storage.pk).update(promise_limit=None)
     page = text_of(charlie, "/catalog/storage")
-    assert "Promised to all teams: 0 GiB." in page
+    assert "Allocated to teams: 0 GiB." in page
     assert "not set" in page
 
 
@@ -89,7 +89,7 @@ def test_the_catalog_file_says_it_and_reads_it(cluster: Cluster) -> None:
     more = text + "  more:\n    name: More\n    interface: storage\n"
     refused = file_actions.apply(more, prune=False, dry_run=True, by=system_actor("test"))
     assert [str(problem) for problem in refused.problems] == [
-        "classes.more.interface: This cluster has a storage class already; edit that one, or retire it first."
+        "classes.more.interface: This cluster already has a storage class; edit it, or retire it first."
     ]
 
 

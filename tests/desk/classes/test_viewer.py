@@ -69,7 +69,7 @@ def test_a_successor_is_named_to_those_alone_who_may_know_of_it(
     team_a: Tenant, a100: GpuClass, heir: GpuClass, alice: User, charlie: User
 ) -> None:
     ClassAccess.objects.create(tenant=team_a, gpu_class=heir)
-    words = f"{a100.name} is being retired. What runs goes on."
+    words = f"{a100.name} is being retired. Running workloads continue."
     for user, sentence, slug in (
         (alice, f"{words} Its successor is H100 whole card.", "heir"),
         (charlie, words, ""),
@@ -88,7 +88,7 @@ def test_the_form_that_asks_for_units_names_no_other_successor_than_the_page(
     client = Client()
     client.force_login(alice)
     form = reverse("request-new", args=[team_a.slug])
-    assert "is being retired. What runs goes on." in client.get(form).text
+    assert "is being retired. Running workloads continue." in client.get(form).text
     assert "H100 whole card" not in client.get(form).text
     ClassAccess.objects.create(tenant=team_a, gpu_class=heir)
     assert "Its successor is H100 whole card." in client.get(form).text

@@ -124,7 +124,7 @@ def test_since_when_is_shown_where_it_is_known(cluster: Cluster, olga: User) -> 
     entry = next(one for one in section(signed_in(olga)).split("<li ") if 'data-check="mig_state"' in one)
     assert "since at least" in entry
     assert 'datetime="2026-11-21T08:15:00+00:00"' in entry
-    assert "Node a100-1 is being cut to layout “all-disabled”: the MIG manager says pending." in entry
+    assert "Node a100-1 is being set to layout “all-disabled”: the MIG manager reports pending." in entry
 
 
 def test_a_long_list_is_cut_and_hides_no_other_check(

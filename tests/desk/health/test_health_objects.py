@@ -25,7 +25,7 @@ def objects(namespace_a: Namespace, cluster: Cluster) -> None:
     """One in each state; an orphan is in the cluster alone, and what counts as missing is not there."""
     states: dict[str, dict[str, Any]] = {
         "LimitRange": {"result": "applied"},
-        "NetworkPolicy": {"result": "applied", "code": "repaired", "text": "Set back; it was changed."},
+        "NetworkPolicy": {"result": "applied", "code": "repaired", "text": "Drift repaired: it was changed."},
         "RoleBinding": {"result": "refused", "code": "Invalid", "text": "Words of the API server."},
         "ServiceAccount": {"result": "foreign", "text": "Remove or rename it."},
         "LocalQueue": {"result": "applied"},
@@ -63,11 +63,11 @@ def test_the_team_sees_its_own(team_a: Tenant, bob: User) -> None:
     text = page(bob, "/teams/team-a/members")
     assert "1 applied, 1 repaired, 1 refused, 1 foreign, 1 missing, 1 drifted, 1 terminating, 6 not sent" in text
     for sentence in (
-        "Set back; it was changed.",
-        "The cluster refused it. It takes a value for wrong.",
+        "Drift repaired: it was changed.",
+        "The cluster rejected the object. A value is invalid.",
         "Words of the API server.",
         "Remove or rename it.",
-        "It was sent, and the cluster does not have it.",
+        "It was applied, but the cluster does not have it.",
         "Changed outside of the portal by kubectl-edit: spec.hard.",
         "It was not sent yet",
     ):
@@ -78,9 +78,16 @@ def test_the_team_sees_its_own(team_a: Tenant, bob: User) -> None:
 def test_staff_see_what_is_not_as_wanted(olga: User) -> None:
     text = page(olga, "/health")
     assert "4 objects drifted" in text
-    for sentence in ("Missing", "Drifted", "Foreign", "The cluster refused it.", "Words of the API server.", "lost"):
+    for sentence in (
+        "Missing",
+        "Drifted",
+        "Foreign",
+        "The cluster rejected the object.",
+        "Words of the API server.",
+        "lost",
+    ):
         assert sentence in text
-    assert "Set back; it was changed." not in text, "what is repaired is as wanted"
+    assert "Drift repaired: it was changed." not in text, "what is repaired is as wanted"
 
 
 @pytest.mark.usefixtures("objects")

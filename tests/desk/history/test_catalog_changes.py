@@ -46,13 +46,13 @@ def test_changes_are_plain_sentences_with_before_and_after_newest_first(
     actions.release_class(a100.pk, by=by_olga)
     actions.retire_class(a100.pk, successor="", message="Too old", runs_until=None, by=by_olga)
     found = lines(alice)
-    assert found[0] == f"Olga began to retire {a100.name}. Message: Too old"
-    assert found[1] == f"Olga released {a100.name}."
-    assert found[2].startswith(f"Olga changed what is said of the hold of {a100.name}.")
-    assert "For: a driver update → became a longer update" in found[2]
-    assert found[3].startswith(f"Olga held {a100.name}. ")
-    assert "Expected to open: " in found[3]
-    assert found[4] == f"Olga changed {a100.name}. Units that a team may borrow: 0 → became 2"
+    assert found[0] == f"Olga started to retire {a100.name}. Message: Too old"
+    assert found[1] == f"Olga resumed scheduling of {a100.name}."
+    assert found[2].startswith(f"Olga changed the scheduling pause of {a100.name}.")
+    assert "Reason: a driver update → became a longer update" in found[2]
+    assert found[3].startswith(f"Olga paused scheduling of {a100.name}. ")
+    assert "Expected to resume: " in found[3]
+    assert found[4] == f"Olga changed {a100.name}. Borrowing limit per team: 0 → became 2"
     assert len(found) == 5
 
 
@@ -64,16 +64,16 @@ def test_nobody_reads_of_classes_that_they_may_not_know_of_nor_of_teams(
         cluster=a100.cluster, by=by_olga,
     )  # fmt: skip
     assert lines(alice) == lines(charlie) == []
-    assert lines(dana) == ["Olga prepared B300 pilot."], "a draft is the operators' own"
+    assert lines(dana) == ["Olga created B300 pilot."], "a draft is the operators' own"
     actions.activate(secret.pk, by=by_olga)
     class_access_actions.allow_team(secret.pk, tenant=team_a.slug, by=by_olga)
     actions.retire_class(a100.pk, successor="secret", message="", runs_until=None, by=by_olga)
     assert lines(alice) == [
-        f"Olga began to retire {a100.name}. Successor: secret",
+        f"Olga started to retire {a100.name}. Successor: secret",
         "Olga opened B300 pilot.",
-        "Olga prepared B300 pilot.",
+        "Olga created B300 pilot.",
     ]
-    assert lines(charlie) == [f"Olga began to retire {a100.name}. Successor: another class"]
+    assert lines(charlie) == [f"Olga started to retire {a100.name}. Successor: another class"]
     actions.move_class(secret.pk, to="retiring", by=by_olga)
     actions.move_class(secret.pk, to="retired", by=by_olga)
     assert lines(alice)[0] == "Olga closed B300 pilot."
@@ -85,9 +85,9 @@ def test_images_are_in_the_log(a100: GpuClass, alice: User, by_olga: Actor) -> N
     image_actions.put_image(name="Plain", reference="example.org/plain:2", by=by_olga)
     image_actions.remove_image(made.pk, by=by_olga)
     removed, changed, offered = lines(alice)
-    assert removed.startswith("Olga took back the image Plain.")
+    assert removed.startswith("Olga removed the image Plain.")
     assert "example.org/plain:1 → became example.org/plain:2" in changed
-    assert offered.startswith("Olga offered the image Plain.")
+    assert offered.startswith("Olga added the image Plain.")
 
 
 def test_a_long_log_is_paged_and_costs_the_same_whatever_its_length(
@@ -120,9 +120,9 @@ def test_strangers_of_the_site_are_sent_to_the_door(client: Client, a100: GpuCla
     ("kind", "before", "after", "text"),
     [
         ("class.moved", {"life_cycle": "draft"}, {"life_cycle": "active"}, "opened"),
-        ("class.moved", {"life_cycle": "retired"}, {"life_cycle": "active"}, "opened again"),
-        ("class.moved", {"retiring_message": "a"}, {"retiring_message": "b"}, "changed what is said of the end of"),
-        ("image.put", {}, {"reference": "a"}, "offered the image"),
+        ("class.moved", {"life_cycle": "retired"}, {"life_cycle": "active"}, "reopened"),
+        ("class.moved", {"retiring_message": "a"}, {"retiring_message": "b"}, "changed the retirement of"),
+        ("image.put", {}, {"reference": "a"}, "added the image"),
     ],
 )
 def test_verbs(kind: str, before: dict[str, str], after: dict[str, str], text: str) -> None:
@@ -136,8 +136,8 @@ def test_values_are_words() -> None:
         one.name: (one.before, one.after) for one in change_log.changed_fields("class.edited", before, after, known=())
     }
     assert found == {
-        "who may see it": ("everyone", "named teams"),
-        "units that may be promised": ("4", "nothing"),
+        "visibility": ("everyone", "named teams"),
+        "allocation limit": ("4", "nothing"),
         "tolerations": ("key=a, operator=Exists", "nothing"),
         "terms": ("", "x" * 160 + "…"),
     }

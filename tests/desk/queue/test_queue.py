@@ -302,7 +302,7 @@ def test_a_class_is_held_and_released(a100: GpuClass, namespace_a: Namespace, al
     a100.refresh_from_db()
     assert (a100.held_reason, a100.held_since is not None) == ("a driver update", True)
     text = client.get("/queue").text
-    assert text.count("is held since") == 2, "at the class, and at what waits for it"
+    assert text.count("has been paused since") == 2, "at the class, and at what waits for it"
     assert client.post(f"/queue/classes/{a100.slug}", {"to": "released"}).status_code == 302
     a100.refresh_from_db()
     assert a100.held_since is None

@@ -49,9 +49,9 @@ def test_a_label_that_contradicts_its_class_comes_and_goes_without_reload(
     page.evaluate("window.sameDocument = true")
 
     label(cluster, "a100-1", "nvidia.com/gpu.memory", "40960")
-    sentence = "Class A100 SXM4 80GB says memory 81920 MiB; the labels of a100-1 say 40960 MiB."
+    sentence = "Class A100 SXM4 80GB states memory 81920 MiB, but the labels of a100-1 state 40960 MiB."
     expect(checks).to_contain_text(sentence, timeout=SOON_MS)
-    expect(checks).to_contain_text("Correct the class, or give it a label that leaves these nodes out.")
+    expect(checks).to_contain_text("Correct the class, or add a label to it that excludes these nodes.")
     expect(verdict).to_contain_text("Degraded: 1 catalog problem.")
     look_at(page)
 

@@ -47,14 +47,14 @@ def catalog(cluster: Cluster, team_a: Tenant, namespace_a: Namespace, alice: Use
     mirrored.hardware_seen(cluster, Pod=pods)
     GpuClass.objects.filter(slug=SLICE).update(
         interconnect="nvlink",
-        interconnect_note="600 GB/s between any two cards, by nccl-tests.",
+        interconnect_note="600 GB/s between any two GPUs, by nccl-tests.",
         interconnect_on=date(2026, 11, 3),
         eligibility="For groups with a project number.",
         terms="Do not mine.",
         terms_version=2,
         life_cycle="retiring",
         successor=classes["h100-80gb-hbm3"],
-        retiring_message="The cards are worn.",
+        retiring_message="The GPUs are worn.",
     )
     Client().get("/livez")  # the first request of a process imports the portal; browsers have less patience
     return classes

@@ -1,4 +1,4 @@
-"""The morning when 36 of 32 cards are asked for: the demo's own scenario on a control plane with its hardware.
+"""The morning when 36 of 32 GPUs are asked for: the demo's own scenario on a control plane with its hardware.
 
 Four notebooks wait and are told why. Some work moves to smaller units, by the pages' own words, and the queue is empty.
 What the pages say is compared with what Kueue says to an administrator.

@@ -156,7 +156,7 @@ class Truth:
                 is_open and local is not None and local["spec"]["clusterQueue"] == name,
             )
 
-        self.wait(lambda: found() == wanted, f"{cards} cards and {slices} slices", lambda: str(found()))
+        self.wait(lambda: found() == wanted, f"{cards} GPUs and {slices} slices", lambda: str(found()))
 
     def is_told(self, who: User, subject: str) -> None:
         """The mail was written with the event that it tells of, and has left the house."""

@@ -71,5 +71,5 @@ def test_what_blocks_a_namespace_can_be_read_at_every_width(
     mirrored.seen(cluster, Namespace=[raw])
     for path in ("/teams/team-a/members", "/health"):
         page = open_page(path, as_user=olga)
-        expect(page.get_by_text("The finalizer example.org/keep holds 1 object").first).to_be_visible()
+        expect(page.get_by_text("Finalizer example.org/keep blocks the deletion of 1 object").first).to_be_visible()
         look_at(page)

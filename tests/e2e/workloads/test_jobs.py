@@ -55,7 +55,7 @@ def test_a_job_with_several_workers(
         expect(page.locator("#effect")).not_to_contain_text("Not possible")
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/workloads/train")
-    expect(page.get_by_text("4 workers × 1 card")).to_be_visible()
+    expect(page.get_by_text("4 workers × 1 GPU")).to_be_visible()
     spec = Run.objects.get().spec
     assert (spec["workers"], spec["retries"], spec["checkpoints"]) == (4, 2, True)
     assert spec["script"] == "set -e\ntorchrun train.py"

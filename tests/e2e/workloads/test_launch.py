@@ -22,7 +22,7 @@ from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
 
 pytestmark = pytest.mark.browser
-WORDS = "CUDA images do not run on AMD cards; MI300X needs a ROCm image."
+WORDS = "CUDA images do not run on AMD GPUs; MI300X needs a ROCm image."
 
 
 @pytest.fixture

@@ -170,7 +170,10 @@ def test_the_form_for_requests_says_what_comes_after_a_class_that_is_retired(
     client = Client()
     client.force_login(alice)
     page = client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
-    assert f"{a100.name} is being retired. What runs goes on. Its successor is H200. The cards are too old." in page
+    assert (
+        f"{a100.name} is being retired. Running workloads continue. Its successor is H200. The cards are too old."
+        in page
+    )
     with pytest.raises(Refused, match="the team has 1 and cannot get more") as refused:
         ask(team_a, a100.slug, alice, units=2)
     assert str(refused.value).endswith("Choose its successor, H200.")

@@ -185,7 +185,7 @@ def test_what_blocks_a_namespace_is_said_until_it_is_taken_away(
     raw = admin.get(NAMESPACES, namespace_a.name)
     raw["metadata"]["deletionTimestamp"] = f"{timezone.now() - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
     mirrored.seen(a100.cluster, Namespace=[raw])
-    said = f"The finalizer {FINALIZER} holds 1 object among 1 of configmaps."
+    said = f"Finalizer {FINALIZER} blocks the deletion of 1 object. Remaining objects: 1 configmaps."
     do = f"kubectl -n {namespace_a.name} get configmaps"
     team = text(signed_in(alice).get("/teams/team-a/members"))
     assert "Deletion in the cluster is blocked." in team

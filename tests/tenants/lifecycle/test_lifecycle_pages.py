@@ -183,10 +183,10 @@ def test_each_finalizer_is_named_with_what_it_holds() -> None:
     found = deletion_blockers(
         "team-a", [condition("NamespaceContentRemaining", LEFT), condition("NamespaceFinalizersRemaining", HELD)]
     )
-    among = "among 1 of configmaps, 2 of jobs.batch."
+    remains = "Remaining objects: 1 configmaps, 2 jobs.batch."
     assert [one.said for one in found] == [
-        f"The finalizer example.org/keep holds 1 object {among}",
-        f"The finalizer batch.kubernetes.io/job-tracking holds 2 objects {among}",
+        f"Finalizer example.org/keep blocks the deletion of 1 object. {remains}",
+        f"Finalizer batch.kubernetes.io/job-tracking blocks the deletion of 2 objects. {remains}",
     ]
     assert "kubectl -n team-a get configmaps,jobs.batch " in found[0].do
     assert {one.raw for one in found} == {HELD}
@@ -195,16 +195,16 @@ def test_each_finalizer_is_named_with_what_it_holds() -> None:
 def test_without_a_finalizer_it_is_only_on_its_way() -> None:
     [found] = deletion_blockers("team-a", [condition("NamespaceContentRemaining", LEFT)])
     assert found.said == (
-        "1 of configmaps, 2 of jobs.batch still there, and no finalizer holds them: they are on their way out."
+        "Remaining objects: 1 configmaps, 2 jobs.batch. No finalizer blocks them; they are being deleted."
     )
 
 
 @pytest.mark.parametrize(
     ("type", "word"),
     [
-        ("NamespaceDeletionDiscoveryFailure", "a part of the API does not answer"),
-        ("NamespaceDeletionGroupVersionParsingFailure", "does not understand"),
-        ("NamespaceDeletionContentFailure", "could not delete everything"),
+        ("NamespaceDeletionDiscoveryFailure", "a part of the API does not respond"),
+        ("NamespaceDeletionGroupVersionParsingFailure", "cannot parse a part"),
+        ("NamespaceDeletionContentFailure", "could not delete all"),
     ],
 )
 def test_trouble_of_the_api_server_is_said_first(type: str, word: str) -> None:

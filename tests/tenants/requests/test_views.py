@@ -462,13 +462,13 @@ def test_the_team_page_says_object_by_object_whether_the_cluster_agrees(
         "ResourceQuota": {"result": "applied", "difference": difference},
         "RoleBinding": {"result": "terminating"},
         "LocalQueue": {"result": "applied", "difference": {"gone": True}},
-        "ClusterQueue": {"result": "applied", "code": "repaired", "text": "Set back; it was changed."},
+        "ClusterQueue": {"result": "applied", "code": "repaired", "text": "Drift repaired: it was changed."},
     }.items():
         AppliedObject.objects.create(kind=kind, name="gpu-portal", **common, **changes)
     page = as_(alice).get("/teams/team-a/members")
     counts = "1 applied, 1 repaired, 1 refused, 1 foreign, 1 missing, 1 drifted, 1 terminating"
     assert page.context["namespace"]["counts"].startswith(counts)
-    for word in ("Repaired", "Set back; it was changed.", "Missing", "The cluster refused it."):
+    for word in ("Repaired", "Drift repaired: it was changed.", "Missing", "The cluster rejected the object."):
         assert word in page.text
     for word in ("Not allowed.", "Somebody else&#x27;s.", "kubectl-edit", "Terminating"):
         assert word in page.text

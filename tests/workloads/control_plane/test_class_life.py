@@ -40,12 +40,12 @@ def test_who_waits_for_a_held_class_reads_since_when_for_what_and_until_when(
     worker(lambda: shown("train").status.reason == "class_held")
     status = shown("train").status
     assert status.phase is Phase.QUEUED
-    assert status.sentence.startswith(f"{a100.name} is held since ")
-    assert "for a driver update; expected to open at" in status.sentence
+    assert status.sentence.startswith(f"Scheduling of {a100.name} has been paused since ")
+    assert "for a driver update; expected to resume at" in status.sentence
     client = Client()
     client.force_login(alice)
     for page in ("/teams/team-a", "/teams/team-a/workloads", "/teams/team-a/workloads/train"):
-        assert "for a driver update; expected to open at" in client.get(page).content.decode(), page
+        assert "for a driver update; expected to resume at" in client.get(page).content.decode(), page
 
 
 def test_what_runs_on_a_retiring_class_goes_on_until_its_date_and_then_ends_with_its_reason(
@@ -61,7 +61,10 @@ def test_what_runs_on_a_retiring_class_goes_on_until_its_date_and_then_ends_with
     assert run_of("runs").ended_at is None
     client = Client()
     client.force_login(alice)
-    assert "is being retired. What runs may go on until" in client.get("/teams/team-a/workloads/runs").content.decode()
+    assert (
+        "is being retired. Running workloads may continue until"
+        in client.get("/teams/team-a/workloads/runs").content.decode()
+    )
     granted.grants.all().delete()
     with pytest.raises(Refused, match="cannot be retired yet: 2 runs not ended"):
         catalog.move_class(a100.pk, to="retired", by=BY)

@@ -128,7 +128,10 @@ BORROWED = "can be borrowed while other teams do not use them, and are reclaimed
         (LATER, 1, "your team has no quota in effect yet; starts when your grant starts", WAIT),
         (FIGURES, 6, "your team has a quota of 4 GPUs now; 6 can start when a larger grant starts", WAIT),
         (
-            replace(FIGURES, held="A100 is held since 09:10 for a driver update; expected to open at 14:00."),
+            replace(
+                FIGURES,
+                held="Scheduling of A100 has been paused since 09:10 for a driver update; expected to resume at 14:00.",
+            ),
             1,
             "A100 is held since 09:10 for a driver update; expected to open at 14:00. "
             "New workloads wait until scheduling resumes.",

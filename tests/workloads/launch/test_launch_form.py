@@ -87,7 +87,7 @@ def options(page: str) -> dict[str, bool]:
 def test_an_image_of_another_vendor_is_greyed_with_the_sentence_and_refused(
     pytorch: Image, mi300x: GpuClass, job: LaunchSpec, alice: User, client: Client
 ) -> None:
-    words = "CUDA images do not run on AMD cards; MI300X needs a ROCm image."
+    words = "CUDA images do not run on AMD GPUs; MI300X needs a ROCm image."
     client.force_login(alice)
     page = client.get(f"/teams/team-a/launch?kind=job&gpu_class={mi300x.slug}").content.decode()
     assert options(page) == {"python": True, "PyTorch": False, "absent": True, "minimal": True}
@@ -106,7 +106,7 @@ def test_an_old_driver_is_seen_in_the_same_statement(
     pytorch: Image, a100: GpuClass, job: LaunchSpec, by_alice: Actor, django_assert_num_queries: Any
 ) -> None:
     drivers(a100, "12.8", "11.8")
-    with pytest.raises(Refused, match=r"PyTorch needs CUDA 12\.0, and drivers of .* offer 11\.8"):
+    with pytest.raises(Refused, match=r"PyTorch needs CUDA 12\.0, but the drivers of .* support 11\.8"):
         actions.launch("team-a", replace(job, image="PyTorch"), by=by_alice)
 
     MirrorNode.objects.filter(name="a100-1").delete()
@@ -120,7 +120,7 @@ def test_an_unknown_driver_is_said_and_not_refused(
     client.force_login(alice)
     page = client.get("/teams/team-a/launch?kind=job").content.decode()
     assert options(page)["PyTorch"]
-    assert "which version the drivers of A100 80GB whole card offer is unknown" in page
+    assert "the version supported by the drivers of A100 80GB whole card is unknown" in page
     actions.launch("team-a", replace(job, image="PyTorch"), by=by_alice)
 
 

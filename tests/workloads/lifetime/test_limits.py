@@ -128,7 +128,7 @@ def test_a_real_jupyterlab_is_stopped_when_idle_and_neither_while_it_computes_no
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
-    assert silent.problem == "It did not answer within 3 s."
+    assert silent.problem == "It did not respond within 3 s."
     assert not is_asked_to_stop()
 
     look(much_later + timedelta(hours=9))
