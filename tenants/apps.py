@@ -3,7 +3,7 @@ from django.apps import AppConfig
 
 class TenantsConfig(AppConfig):
     name = "tenants"
-    verbose_name = "Tenants"
+    verbose_name = "Teams"
 
     def ready(self) -> None:
         from catalog.classes.commitments import register_grants

@@ -52,6 +52,7 @@ class Tenant(models.Model):
 
     class Meta:
         ordering = ["slug"]
+        verbose_name = "team"
 
     def __str__(self) -> str:
         return self.slug

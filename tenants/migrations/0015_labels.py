@@ -11,6 +11,10 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AlterModelOptions(
+            name='tenant',
+            options={'ordering': ['slug'], 'verbose_name': 'team'},
+        ),
+        migrations.AlterModelOptions(
             name='deputy',
             options={'ordering': ['id'], 'verbose_name': 'delegate'},
         ),
