@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from rest_framework.request import Request
 
 from accounts.core.actor import Actor
 from accounts.core.request_actor import actor
 from accounts.rest.strict.query import text_parameter
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import NOT_FOUND, Refused, refuse
 from tenants.members.models import in_teams_of
 from tenants.models import Tenant
@@ -34,3 +37,16 @@ def requested_tenant(request: Request, by: Actor) -> str:
             "which_tenant", f"You are in several teams. Add ?tenant= with one of {', '.join(own)}.", field="tenant"
         )
     return own[0]
+
+
+class TeamVerbView(VerbView):
+    """A view whose calls are about one team."""
+
+    query = (TENANT_PARAMETER,)
+
+    @cached_property
+    def tenant(self) -> str:
+        """Slug of the team of `?tenant=`, or of the caller's only one, which takes a query. Whether the caller may see
+        it is for the action to say. Raises Refused: not_found (404), which_tenant (422).
+        """
+        return requested_tenant(self.request, self.by)

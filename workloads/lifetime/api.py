@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from accounts.core.actor import Actor
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.etag import ETAG
 from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
@@ -20,7 +15,7 @@ from accounts.rest.validators import documented_length, documented_range
 from catalog.classes.validation.run_limits import RUN_HOURS_MOST
 from portal.core.errors import get_or_refuse
 from workloads.core import queries
-from workloads.core.parameters import TENANT_PARAMETER, requested_tenant, require_team
+from workloads.core.parameters import TeamVerbView, require_team
 from workloads.lifetime.idle import actions as idle_actions
 from workloads.lifetime.idle.policy import KEEP_HOURS_MOST, REASON_LIMIT
 from workloads.lifetime.run_time import actions as run_time_actions
@@ -42,9 +37,8 @@ class KeepSerializer(StrictSerializer):
     )
 
 
-class Extend(APIView):
+class Extend(TeamVerbView):
     required_scope = Scope.LAUNCH
-    query = (TENANT_PARAMETER,)
 
     @extend_schema(
         operation_id="workloads_extend",
@@ -55,15 +49,14 @@ class Extend(APIView):
     )
     @idempotent(require_team)
     def post(self, request: Request, name: str) -> Response:
-        by, tenant = _asker(request, name)
-        said = _said(ExtendSerializer, request)
-        run_time_actions.extend(tenant, name, hours=said["hours"], by=by)
-        return workload_response(by, tenant, name)
+        _require_workload(self, name)
+        typed = self.body(ExtendSerializer)
+        run_time_actions.extend(self.tenant, name, hours=typed["hours"], by=self.by)
+        return workload_response(self.by, self.tenant, name)
 
 
-class Keep(APIView):
+class Keep(TeamVerbView):
     required_scope = Scope.LAUNCH
-    query = (TENANT_PARAMETER,)
 
     @extend_schema(
         operation_id="workloads_keep",
@@ -73,21 +66,12 @@ class Keep(APIView):
         responses=WorkloadSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        by, tenant = _asker(request, name)
-        said = _said(KeepSerializer, request)
-        idle_actions.keep_notebook(tenant, name, hours=said["hours"], reason=said["reason"], by=by)
-        return workload_response(by, tenant, name)
+        _require_workload(self, name)
+        typed = self.body(KeepSerializer)
+        idle_actions.keep_notebook(self.tenant, name, hours=typed["hours"], reason=typed["reason"], by=self.by)
+        return workload_response(self.by, self.tenant, name)
 
 
-def _asker(request: Request, name: str) -> tuple[Actor, str]:
+def _require_workload(view: TeamVerbView, name: str) -> None:
     """A caller who may not see it gets 404, whatever the body."""
-    by = actor(request)
-    tenant = requested_tenant(request, by)
-    get_or_refuse(queries.visible_workloads(by, tenant), name=name)
-    return by, tenant
-
-
-def _said(serializer: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    asked = serializer(data=request.data)
-    asked.is_valid(raise_exception=True)
-    return dict(asked.validated_data)
+    get_or_refuse(queries.visible_workloads(view.by, view.tenant), name=name)

@@ -10,10 +10,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.actor import Actor
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.etag import ETAG, IF_MATCH, if_match
 from accounts.rest.filters import is_filtered
@@ -24,7 +22,7 @@ from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
 from portal.core.errors import Refused
 from workloads.advice.queries import advice_for_rows
 from workloads.core import queries, workload_sql
-from workloads.core.parameters import TENANT_PARAMETER, requested_tenant, require_team
+from workloads.core.parameters import TeamVerbView, require_team
 from workloads.launch import actions
 from workloads.launch.serializers import LaunchSerializer, WantedSerializer
 from workloads.models import Workload
@@ -52,20 +50,20 @@ class WorkloadFilter(FilterSet):
         fields = ["kind", "gpu_class", "created_by"]
 
 
-class Workloads(generics.GenericAPIView[Workload]):
+class Workloads(TeamVerbView, generics.GenericAPIView[Workload]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.LAUNCH}
-    query = (TENANT_PARAMETER,)
     serializer_class = WorkloadSerializer
     filterset_class = WorkloadFilter
     queryset = Workload.objects.none()  # for the schema
 
-    def _page(self, by: Actor, tenant: str) -> list[Workload]:
+    def _page(self) -> list[Workload]:
         if is_filtered(self.request, self):
-            found = self.filter_queryset(queries.visible_workloads(by, tenant).only("pk"))
+            found = self.filter_queryset(queries.visible_workloads(self.by, self.tenant).only("pk"))
             return workload_sql.workloads_by_id([one.pk for one in self.paginate_queryset(found) or ()])
         assert isinstance(self.paginator, KeysetPagination)
-        return self.paginator.paginate_read(Workload, partial(queries.newest_workloads, by, tenant), self.request)
+        newest = partial(queries.newest_workloads, self.by, self.tenant)
+        return self.paginator.paginate_read(Workload, newest, self.request)
 
     @extend_schema(
         operation_id="workloads_list",
@@ -73,9 +71,8 @@ class Workloads(generics.GenericAPIView[Workload]):
         responses=WorkloadSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        by = actor(request)
-        rows = status_queries.workload_rows(self._page(by, requested_tenant(request, by)))
-        helps = advice_for_rows(by, rows)
+        rows = status_queries.workload_rows(self._page())
+        helps = advice_for_rows(self.by, rows)
         return self.get_paginated_response([workload_body(row, helps) for row in rows])
 
     @extend_schema(
@@ -87,17 +84,15 @@ class Workloads(generics.GenericAPIView[Workload]):
     )
     @idempotent(require_team)
     def post(self, request: Request) -> Response:
-        by = actor(request)
-        asked = LaunchSerializer(data=request.data)
-        tenant = _checked(asked, request, by)
-        workload = actions.launch(tenant, asked.wanted(), by=by)
-        return workload_response(by, tenant, workload.name, status.HTTP_201_CREATED)
+        sent = LaunchSerializer(data=request.data)
+        _check(self, sent)
+        workload = actions.launch(self.tenant, sent.wanted(), by=self.by)
+        return workload_response(self.by, self.tenant, workload.name, status.HTTP_201_CREATED)
 
 
-class WorkloadDetail(APIView):
+class WorkloadDetail(TeamVerbView):
     required_scope = Scope.READ
     required_scopes = {"PUT": Scope.LAUNCH, "DELETE": Scope.LAUNCH}
-    query = (TENANT_PARAMETER,)
     query_of_get = WAIT_PARAMETERS
 
     @extend_schema(
@@ -107,9 +102,8 @@ class WorkloadDetail(APIView):
         responses=WorkloadSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        by = actor(request)
         waits = wants_to_wait(request)
-        return with_retry_after(request, workload_response(by, requested_tenant(request, by), name), waits=waits)
+        return with_retry_after(request, workload_response(self.by, self.tenant, name), waits=waits)
 
     @extend_schema(
         operation_id="workloads_declare",
@@ -119,12 +113,12 @@ class WorkloadDetail(APIView):
         responses={200: WorkloadSerializer, 201: WorkloadSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        asked = WantedSerializer(data=request.data)
-        tenant = _checked(asked, request, by)
-        with if_match(request, lambda: _locked_tag(by, tenant, name)):
-            _workload, is_new = actions.declare(tenant, asked.wanted(name), by=by)
-        return workload_response(by, tenant, name, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
+        sent = WantedSerializer(data=request.data)
+        _check(self, sent)
+        with if_match(request, lambda: _locked_tag(self.by, self.tenant, name)):
+            _workload, is_new = actions.declare(self.tenant, sent.wanted(name), by=self.by)
+        code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
+        return workload_response(self.by, self.tenant, name, code)
 
     @extend_schema(
         operation_id="workloads_delete",
@@ -135,24 +129,21 @@ class WorkloadDetail(APIView):
     )
     @takes_no_fields
     def delete(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        tenant = requested_tenant(request, by)
-        with if_match(request, lambda: _locked_tag(by, tenant, name)):
-            workload = actions.delete(tenant, name, by=by)
+        with if_match(request, lambda: _locked_tag(self.by, self.tenant, name)):
+            workload = actions.delete(self.tenant, name, by=self.by)
         # By its key: the worker may already have removed it from the lists.
         (row,) = status_queries.workload_rows(workload_sql.with_related(Workload.objects.filter(pk=workload.pk)))
         return Response(workload_body(row, {}), status=status.HTTP_202_ACCEPTED)
 
 
-def _checked(asked: StrictSerializer, request: Request, by: Actor) -> str:
-    """The team's slug, if the body is valid. A caller who may not see the team gets 404, whatever the body."""
-    tenant = requested_tenant(request, by)
+def _check(view: TeamVerbView, sent: StrictSerializer) -> None:
+    """A caller who may not see the team gets 404, whatever the body. Raises ValidationError, Refused."""
+    tenant = view.tenant
     try:
-        asked.is_valid(raise_exception=True)
+        sent.is_valid(raise_exception=True)
     except (Refused, serializers.ValidationError):
-        queries.team(by, tenant)
+        queries.team(view.by, tenant)
         raise
-    return tenant
 
 
 def _locked_tag(by: Actor, tenant: str, name: str) -> str | None:

@@ -13,10 +13,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.actor import Actor
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.etag import ETAG
 from accounts.rest.fast_serializer import row_writer
@@ -28,9 +26,9 @@ from workloads.advice.queries import advice_for_rows
 from workloads.core import queries
 from workloads.core.constraints import GROUP_LIMIT
 from workloads.core.notifications import page_url
-from workloads.core.parameters import TENANT_PARAMETER, requested_tenant, require_team
+from workloads.core.parameters import TeamVerbView, require_team
 from workloads.launch import actions
-from workloads.models import Run, Workload
+from workloads.models import Run
 from workloads.rest.responses import WAIT_PARAMETERS, status_body, wants_to_wait, with_retry_after, workload_response
 from workloads.rest.serializers import RunSerializer, StatusSerializer, WorkloadSerializer
 from workloads.runs import queries as run_queries
@@ -55,18 +53,16 @@ class RunFilter(FilterSet):
         fields = ["group", "outcome"]
 
 
-class Runs(generics.GenericAPIView[Run]):
+class Runs(TeamVerbView, generics.GenericAPIView[Run]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.LAUNCH}
-    query = (TENANT_PARAMETER,)
     serializer_class = RunSerializer
     filterset_class = RunFilter
     keyset = ("-number",)
     queryset = Run.objects.none()  # for the schema
 
     def get_queryset(self) -> QuerySet[Run]:
-        by = actor(self.request)
-        return run_queries.runs_of(_workload(by, requested_tenant(self.request, by), self.kwargs["name"]))
+        return run_queries.runs_of(queries.visible_workload(self.by, self.tenant, self.kwargs["name"]))
 
     @extend_schema(
         operation_id="workload_runs_list",
@@ -86,8 +82,7 @@ class Runs(generics.GenericAPIView[Run]):
     )
     @idempotent(require_team)
     def post(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        tenant = requested_tenant(request, by)
+        by, tenant = self.by, self.tenant
         # Without access it is not found, whatever the body is.
         queries.team(by, tenant)
         asked = StartSerializer(data=request.data)
@@ -100,9 +95,8 @@ class Runs(generics.GenericAPIView[Run]):
         return response
 
 
-class RunDetail(APIView):
+class RunDetail(TeamVerbView):
     required_scope = Scope.READ
-    query = (TENANT_PARAMETER,)
     query_of_get = WAIT_PARAMETERS
 
     @extend_schema(
@@ -111,15 +105,13 @@ class RunDetail(APIView):
         responses=OneRunSerializer,
     )
     def get(self, request: Request, name: str, number: int) -> Response:
-        by = actor(request)
-        row = run_queries.numbered(_workload(by, requested_tenant(request, by), name), number)
+        row = run_queries.numbered(queries.visible_workload(self.by, self.tenant, name), number)
         waits = wants_to_wait(request)
-        return with_retry_after(request, Response(_body(row, by)), waits=waits)
+        return with_retry_after(request, Response(_body(row, self.by)), waits=waits)
 
 
-class Stop(APIView):
+class Stop(TeamVerbView):
     required_scope = Scope.LAUNCH
-    query = (TENANT_PARAMETER,)
 
     @extend_schema(
         operation_id="workloads_stop",
@@ -130,15 +122,12 @@ class Stop(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        tenant = requested_tenant(request, by)
-        actions.stop(tenant, name, by=by)
-        return workload_response(by, tenant, name, status.HTTP_202_ACCEPTED)
+        actions.stop(self.tenant, name, by=self.by)
+        return workload_response(self.by, self.tenant, name, status.HTTP_202_ACCEPTED)
 
 
-class Restart(APIView):
+class Restart(TeamVerbView):
     required_scope = Scope.LAUNCH
-    query = (TENANT_PARAMETER,)
 
     @extend_schema(
         operation_id="workloads_restart",
@@ -149,19 +138,13 @@ class Restart(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        tenant = requested_tenant(request, by)
-        restart.restart(tenant, name, by=by)
-        return workload_response(by, tenant, name, status.HTTP_202_ACCEPTED)
+        restart.restart(self.tenant, name, by=self.by)
+        return workload_response(self.by, self.tenant, name, status.HTTP_202_ACCEPTED)
 
 
 def _address(request: Request, tenant: str, name: str, number: int) -> str:
     path = reverse("api-workload-run", args=[name, number])
     return request.build_absolute_uri(f"{path}?{urlencode({'tenant': tenant})}")
-
-
-def _workload(by: Actor, tenant: str, name: str) -> Workload:
-    return queries.visible_workload(by, tenant, name)
 
 
 def _body(row: RunRow, by: Actor) -> dict[str, Any]:

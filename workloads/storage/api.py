@@ -11,14 +11,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.actor import Actor
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.serializers import takes_no_fields
 from workloads.core import queries
-from workloads.core.parameters import TENANT_PARAMETER, requested_tenant
+from workloads.core.parameters import TeamVerbView
 from workloads.models import Volume
 from workloads.storage import actions as storage_actions
 from workloads.storage.queries import undeleted, volume_rows
@@ -54,9 +52,8 @@ class VolumeFilter(FilterSet):
         return queryset.filter(delete_requested_at__isnull=asked == "false") if asked else queryset
 
 
-class Volumes(generics.GenericAPIView[Volume]):
+class Volumes(TeamVerbView, generics.GenericAPIView[Volume]):
     required_scope = Scope.READ
-    query = (TENANT_PARAMETER,)
     serializer_class = TeamVolumeSerializer
     filterset_class = VolumeFilter
     keyset = ("name", "id")
@@ -68,17 +65,15 @@ class Volumes(generics.GenericAPIView[Volume]):
         responses=TeamVolumeSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        by = actor(request)
-        namespace, team = queries.team(by, requested_tenant(request, by))
+        namespace, team = queries.team(self.by, self.tenant)
         page = self.paginate_queryset(self.filter_queryset(undeleted(namespace))) or []
         named = undeleted(namespace).filter(pk__in=[one.pk for one in page])
-        rows, _as_of = volume_rows(by, namespace, team, named)
+        rows, _as_of = volume_rows(self.by, namespace, team, named)
         return self.get_paginated_response(TeamVolumeSerializer(rows, many=True).data)
 
 
-class VolumeDelete(APIView):
+class VolumeDelete(TeamVerbView):
     required_scope = Scope.LAUNCH
-    query = (TENANT_PARAMETER,)
 
     @extend_schema(
         operation_id="volumes_delete",
@@ -88,15 +83,12 @@ class VolumeDelete(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        tenant = requested_tenant(request, by)
-        storage_actions.request_delete(tenant, name, by=by)
-        return _answer(by, tenant, name)
+        storage_actions.request_delete(self.tenant, name, by=self.by)
+        return _answer(self.by, self.tenant, name)
 
 
-class VolumeKeep(APIView):
+class VolumeKeep(TeamVerbView):
     required_scope = Scope.LAUNCH
-    query = (TENANT_PARAMETER,)
 
     @extend_schema(
         operation_id="volumes_keep",
@@ -106,10 +98,8 @@ class VolumeKeep(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        tenant = requested_tenant(request, by)
-        storage_actions.cancel_delete(tenant, name, by=by)
-        return _answer(by, tenant, name)
+        storage_actions.cancel_delete(self.tenant, name, by=self.by)
+        return _answer(self.by, self.tenant, name)
 
 
 def _answer(by: Actor, tenant: str, name: str) -> Response:

@@ -7,18 +7,16 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import generics, serializers, status
+from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
 from accounts.rest.validators import documented_length
 from tenants.class_access.image_prefixes.queries import prefixes_of
 from workloads.core import queries
-from workloads.core.parameters import TENANT_PARAMETER, requested_tenant
+from workloads.core.parameters import TeamVerbView
 from workloads.credentials.registries import actions as verbs
 from workloads.credentials.registries import queries as registry_queries
 from workloads.credentials.registries.policy import PASSWORD_LIMIT, USERNAME_LIMIT
@@ -43,9 +41,8 @@ class SignInSerializer(StrictSerializer):
     )
 
 
-class Registries(generics.GenericAPIView[RegistryCredential]):
+class Registries(TeamVerbView, generics.GenericAPIView[RegistryCredential]):
     required_scope = Scope.READ
-    query = (TENANT_PARAMETER,)
     serializer_class = RegistrySerializer
     filter_backends = ()
     keyset = ("registry", "id")
@@ -57,8 +54,7 @@ class Registries(generics.GenericAPIView[RegistryCredential]):
         responses=RegistrySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        by = actor(request)
-        namespace, _team = queries.team(by, requested_tenant(request, by))
+        namespace, _team = queries.team(self.by, self.tenant)
         page = self.paginate_queryset(registry_queries.stored_logins(namespace)) or []
         allowed, used = prefixes_of(namespace.tenant_id), registry_queries.custom_image_workloads(namespace)
         return self.get_paginated_response(
@@ -66,9 +62,8 @@ class Registries(generics.GenericAPIView[RegistryCredential]):
         )
 
 
-class RegistryDetail(APIView):
+class RegistryDetail(TeamVerbView):
     required_scope = Scope.ADMIN
-    query = (TENANT_PARAMETER,)
 
     @extend_schema(
         operation_id="registries_put",
@@ -77,14 +72,11 @@ class RegistryDetail(APIView):
         responses={200: RegistrySerializer, 201: RegistrySerializer},
     )
     def put(self, request: Request, registry: str) -> Response:
-        by = actor(request)
-        tenant = requested_tenant(request, by)
-        namespace, _team = queries.team(by, tenant)
-        asked = SignInSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        _row, is_new = verbs.put_login(tenant, registry, verbs.RegistryLogin(**asked.validated_data), by=by)
-        code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
-        return Response(RegistrySerializer(registry_queries.registry_row(namespace, registry)).data, code)
+        namespace, _team = queries.team(self.by, self.tenant)
+        login = verbs.RegistryLogin(**self.body(SignInSerializer))
+        _row, is_new = verbs.put_login(self.tenant, registry, login, by=self.by)
+        stored = RegistrySerializer(registry_queries.registry_row(namespace, registry))
+        return self.created(stored) if is_new else self.answer(stored)
 
     @extend_schema(
         operation_id="registries_delete",
@@ -93,6 +85,5 @@ class RegistryDetail(APIView):
     )
     @takes_no_fields
     def delete(self, request: Request, registry: str) -> Response:
-        by = actor(request)
-        verbs.delete_login(requested_tenant(request, by), registry, by=by)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        verbs.delete_login(self.tenant, registry, by=self.by)
+        return self.no_content()

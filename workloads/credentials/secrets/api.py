@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import generics, serializers, status
+from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
 from accounts.rest.validators import documented_length
 from workloads.core import queries
-from workloads.core.parameters import TENANT_PARAMETER, requested_tenant
+from workloads.core.parameters import TeamVerbView
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.credentials.secrets import queries as secret_queries
 from workloads.credentials.secrets.models import TeamSecret
@@ -38,9 +36,8 @@ class ValueSerializer(StrictSerializer):
     )
 
 
-class Secrets(generics.GenericAPIView[TeamSecret]):
+class Secrets(TeamVerbView, generics.GenericAPIView[TeamSecret]):
     required_scope = Scope.READ
-    query = (TENANT_PARAMETER,)
     serializer_class = SecretSerializer
     filter_backends = ()
     keyset = ("name", "id")
@@ -52,17 +49,15 @@ class Secrets(generics.GenericAPIView[TeamSecret]):
         responses=SecretSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        by = actor(request)
-        namespace, _team = queries.team(by, requested_tenant(request, by))
+        namespace, _team = queries.team(self.by, self.tenant)
         page = self.paginate_queryset(secret_queries.stored_secrets(namespace)) or []
         return self.get_paginated_response(
             SecretSerializer(secret_queries.secret_rows(namespace, page), many=True).data
         )
 
 
-class SecretDetail(APIView):
+class SecretDetail(TeamVerbView):
     required_scope = Scope.LAUNCH
-    query = (TENANT_PARAMETER,)
 
     @extend_schema(
         operation_id="secrets_put",
@@ -71,14 +66,11 @@ class SecretDetail(APIView):
         responses={200: SecretSerializer, 201: SecretSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        tenant = requested_tenant(request, by)
-        namespace, _team = queries.team(by, tenant)
-        asked = ValueSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        _row, is_new = secret_actions.put_secret(tenant, name, asked.validated_data["value"], by=by)
+        namespace, _team = queries.team(self.by, self.tenant)
+        value = self.body(ValueSerializer)["value"]
+        _row, is_new = secret_actions.put_secret(self.tenant, name, value, by=self.by)
         [found] = [one for one in secret_queries.secret_rows(namespace) if one.name == name]
-        return Response(SecretSerializer(found).data, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
+        return self.created(SecretSerializer(found)) if is_new else self.answer(SecretSerializer(found))
 
     @extend_schema(
         operation_id="secrets_delete",
@@ -87,6 +79,5 @@ class SecretDetail(APIView):
     )
     @takes_no_fields
     def delete(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        secret_actions.delete_secret(requested_tenant(request, by), name, by=by)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        secret_actions.delete_secret(self.tenant, name, by=self.by)
+        return self.no_content()
