@@ -61,7 +61,7 @@ def page(who: User, path: str) -> str:
 @pytest.mark.usefixtures("objects")
 def test_the_team_sees_its_own(team_a: Tenant, bob: User) -> None:
     text = page(bob, "/teams/team-a/members")
-    assert "1 applied, 1 repaired, 1 refused, 1 foreign, 1 missing, 1 drifted, 1 terminating, 6 not sent" in text
+    assert "1 applied, 1 repaired, 1 refused, 1 foreign, 1 missing, 1 drifted, 1 terminating, 6 not applied" in text
     for sentence in (
         "Drift repaired: it was changed.",
         "The cluster rejected the object. A value is invalid.",
@@ -69,7 +69,7 @@ def test_the_team_sees_its_own(team_a: Tenant, bob: User) -> None:
         "Remove or rename it.",
         "It was applied, but the cluster does not have it.",
         "Changed outside of the portal by kubectl-edit: spec.hard.",
-        "It was not sent yet",
+        "Not applied yet: it depends on objects that are applied first.",
     ):
         assert sentence in text
 

@@ -330,7 +330,7 @@ def test_the_same_by_command(filed: QuotaRequest, dana: User, dave: User) -> Non
         call_command("quota", *words, dave.email)
     call_command("quota", *words, dana.email, stdout=said)
     row = Deputy.objects.get()
-    assert f"Deputy {row.pk}: Dave stands in for Dana from" in said.getvalue()
+    assert f"Delegation {row.pk}: Dave decides for Dana from" in said.getvalue()
     call_command("quota", "deny", f"{filed.pk}", "--reason", "No.", "--as", dave.email, stdout=said)
     assert "denied by Dave, delegate for Dana" in said.getvalue()
     call_command("quota", "undelegate", f"{row.pk}", "--as", dave.email, stdout=said)

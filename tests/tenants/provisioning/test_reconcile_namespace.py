@@ -102,13 +102,13 @@ def test_a_foreign_object_is_reported_and_keeps_the_queue_closed_until_it_is_gon
     foreign = {"name": "gpu-portal", "namespace": namespace_a.name}
     admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": foreign}, namespace=namespace_a.name)
     before = admin.get(KINDS["ServiceAccount"], "gpu-portal", namespace=namespace_a.name)
-    with pytest.raises(TryLater, match=r"ServiceAccount gpu-portal: .* left alone") as told:
+    with pytest.raises(TryLater, match=r"ServiceAccount gpu-portal: .* did not create; it is not changed") as told:
         provision()
     assert told.value.clock == grant.period.upper, "the grant's end is not postponed by it"
     row = AppliedObject.objects.get(kind="ServiceAccount", namespace=namespace_a.name)
     assert row.result == AppliedObject.Result.FOREIGN
     assert Event.objects.get(verb="namespace.refused").after["objects"] == ["ServiceAccount gpu-portal"]
-    assert "left alone" in row.text
+    assert "it is not changed" in row.text
     assert admin.get(KINDS["ServiceAccount"], "gpu-portal", namespace=namespace_a.name) == before
     assert stop_policy(admin, namespace_a) == "Hold"
 

@@ -282,7 +282,7 @@ def test_over_promising_is_shown_before_and_needs_the_tick(filed: QuotaRequest, 
     client = as_(dana)
     page = client.get(f"/requests/{filed.pk}")
     assert "would exceed its allocation limit of 8 by 2" in page.context["page"]["over_promised"]
-    assert "At most 8 GPUs promised before, 10 after, of a limit of 8: 2 over" in page.content.decode()
+    assert "At most 8 GPUs allocated before, 10 after; allocation limit 8, exceeded by 2" in page.content.decode()
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
     ticked = answer(filed, over_promise="yes", reason="They end on Friday.")
     assert client.post(f"/requests/{filed.pk}/decide", ticked).status_code == 302

@@ -133,7 +133,7 @@ BORROWED = "can be borrowed while other teams do not use them, and are reclaimed
                 held="Scheduling of A100 has been paused since 09:10 for a driver update; expected to resume at 14:00.",
             ),
             1,
-            "A100 is held since 09:10 for a driver update; expected to open at 14:00. "
+            "Scheduling of A100 has been paused since 09:10 for a driver update; expected to resume at 14:00. "
             "New workloads wait until scheduling resumes.",
             WAIT,
         ),

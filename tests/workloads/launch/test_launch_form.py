@@ -214,7 +214,7 @@ def test_what_is_held_queues_and_what_is_leaving_is_only_shown(
     GpuClass.objects.filter(pk=a100.pk).update(life_cycle="retiring", successor=mi300x)
     client.force_login(alice)
     page = client.get("/teams/team-a/launch?kind=job").content.decode()
-    assert "for a driver update; expected to open at" in page
+    assert "for a driver update; expected to resume at" in page
     assert "New workloads wait until scheduling resumes." in page
     assert "Its successor is MI300X. New workloads cannot start on it." in page
     assert f'name="gpu_class" value="{a100.slug}"' not in page

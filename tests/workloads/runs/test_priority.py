@@ -151,7 +151,7 @@ def test_production_keeps_to_what_the_team_has(
 ) -> None:
     running.workload(namespace_a, a100, name="first", by=bob, kind="job", options={"priority": "production"})
     GpuClass.objects.update(production_limit=2)
-    with pytest.raises(Refused, match=r"At most 2 of .* 2 requested, 1 already running or queued"):
+    with pytest.raises(Refused, match=r"at most 2 of .* 2 requested, 1 already running or queued"):
         moved("production", by_olga)
     GpuClass.objects.update(production_limit=3)
     moved("production", by_olga)
@@ -182,7 +182,7 @@ def test_page_and_api_do_the_same(two: Workload, olga: User) -> None:
     assert "<option selected>batch</option>" in client.get("/queue").text
     said = {"priority": "interactive", "because": "A course."}
     assert client.post("/queue/teams/team-a/two/priority", said).status_code == 302
-    assert "to be interactive" in client.get("/queue").text
+    assert "changing to interactive" in client.get("/queue").text
     item = client.get("/api/v1/queue").json()["items"][0]
     assert (item["goes_as"], item["moving_to"]) == ("interactive", "interactive")
     answer = client.post(PATH, {**said, "priority": "production"}, content_type="application/json")
