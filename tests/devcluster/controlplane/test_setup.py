@@ -34,7 +34,7 @@ def test_a_half_built_cache_is_not_used_and_a_whole_one_is(
     monkeypatch.setenv("PATH", "")  # whoever builds looks for Go first
     with Supervisor(tmp_path / "log") as supervisor:
         monkeypatch.setattr(programs, "REQUIREMENTS", tmp_path)
-        with pytest.raises(UserError, match="Go is needed once"):
+        with pytest.raises(UserError, match="Go is required once"):
             programs.find_or_build(supervisor)
 
         (cache / f"{programs._recipe()}-go1.26.0" / "ready.json").write_text("{}")

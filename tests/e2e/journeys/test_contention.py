@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 PENDING = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/{}/pendingworkloads"
 TEAMS = ("vision", "serving", "lab")
 FOUR = [name for name, _who in contention.NOTEBOOKS[contention.HAVE_ONE :]]
-CARD, SLICE, SHARE = "a100-sxm4-80gb", "a100-sxm4-80gb-2g-20gb", "a100-sxm4-80gb-time-sliced"
+CARD, SLICE, SHARE = "a100-sxm4-80gb", "a100-sxm4-80gb-2g-20gb", "a100-sxm4-80gb-shared"
 IN_TIME_MS = 120_000
 # Each look asks the API server several times.
 wait_until = partial(wait_until_true, within_s=IN_TIME_MS / 1000, every_s=0.3)

@@ -198,7 +198,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     assert admin.list("v1/pods", namespace="team-a") == []
 
     alice.get_by_role("button", name="Start again").click()
-    expect(alice.get_by_text("run 2, asked")).to_be_visible()
+    expect(alice.get_by_text("run 2, requested")).to_be_visible()
     expect(alice.get_by_text("Ready on")).to_be_visible(timeout=STARTS_WITHIN_MS)
     open_it(alice, running)
     expect(saved).to_be_visible(timeout=STARTS_WITHIN_MS)

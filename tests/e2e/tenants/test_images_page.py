@@ -30,7 +30,7 @@ def test_an_owner_keeps_credentials_and_staff_allow_prefixes(
     page.get_by_label("User name").fill("other")
     page.get_by_label("Password or token").fill("other word")
     page.get_by_label("Password or token").press("Enter")
-    expect(page.get_by_text(f"The credentials for {HOST} are replaced.")).to_be_visible()
+    expect(page.get_by_text(f"The credentials for {HOST} were replaced.")).to_be_visible()
     assert registry_actions.unseal_login(bytes(RegistryCredential.objects.get().sealed)) == RegistryLogin(
         "other", "other word"
     )

@@ -32,7 +32,7 @@ def test_a_step_stands_beside_its_wait_and_leads_to_the_form(
     open_page: Callable[..., Page], house: Tenant, alice: User
 ) -> None:
     page = open_page("/teams/team-a", as_user=alice)
-    step = page.locator("#helps-waits").get_by_role("link", name="Request 1 card instead of 2")
+    step = page.locator("#helps-waits").get_by_role("link", name="Request 1 GPU instead of 2")
     expect(step).to_be_visible()
     step.click()
     expect(page.get_by_label("Units")).to_have_value("1")
@@ -40,5 +40,5 @@ def test_a_step_stands_beside_its_wait_and_leads_to_the_form(
 
 def test_the_page_of_what_waits(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
     page = open_page("/teams/team-a/workloads/waits", as_user=alice)
-    expect(page.locator("#next-steps").get_by_role("link", name="Request 1 card instead of 2")).to_be_visible()
+    expect(page.locator("#next-steps").get_by_role("link", name="Request 1 GPU instead of 2")).to_be_visible()
     look_at(page)

@@ -36,7 +36,7 @@ def house(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -
 def test_the_page_of_a_run_says_both(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
     page = open_page("/teams/team-a/workloads/borrows", as_user=alice)
     before = page.locator("#may-be-interrupted")
-    expect(before).to_contain_text("1 of its 3 cards is borrowed")
+    expect(before).to_contain_text("1 of its 3 GPUs is borrowed")
     expect(before).to_contain_text("It restarts automatically from the beginning")
     look_at(page)
     page.goto(page.url.replace("borrows", "lost"))
@@ -48,7 +48,7 @@ def test_the_page_of_a_run_says_both(open_page: Callable[..., Page], house: Tena
 def test_the_launch_form_says_it_first(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
     page = open_page("/teams/team-a/launch?kind=job&units=1", as_user=alice)
     effect = page.locator("#effect")
-    expect(effect).to_contain_text("Interruptions: It would use a borrowed card")
+    expect(effect).to_contain_text("Interruptions: It would use a borrowed GPU")
     page.get_by_label("This job uses checkpointing").check()
-    expect(effect).to_contain_text("goes on from the last checkpoint")
+    expect(effect).to_contain_text("continues from its last checkpoint")
     look_at(page)

@@ -115,7 +115,7 @@ def test_figures_plan_and_call_follow_the_choices(open_page: Callable[..., Page]
     expect(page.locator("#call")).to_contain_text('"cpu": 3')
     expect(page.locator("#call")).to_contain_text('"MODE": "fast"')
     page.get_by_text("Objects created", exact=True).click()
-    page.get_by_text("Job in full").click()
+    page.get_by_text("Job as YAML").click()
     expect(page.locator("#made")).to_contain_text("name: train-1")
 
 

@@ -113,7 +113,7 @@ STAGED: dict[str, Staged] = {
     "absent": Staged(
         lambda k, p: k.pull_error(p, MISSING), "blocked", "image_not_found", "was not found in its registry", "Image"
     ),
-    "locked": Staged(ScriptedKubelet.pull_error, "blocked", "image_not_allowed", "wants a sign-in", "Image"),
+    "locked": Staged(ScriptedKubelet.pull_error, "blocked", "image_not_allowed", "it requires authentication", "Image"),
     "pulling": Staged(ScriptedKubelet.pulling, "preparing", "pulling", "pulling the image"),
     "elsewhere": Staged(
         lambda k, p: k.attach_error(p, ALREADY), "blocked", "volume_in_use", "by other-1-x", "Storage", volume="one"
@@ -123,7 +123,7 @@ STAGED: dict[str, Staged] = {
     ),
     "crashed": Staged(lambda k, p: k.exited(p, 3), "failed", "crashed", "exit code 3", "Ended"),
     "hungry": Staged(
-        ScriptedKubelet.oom_killed, "failed", "out_of_memory", "more than its 1 GiB of host memory", "Ended"
+        ScriptedKubelet.oom_killed, "failed", "out_of_memory", "exceeded its host memory limit of 1 GiB", "Ended"
     ),
     "killed": Staged(lambda k, p: k.exited(p, 137), "failed", "killed", "the cluster reports no cause", "Ended"),
     "full": Staged(
@@ -140,19 +140,19 @@ STAGED: dict[str, Staged] = {
     "cloning": Staged(
         ScriptedKubelet.initializing, "preparing", "cloning", "cloning the repository", repository=COURSE
     ),
-    "refused": Staged(ScriptedKubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 asked, 0 there", attempts=2),
+    "refused": Staged(ScriptedKubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 requested, 0 available", attempts=2),
     "split": Staged(ScriptedKubelet.topology_affinity, *AGAIN, "close to each other", attempts=2),
     "overbooked": Staged(
-        lambda k, p: k.out_of(p, "cpu", asked=2000, capacity=64000), *AGAIN, "cpu: 2 cores asked, 64 of 64 used",
+        lambda k, p: k.out_of(p, "cpu", asked=2000, capacity=64000), *AGAIN, "cpu: 2 cores requested, 64 of 64 used",
         attempts=2,
     ),
     "evicted": Staged(ScriptedKubelet.evicted, *AGAIN, "ran low on memory (52 MiB left)", attempts=2),
     "unknown": Staged(None, "blocked", "no_node_matches", "do not match the class", "Node assigned", is_absent=True),
     "wide": Staged(None, "blocked", "no_cpu_or_memory", "too little cpu free", "Node assigned", units=900),
     "stored": Staged(
-        None, "blocked", "volume_unbound", "has not provided it yet", "Node assigned", volume=UNPROVIDED
+        None, "blocked", "volume_unbound", "has not provisioned it yet", "Node assigned", volume=UNPROVIDED
     ),
-    "fine": Staged(ScriptedKubelet.running, "running", "running", "Runs on"),
+    "fine": Staged(ScriptedKubelet.running, "running", "running", "Running on"),
 }  # fmt: skip
 
 
