@@ -37,7 +37,15 @@ ROOT = Path(__file__).parent.parent
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
 # A minute or more each, of those with a browser and of the others.
-LONG_WALKS = ("test_walk", "test_contention", "test_thin_path", "test_hardware_pages", "test_pages", "test_markers")
+LONG_WALKS = (
+    "test_pages",
+    "test_notebook_origin",
+    "test_thin_path",
+    "test_markers",
+    "test_contention",
+    "test_walk",
+    "test_hardware_pages",
+)
 LONG = (
     "test_churn",
     "test_faults_at_the_viewer",
@@ -122,6 +130,14 @@ def whole_hardware(admin: Api) -> Iterator[None]:
 def _holds_scarce(pod: dict[str, Any]) -> bool:
     sizes = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
     return any(SCARCE in limits for limits in sizes)
+
+
+@pytest.fixture
+def cordons_alone() -> Iterator[None]:
+    """For tests that cordon many nodes, and for those of what the scheduler says where none is cordoned: in turn."""
+    with Path(os.environ[SERVICES_VARIABLE]).with_suffix(".cordons").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture

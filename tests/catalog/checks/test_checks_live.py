@@ -355,6 +355,7 @@ def text_of(html: str) -> str:
 
 @pytest.mark.timeout(300)
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("cordons_alone")
 def test_every_check_shows_and_goes_within_five_seconds(
     site: Site, watcher: None, shown: Callable[[str], list[str]], subtests: pytest.Subtests
 ) -> None:

@@ -156,6 +156,7 @@ STAGED: dict[str, Staged] = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("cordons_alone")
 def test_what_scheduler_and_kubelets_say(
     team: Tenant, absent: GpuClass, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, worker: Worker,
     admin: Api, unique: str,
