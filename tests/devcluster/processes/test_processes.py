@@ -114,7 +114,9 @@ def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path) -> Non
 
 def test_a_child_that_dies_at_its_start_is_reported_with_its_last_words(supervisor: Supervisor) -> None:
     supervisor.start(python("broken", "print('port 1 is privileged'); raise SystemExit(3)", ready=lambda: False))
-    with pytest.raises(UserError, match=r"broken exited during start \(exit code 3\)[^$]*port 1 is privileged") as problem:
+    with pytest.raises(
+        UserError, match=r"broken exited during start \(exit code 3\)[^$]*port 1 is privileged"
+    ) as problem:
         supervisor.until_ready("broken")
     assert "broken.log" in problem.value.way_on
 

@@ -237,7 +237,8 @@ def test_the_form_starts_with_what_the_step_chose(
     assert re.search(r'value="a100-3g"[^>]*checked', page)
     assert re.search(r'name="units" value="1"', page)
     assert not re.search(r'name="repository" value="[^"]', page)
-    assert "The class &#x27;h999&#x27; is not available to your team" in client.get(f"{PAGE}/change?class=h999").content.decode()
+    unknown = client.get(f"{PAGE}/change?class=h999").content.decode()
+    assert "The class &#x27;h999&#x27; is not available to your team" in unknown
 
 
 def test_it_is_not_there_for_strangers(

@@ -140,8 +140,10 @@ STAGED: dict[str, Staged] = {
     "cloning": Staged(
         ScriptedKubelet.initializing, "preparing", "cloning", "cloning the repository", repository=COURSE
     ),
-    "refused": Staged(ScriptedKubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 requested, 0 available", attempts=2),
-    "split": Staged(ScriptedKubelet.topology_affinity, *AGAIN, "close to each other", attempts=2),
+    "refused": Staged(
+        ScriptedKubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 requested, 0 available", attempts=2
+    ),
+    "split": Staged(ScriptedKubelet.topology_affinity, *AGAIN, "on the same NUMA node", attempts=2),
     "overbooked": Staged(
         lambda k, p: k.out_of(p, "cpu", asked=2000, capacity=64000), *AGAIN, "cpu: 2 cores requested, 64 of 64 used",
         attempts=2,
