@@ -227,23 +227,27 @@ FIELDS: dict[str, Field] = {
             pod["spec"].update(os={"name": "windows"}, securityContext={"runAsNonRoot": True}),
             pod["spec"]["containers"][0].pop("securityContext"),
         ),
-        "os other than linux",
+        "os must be linux",
     ),
     # ---- scheduling
     "nodeName": Field("nodeName", spec(nodeName="sim-a100-0"), "nodeName"),
     "schedulerName": Field("schedulerName", spec(schedulerName="mine"), "own scheduler"),
-    "tolerations of everything": Field("tolerations", toleration(operator="Exists"), "tolerates the taint"),
+    "tolerations of everything": Field("tolerations", toleration(operator="Exists"), "a pod tolerates no others"),
     "tolerations of another class": Field(
-        "tolerations", toleration(key="gpu-portal/class", value="h100"), "tolerates the taint"
+        "tolerations", toleration(key="gpu-portal/class", value="h100"), "a pod tolerates no others"
     ),
     "tolerations of a hold": Field(
-        "tolerations", toleration(key="gpu-portal/held", operator="Exists"), "tolerates the taint"
+        "tolerations", toleration(key="gpu-portal/held", operator="Exists"), "a pod tolerates no others"
     ),
     "tolerations of a cordon": Field(
-        "tolerations", toleration(key="node.kubernetes.io/unschedulable", operator="Exists"), "tolerates the taint"
+        "tolerations",
+        toleration(key="node.kubernetes.io/unschedulable", operator="Exists"),
+        "a pod tolerates no others",
     ),
     "tolerations of the control plane": Field(
-        "tolerations", toleration(key="node-role.kubernetes.io/control-plane", operator="Exists"), "tolerates the taint"
+        "tolerations",
+        toleration(key="node-role.kubernetes.io/control-plane", operator="Exists"),
+        "a pod tolerates no others",
     ),
     "priorityClassName of the system": Field(
         "priorityClassName", spec(priorityClassName="system-node-critical"), "priorityClassName"
@@ -255,11 +259,13 @@ FIELDS: dict[str, Field] = {
     "podAffinity": Field("affinity", spec(affinity=others(podAffinity=1)), "podAffinity"),
     "runtimeClassName": Field("runtimeClassName", spec(runtimeClassName="nvidia"), "untimeClass"),
     "imagePullSecrets": Field(
-        "imagePullSecrets", spec(imagePullSecrets=[{"name": "theirs-1-pull"}]), "names the Secret of the pod's own run"
+        "imagePullSecrets",
+        spec(imagePullSecrets=[{"name": "theirs-1-pull"}]),
+        "may name only the Secret of the pod's own run",
     ),
     "overhead": security("overhead", spec(overhead={"cpu": "1"}), "verhead"),
     "terminationGracePeriodSeconds": Field(
-        "terminationGracePeriodSeconds", spec(terminationGracePeriodSeconds=86_400), "300 at most"
+        "terminationGracePeriodSeconds", spec(terminationGracePeriodSeconds=86_400), "must be at most 300"
     ),
     # ---- devices
     "NVIDIA_VISIBLE_DEVICES": device_variable("NVIDIA_VISIBLE_DEVICES"),
@@ -299,15 +305,21 @@ FIELDS: dict[str, Field] = {
     "no queue": Field("labels", label("kueue.x-k8s.io/queue-name", None), "queue-name"),
     "no class": Field("labels", label("gpu-portal/class", None), "gpu-portal/class"),
     "priority-class": Field("labels", label("kueue.x-k8s.io/priority-class", "production"), "batch or interactive"),
-    "managed": Field("labels", label("kueue.x-k8s.io/managed", "true"), "beside its accounting"),
+    "managed": Field("labels", label("kueue.x-k8s.io/managed", "true"), "start pods without its accounting"),
     "prebuilt-workload-name": Field(
-        "labels", label("kueue.x-k8s.io/prebuilt-workload-name", "theirs"), "beside its accounting"
+        "labels", label("kueue.x-k8s.io/prebuilt-workload-name", "theirs"), "start pods without its accounting"
     ),
-    "pod-group-name": Field("labels", label("kueue.x-k8s.io/pod-group-name", "group"), "beside its accounting"),
+    "pod-group-name": Field(
+        "labels", label("kueue.x-k8s.io/pod-group-name", "group"), "start pods without its accounting"
+    ),
     "pod-suspending-parent": Field(
-        "annotations", annotation("kueue.x-k8s.io/pod-suspending-parent", "deployment"), "beside its accounting"
+        "annotations",
+        annotation("kueue.x-k8s.io/pod-suspending-parent", "deployment"),
+        "start pods without its accounting",
     ),
-    "elastic-job": Field("annotations", annotation("kueue.x-k8s.io/elastic-job", "true"), "beside its accounting"),
+    "elastic-job": Field(
+        "annotations", annotation("kueue.x-k8s.io/elastic-job", "true"), "start pods without its accounting"
+    ),
 }
 KEYS = sorted({one.key for one in FIELDS.values()})
 # A word of ours too: the queue's priority, which reaches a label of the Job alone.
@@ -559,14 +571,14 @@ def test_production_is_the_portals_to_give(place: Place, admin: Api) -> None:
     """Whatever else may make a Job there, and whoever changes one."""
     job = job_of(place, kind="job", workload="first", priority="production")
     code, text = try_out(admin, "batch/v1/jobs", job)
-    assert (code, "production is the portal's to give" in text) == (422, True)
+    assert (code, "only the portal may set production" in text) == (422, True)
     assert try_out(admin, "batch/v1/jobs", job_of(place, kind="job", priority="interactive"))[0] == 201
 
     place.worker.create(job)
     label = "kueue.x-k8s.io/priority-class"
     admin.patch("batch/v1/jobs", "first-1", {"spec": {"activeDeadlineSeconds": 60}}, namespace=place.name)
     place.worker.create(job_of(place, kind="job", workload="second"))
-    with pytest.raises(ApiError, match="production is the portal's to give"):
+    with pytest.raises(ApiError, match="only the portal may set production"):
         admin.patch("batch/v1/jobs", "second-1", {"metadata": {"labels": {label: "production"}}}, namespace=place.name)
     for name in ("first-1", "second-1"):
         place.worker.delete("batch/v1/jobs", name, namespace=place.name)
