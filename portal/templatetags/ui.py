@@ -111,6 +111,12 @@ def units(count: float | None, unit: str = "unit") -> str:
 
 
 @register.filter
+def code_label(code: str) -> str:
+    """`waiting_for_quota` → "Waiting for quota": a code where a list of them is chosen from."""
+    return code.replace("_", " ").capitalize()
+
+
+@register.filter
 def unit_label(unit: str) -> str:
     """Over a field for so many: "Units", or "GiB" of storage."""
     return unit if unit in NO_PLURAL else "Units"

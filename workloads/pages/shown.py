@@ -132,7 +132,7 @@ def event_line(event: Event, *, tenant: str, names: Collection[str] = ()) -> Eve
     """`names`: workloads that have a page."""
     has_page = event.row.startswith("workloads.workload.") and event.name in names
     href = reverse("workload", args=[tenant, event.name]) if has_page else ""
-    return EventLine(event.at, event.actor, verb_text(event.verb), event.name, href)
+    return EventLine(event.at, event.actor, verb_text(event.verb, event.after), event.name, href)
 
 
 def size_of(gpu_class: GpuClass, units: int, workers: int = 1) -> str:

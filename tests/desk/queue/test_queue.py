@@ -222,7 +222,7 @@ def test_a_reason_is_looked_for_in_the_whole_queue(
 
     text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
     assert "exceeds_maximum (4)" in text
-    assert "waiting_for_quota (7)" in text
+    assert "Waiting for quota (7)" in text
     assert "a10" in text
     assert "Counts cover" not in text
 
