@@ -221,7 +221,7 @@ def test_a_reason_is_looked_for_in_the_whole_queue(
     )
 
     text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
-    assert "exceeds_maximum (4)" in text
+    assert "Exceeds maximum (4)" in text
     assert "Waiting for quota (7)" in text
     assert "a10" in text
     assert "Counts cover" not in text
@@ -248,7 +248,7 @@ def test_one_answer_looks_at_so_many_and_says_so(
     assert (counted.runs, counted.looked_at, counted.is_all) == ({"waiting_for_quota": 4}, 4, False)
     text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
     assert "Counts cover the first 4 runs." in text
-    assert "exceeds_maximum (0)" in text
+    assert "Exceeds maximum (0)" in text
     assert "None of the runs checked so far match." in text
 
 
