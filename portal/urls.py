@@ -4,28 +4,27 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, path
 
 from accounts.account_setup import views as account_setup_views
-from accounts.api_tokens import api as accounts_api
+from accounts.api_tokens import api as api_token_api
 from accounts.api_tokens import views as api_token_views
 from accounts.core.actor import Actor
-from accounts.credentials import views as account
+from accounts.credentials import views as credential_views
 from accounts.events import api as event_api
 from accounts.people import api as people_api
 from accounts.sign_in import admin_site
-from accounts.sign_in import views as accounts
 from accounts.sign_in import views as sign_in_views
-from accounts.sign_in.oidc import views as oidc
+from accounts.sign_in.oidc import views as oidc_views
 from desk.capacity import api as capacity_api
 from desk.capacity import views as capacity_views
 from desk.catalog import views as catalog_views
 from desk.classes import api as class_api
-from desk.classes import views as hardware
+from desk.classes import views as class_views
 from desk.health import views as health_views
-from desk.history import views as history
-from desk.history.catalog_changes import views as changes
+from desk.history import views as history_views
+from desk.history.catalog_changes import views as catalog_change_views
 from desk.home import api as home_api
-from desk.home import views as desk
+from desk.home import views as home_views
 from desk.inbox import api as inbox_api
-from desk.inbox import views as inbox
+from desk.inbox import views as inbox_views
 from desk.inbox.evidence import usage_evidence
 from desk.nodes import views as node_views
 from desk.queue import api as queue_api
@@ -36,11 +35,11 @@ from portal.ui import styleguide
 from portal.web import theme
 from tenants.approvers.delegation import api as delegation_api
 from tenants.approvers.delegation import views as delegation_views
-from tenants.class_access.image_prefixes import api as image_prefixe_api
+from tenants.class_access.image_prefixes import api as image_prefix_api
 from tenants.grants import api as grant_api
 from tenants.lifecycle import api as lifecycle_api
-from tenants.lifecycle import views as life
-from tenants.members import api as people
+from tenants.lifecycle import views as lifecycle_views
+from tenants.members import api as member_api
 from tenants.members.group_sync import actions as group_sync_actions
 from tenants.members.invitations import api as invitation_api
 from tenants.members.tokens import api as token_api
@@ -48,32 +47,32 @@ from tenants.members.tokens import views as token_views
 from tenants.models import Membership, Tenant
 from tenants.onboarding.bundles import api as bundle_api
 from tenants.onboarding.team_requests import api as team_request_api
-from tenants.onboarding.team_requests import views as founding
+from tenants.onboarding.team_requests import views as team_request_views
 from tenants.onboarding.trials import api as trial_api
 from tenants.onboarding.trials import views as trial_views
 from tenants.pages.grants import views as grant_views
 from tenants.pages.start import views as start_views
 from tenants.pages.team import api as team_api
-from tenants.pages.team import views as members
+from tenants.pages.team import views as team_views
 from tenants.people import api as tenants_people_api
 from tenants.people import views as people_views
-from tenants.requests import api as tenants_api
-from tenants.requests import views as tenants
+from tenants.requests import api as request_api
+from tenants.requests import views as request_views
 from tenants.requests.comments import api as comment_api
 from tenants.requests.decisions import views as decision_views
 from tenants.requests.reclaims import views as reclaim_views
 from tenants.requests.renewals import api as renewal_api
 from tenants.requests.renewals import views as renewal_views
-from workloads.advice import views as next_steps
+from workloads.advice import views as advice_views
 from workloads.credentials.registries import api as registry_api
 from workloads.credentials.registries import views as registry_views
 from workloads.credentials.secrets import api as secret_api
 from workloads.credentials.secrets import views as secret_views
 from workloads.lifetime import api as lifetime_api
-from workloads.lifetime import views as giving_back
-from workloads.pages import api as workloads_api
-from workloads.pages import views as workloads
-from workloads.pages.launch import views as launch
+from workloads.lifetime import views as lifetime_views
+from workloads.pages import api as workload_api
+from workloads.pages import views as workload_views
+from workloads.pages.launch import views as launch_views
 from workloads.pages.queries import namespace_contents
 from workloads.runs import api as run_api
 from workloads.runs.priority import api as priority_api
@@ -95,14 +94,14 @@ MEASURE = {"measure": usage_evidence}
 INSIDE = {"look_inside": namespace_contents}
 
 admin.site.login = admin_site.admin_sign_in  # type: ignore[method-assign]
-admin.site.logout = accounts.logout  # type: ignore[method-assign,assignment]
+admin.site.logout = sign_in_views.logout  # type: ignore[method-assign,assignment]
 admin.site.password_change = admin_site.admin_password_change  # type: ignore[method-assign,assignment]
 admin.site.has_permission = admin_site.may_open_admin  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     # API. Patterns are tried in order: first what CI asks all day.
-    path("api/v1/workloads", workloads_api.Workloads.as_view(), name="api-workloads"),
-    path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
+    path("api/v1/workloads", workload_api.Workloads.as_view(), name="api-workloads"),
+    path("api/v1/workloads/<slug:name>", workload_api.WorkloadDetail.as_view(), name="api-workload"),
     path("api/v1/workloads/<slug:name>/extend", lifetime_api.Extend.as_view(), name="api-workload-extend"),
     path("api/v1/workloads/<slug:name>/keep", lifetime_api.Keep.as_view(), name="api-workload-keep"),
     path("api/v1/workloads/<slug:name>/priority", priority_api.Priority.as_view(), name="api-workload-priority"),
@@ -156,11 +155,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/queue", queue_api.QueueView.as_view(), name="api-queue"),
     path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),
     path("api/v1/registries/<str:registry>", registry_api.RegistryDetail.as_view(), name="api-registry"),
-    path("api/v1/requests", tenants_api.Requests.as_view(**MEASURE), name="api-requests"),
-    path("api/v1/requests/<int:pk>", tenants_api.RequestDetail.as_view(), name="api-request"),
+    path("api/v1/requests", request_api.Requests.as_view(**MEASURE), name="api-requests"),
+    path("api/v1/requests/<int:pk>", request_api.RequestDetail.as_view(), name="api-request"),
     path("api/v1/requests/<int:pk>/comments", comment_api.Comments.as_view(), name="api-request-comments"),
-    path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(**MEASURE), name="api-request-decide"),
-    path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
+    path("api/v1/requests/<int:pk>/decide", request_api.RequestDecide.as_view(**MEASURE), name="api-request-decide"),
+    path("api/v1/requests/<int:pk>/withdraw", request_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
     path("api/v1/secrets", secret_api.Secrets.as_view(), name="api-secrets"),
     path("api/v1/secrets/<slug:name>", secret_api.SecretDetail.as_view(), name="api-secret"),
     path("api/v1/team-requests", team_request_api.TeamRequests.as_view(), name="api-team-requests"),
@@ -191,12 +190,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path(
         "api/v1/teams/<slug:tenant>/image-prefixes",
-        image_prefixe_api.ImagePrefixes.as_view(),
+        image_prefix_api.ImagePrefixes.as_view(),
         name="api-image-prefixes",
     ),
     path(
         "api/v1/teams/<slug:tenant>/image-prefixes/<int:pk>",
-        image_prefixe_api.ImagePrefixDetail.as_view(),
+        image_prefix_api.ImagePrefixDetail.as_view(),
         name="api-image-prefix",
     ),
     path(
@@ -211,36 +210,36 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("api/v1/teams/<slug:tenant>/joins", invitation_api.TeamJoins.as_view(), name="api-team-joins"),
     path("api/v1/teams/<slug:tenant>/joins/<int:pk>", invitation_api.TeamJoin.as_view(), name="api-team-join"),
-    path("api/v1/teams/<slug:tenant>/members", people.Members.as_view(), name="api-team-members"),
-    path("api/v1/teams/<slug:tenant>/members/<int:pk>", people.MemberDetail.as_view(), name="api-team-member"),
+    path("api/v1/teams/<slug:tenant>/members", member_api.Members.as_view(), name="api-team-members"),
+    path("api/v1/teams/<slug:tenant>/members/<int:pk>", member_api.MemberDetail.as_view(), name="api-team-member"),
     path("api/v1/teams/<slug:tenant>/tokens", token_api.TeamTokens.as_view(), name="api-team-tokens"),
     path(
         "api/v1/teams/<slug:tenant>/tokens/<slug:prefix>",
         token_api.TeamTokenDetail.as_view(),
         name="api-team-token",
     ),
-    path("api/v1/tokens", accounts_api.Tokens.as_view(), name="api-tokens"),
-    path("api/v1/tokens/<slug:prefix>", accounts_api.TokenDetail.as_view(), name="api-token"),
+    path("api/v1/tokens", api_token_api.Tokens.as_view(), name="api-tokens"),
+    path("api/v1/tokens/<slug:prefix>", api_token_api.TokenDetail.as_view(), name="api-token"),
     path("api/v1/trials", trial_api.Trials.as_view(), name="api-trials"),
     path("api/v1/volumes", storage_api.Volumes.as_view(), name="api-volumes"),
     path("api/v1/volumes/<slug:name>/delete", storage_api.VolumeDelete.as_view(), name="api-volume-delete"),
     path("api/v1/volumes/<slug:name>/keep", storage_api.VolumeKeep.as_view(), name="api-volume-keep"),
     # account and administration
     path("admin/", admin.site.urls),
-    path("account", account.account, name="account"),
-    path("account/password", account.password_change, name="password-change"),
-    path("account/second-factor", account.second_factor, name="second-factor"),
-    path("account/second-factor/codes", account.recovery_codes, name="recovery-codes"),
-    path("account/second-factor/remove", account.second_factor_remove, name="second-factor-remove"),
-    path("account/sessions/end", account.sessions_end, name="sessions-end"),
-    path("account/sessions/<int:pk>/end", account.session_end, name="session-end"),
-    path("login", accounts.Login.as_view(), name="login"),
+    path("account", credential_views.account, name="account"),
+    path("account/password", credential_views.password_change, name="password-change"),
+    path("account/second-factor", credential_views.second_factor, name="second-factor"),
+    path("account/second-factor/codes", credential_views.recovery_codes, name="recovery-codes"),
+    path("account/second-factor/remove", credential_views.second_factor_remove, name="second-factor-remove"),
+    path("account/sessions/end", credential_views.sessions_end, name="sessions-end"),
+    path("account/sessions/<int:pk>/end", credential_views.session_end, name="session-end"),
+    path("login", sign_in_views.Login.as_view(), name="login"),
     path(
         "login/code", sign_in_views.sign_in_code, name="mfa_authenticate"
     ),  # the name by which allauth sends people here
     path("login/password", account_setup_views.password_code, name="password-code"),
-    path("login/oidc", oidc.begin, name="oidc-begin"),
-    path("login/oidc/back", oidc.back, {"settle": group_sync_actions.sync_groups}, name="oidc-back"),
+    path("login/oidc", oidc_views.begin, name="oidc-begin"),
+    path("login/oidc/back", oidc_views.back, {"settle": group_sync_actions.sync_groups}, name="oidc-back"),
     path("logout", sign_in_views.logout, name="logout"),
     path("people", people_views.people, name="people"),
     path("people/new", people_views.person_new, name="person-new"),
@@ -262,29 +261,29 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tokens/everybody", api_token_views.all_tokens, name="all-tokens"),
     path("tokens/<slug:prefix>/revoke", api_token_views.token_revoke, name="token-revoke"),
     # pages that join apps
-    path("", desk.home, name="home"),
+    path("", home_views.home, name="home"),
     path("catalog", catalog_views.catalog_page, name="catalog"),
     path("catalog/choose", catalog_views.choose, name="catalog-choose"),
     path("catalog/compare", catalog_views.compare, name="catalog-compare"),
-    path("catalog/changes", changes.catalog_changes, name="catalog-changes"),
-    path("catalog/<slug:slug>", hardware.class_page, name="class"),
+    path("catalog/changes", catalog_change_views.catalog_changes, name="catalog-changes"),
+    path("catalog/<slug:slug>", class_views.class_page, name="class"),
     path("cluster", capacity_views.cluster, name="cluster"),
     path("cluster/banner", capacity_views.banner_set, name="banner-set"),
     path("health", health_views.health, name="health"),
-    path("history", history.all_history, name="history"),
-    path("inbox", inbox.inbox, name="inbox"),
-    path("inbox/approve", inbox.decide, {"approve": True}, name="inbox-approve"),
-    path("inbox/deny", inbox.decide, {"approve": False}, name="inbox-deny"),
+    path("history", history_views.all_history, name="history"),
+    path("inbox", inbox_views.inbox, name="inbox"),
+    path("inbox/approve", inbox_views.decide, {"approve": True}, name="inbox-approve"),
+    path("inbox/deny", inbox_views.decide, {"approve": False}, name="inbox-deny"),
     path("nodes", node_views.node_list, name="nodes"),
     path("nodes/<str:name>", node_views.node_page, name="node"),
     path("queue", queue_views.queue, name="queue"),
     path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),
     path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),
     path("queue/teams/<slug:tenant>/<slug:name>/priority", queue_views.queue_priority, name="queue-priority"),
-    path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
-    path("teams/<slug:tenant>/history", history.team_history, name="team-history"),
+    path("teams/<slug:tenant>", home_views.tenant_home, name="tenant-home"),
+    path("teams/<slug:tenant>/history", history_views.team_history, name="team-history"),
     # workloads
-    path("launch", launch.launch_link, name="launch-link"),
+    path("launch", launch_views.launch_link, name="launch-link"),
     path("teams/<slug:tenant>/images", registry_views.team_images, name="team-images"),
     path("teams/<slug:tenant>/images/prefixes", registry_views.prefix_allow, name="prefix-allow"),
     path("teams/<slug:tenant>/images/prefixes/<int:pk>/end", registry_views.prefix_end, name="prefix-end"),
@@ -294,66 +293,68 @@ urlpatterns: list[URLPattern | URLResolver] = [
         registry_views.registry_delete,
         name="registry-delete",
     ),
-    path("teams/<slug:tenant>/launch", launch.launch, name="launch"),
-    path("teams/<slug:tenant>/next-steps", next_steps.team_advice, name="next-steps"),
+    path("teams/<slug:tenant>/launch", launch_views.launch, name="launch"),
+    path("teams/<slug:tenant>/next-steps", advice_views.team_advice, name="next-steps"),
     path("teams/<slug:tenant>/secrets", secret_views.secret_list, name="secrets"),
     path("teams/<slug:tenant>/secrets/<slug:name>/delete", secret_views.secret_delete, name="secret-delete"),
     path("teams/<slug:tenant>/volumes", storage_views.volume_list, name="volumes"),
     path("teams/<slug:tenant>/volumes/<slug:name>/delete", storage_views.volume_delete, name="volume-delete"),
     path("teams/<slug:tenant>/volumes/<slug:name>/keep", storage_views.volume_keep, name="volume-keep"),
-    path("teams/<slug:tenant>/workloads", workloads.workloads, name="workloads"),
-    path("teams/<slug:tenant>/workloads/<slug:name>", workloads.workload, name="workload"),
-    path("teams/<slug:tenant>/workloads/<slug:name>/actions", workloads.workload_actions, name="workload-actions"),
-    path("teams/<slug:tenant>/workloads/<slug:name>/change", launch.change, name="workload-change"),
-    path("teams/<slug:tenant>/workloads/<slug:name>/delete", workloads.delete, name="workload-delete"),
-    path("teams/<slug:tenant>/workloads/<slug:name>/extend", giving_back.extend, name="workload-extend"),
+    path("teams/<slug:tenant>/workloads", workload_views.workloads, name="workloads"),
+    path("teams/<slug:tenant>/workloads/<slug:name>", workload_views.workload, name="workload"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/actions", workload_views.workload_actions, name="workload-actions"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/change", launch_views.change, name="workload-change"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/delete", workload_views.delete, name="workload-delete"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/extend", lifetime_views.extend, name="workload-extend"),
     path(
-        "teams/<slug:tenant>/workloads/<slug:name>/giving-back",
-        giving_back.limits_fragment,
-        name="workload-giving-back",
+        "teams/<slug:tenant>/workloads/<slug:name>/limits",
+        lifetime_views.limits_fragment,
+        name="workload-limits",
     ),
-    path("teams/<slug:tenant>/workloads/<slug:name>/keep", giving_back.keep, name="workload-keep"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/keep", lifetime_views.keep, name="workload-keep"),
     path(
-        "teams/<slug:tenant>/workloads/<slug:name>/next-steps", next_steps.workload_advice, name="workload-next-steps"
+        "teams/<slug:tenant>/workloads/<slug:name>/next-steps", advice_views.workload_advice, name="workload-next-steps"
     ),
-    path("teams/<slug:tenant>/workloads/<slug:name>/open", workloads.open_notebook, name="workload-open"),
-    path("teams/<slug:tenant>/workloads/<slug:name>/restart", workloads.restart, name="workload-restart"),
-    path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),
-    path("teams/<slug:tenant>/workloads/<slug:name>/stop", workloads.stop, name="workload-stop"),
-    path("open/<slug:origin>", workloads.by_origin, name="open"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/open", workload_views.open_notebook, name="workload-open"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/restart", workload_views.restart, name="workload-restart"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/start", workload_views.start, name="workload-start"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/stop", workload_views.stop, name="workload-stop"),
+    path("open/<slug:origin>", workload_views.by_origin, name="open"),
     # served by doors (desk/streaming)
-    path("live/logs/<slug:tenant>/<slug:name>", workloads.served_by_doors, name="workload-log"),
-    path("live/<slug:namespace>", workloads.served_by_doors, name="live"),
+    path("live/logs/<slug:tenant>/<slug:name>", workload_views.served_by_doors, name="workload-log"),
+    path("live/<slug:namespace>", workload_views.served_by_doors, name="live"),
     # quota and teams
     path("deputies", delegation_views.delegation_list, name="deputies"),
     path("deputies/<int:pk>/end", delegation_views.delegation_end, name="deputy-end"),
     path("requests/<int:pk>", decision_views.request_page, MEASURE, name="request"),
     path("requests/<int:pk>/comment", decision_views.request_comment, MEASURE, name="request-comment"),
     path("requests/<int:pk>/decide", decision_views.request_decide, MEASURE, name="request-decide"),
-    path("requests/<int:pk>/withdraw", tenants.request_withdraw, name="request-withdraw"),
+    path("requests/<int:pk>/withdraw", request_views.request_withdraw, name="request-withdraw"),
     path("start", start_views.start, name="start"),
     path("start/trial", trial_views.trial_start, name="trial-start"),
     path("start/team-requests", start_views.team_request_new, name="team-request-new"),
-    path("start/team-requests/<int:pk>/withdraw", founding.team_request_withdraw, name="team-request-withdraw"),
+    path(
+        "start/team-requests/<int:pk>/withdraw", team_request_views.team_request_withdraw, name="team-request-withdraw"
+    ),
     path("start/invitations/<int:pk>", start_views.invitation_answer, name="invitation-answer"),
     path("start/join", start_views.join, name="join"),
     path("start/join/<int:pk>/withdraw", start_views.join_withdraw, name="join-withdraw"),
-    path("team-requests/<int:pk>", founding.team_request, name="team-request"),
-    path("team-requests/<int:pk>/decide", founding.team_request_decide, name="team-request-decide"),
+    path("team-requests/<int:pk>", team_request_views.team_request, name="team-request"),
+    path("team-requests/<int:pk>/decide", team_request_views.team_request_decide, name="team-request-decide"),
     path("teams/<slug:tenant>/grants", grant_views.grant_list, name="grants"),
     path("teams/<slug:tenant>/grants/<int:pk>/reclaim", reclaim_views.grant_reclaim, name="grant-reclaim"),
     path("teams/<slug:tenant>/grants/<int:pk>/renew", renewal_views.grant_renew, MEASURE, name="grant-renew"),
-    path("teams/<slug:tenant>/invitations/<int:pk>/revoke", members.invitation_revoke, name="invitation-revoke"),
-    path("teams/<slug:tenant>/joins/<int:pk>", members.join_answer, name="join-answer"),
-    path("teams/<slug:tenant>/namespace", life.namespace_set, name="namespace-set"),
-    path("teams/<slug:tenant>/members", members.team, INSIDE, name="team"),
-    path("teams/<slug:tenant>/members/add", members.member_add, name="member-add"),
-    path("teams/<slug:tenant>/members/<int:pk>/remove", members.member_remove, name="member-remove"),
-    path("teams/<slug:tenant>/members/<int:pk>/role", members.member_role, name="member-role"),
+    path("teams/<slug:tenant>/invitations/<int:pk>/revoke", team_views.invitation_revoke, name="invitation-revoke"),
+    path("teams/<slug:tenant>/joins/<int:pk>", team_views.join_answer, name="join-answer"),
+    path("teams/<slug:tenant>/namespace", lifecycle_views.namespace_set, name="namespace-set"),
+    path("teams/<slug:tenant>/members", team_views.team, INSIDE, name="team"),
+    path("teams/<slug:tenant>/members/add", team_views.member_add, name="member-add"),
+    path("teams/<slug:tenant>/members/<int:pk>/remove", team_views.member_remove, name="member-remove"),
+    path("teams/<slug:tenant>/members/<int:pk>/role", team_views.member_role, name="member-role"),
     path("teams/<slug:tenant>/tokens", token_views.team_tokens, name="team-tokens"),
     path("teams/<slug:tenant>/tokens/<slug:prefix>/revoke", token_views.team_token_revoke, name="team-token-revoke"),
-    path("teams/<slug:tenant>/requests", tenants.request_list, name="requests"),
-    path("teams/<slug:tenant>/requests/new", tenants.request_new, MEASURE, name="request-new"),
+    path("teams/<slug:tenant>/requests", request_views.request_list, name="requests"),
+    path("teams/<slug:tenant>/requests/new", request_views.request_new, MEASURE, name="request-new"),
     # probes; metrics are on the internal port only
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),

@@ -74,7 +74,7 @@ PAGES_WITHOUT_CALL = {
     "tokens": "has its own call, to test a token",
     "workload": "has its own call, which waits",
     "workload-actions": "a part of a page",
-    "workload-giving-back": "a part of a page",
+    "workload-limits": "a part of a page",
     "workload-log": "is in the API under this address",
     "workload-next-steps": "a part of a page; in the API a part of the workload's status",
 }

@@ -23,7 +23,7 @@ def limits_fragment(request: HttpRequest, tenant: str, name: str) -> HttpRespons
     _namespace, team = queries.team(by, tenant)
     found = queries.visible_workload(by, tenant, name)
     [row] = status_queries.workload_rows([found])
-    context = {"state": row.workload, "giving_back": run_limits(by, team, row)}
+    context = {"state": row.workload, "limits": run_limits(by, team, row)}
     return render(request, "workloads/lifetime/_limits.html", context)
 
 

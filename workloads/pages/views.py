@@ -97,7 +97,7 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         "state": shown.workload_state(row),
         "actions": _buttons(by, namespace, team, row),
         "helps": advice_view(name, found, tenant) if found else None,
-        "giving_back": run_limits(by, team, row),
+        "limits": run_limits(by, team, row),
         "spec": shown.definitions(row),
         "runs": [shown.run_line(run) for run in run_queries.earlier_runs(row)],
         "events": [shown.event_line(event, tenant=tenant) for event in event_queries.events_of_row(row.workload)[:10]],

@@ -108,8 +108,8 @@ def test_a_reason_that_is_being_typed_stays(open_page: Callable[..., Page], idle
     reason.focus()
     page.keyboard.type("a demo at ")
     NotebookWatch.objects.update(asked_at=timezone.now(), problem="It did not answer.")
-    with page.expect_response("**/workloads/one/giving-back"):
-        page.evaluate("htmx.trigger('#giving-back', 'sse:state_workload')")
+    with page.expect_response("**/workloads/one/limits"):
+        page.evaluate("htmx.trigger('#limits', 'sse:state_workload')")
     expect(page.get_by_text("It did not answer.")).to_be_visible()
     expect(reason).to_have_value("a demo at ")
     expect(reason).to_be_focused()

@@ -146,7 +146,7 @@ PAGES = (
     read("workloads", IN_SIGHT, "team"),
     read("workload", IN_SIGHT, "workload"),
     read("workload-actions", IN_SIGHT, "workload"),
-    read("workload-giving-back", IN_SIGHT, "workload"),
+    read("workload-limits", IN_SIGHT, "workload"),
     read("workload-next-steps", IN_SIGHT, "workload"),
     read("workload-change", IN_SIGHT, "workload"),
     write("POST", "workload-change", "workload.changed workload.restart_asked", only("member", *MANAGERS), "workload",

@@ -84,7 +84,7 @@ def test_the_list_says_it_too(runs: Workload, alice: User, client: Client) -> No
 def test_what_has_no_rule_shows_none(namespace_a: Namespace, a100: GpuClass, alice: User, client: Client) -> None:
     running.make_ready(running.workload(namespace_a, a100, by=alice))
     text = page(client, alice)
-    assert 'id="giving-back"' in text
+    assert 'id="limits"' in text
     assert "Limits</h2>" not in text
 
 
@@ -113,14 +113,14 @@ def test_what_is_no_number_or_too_much_is_refused_with_what_is_possible(
 
 
 def test_the_part_that_is_fetched_again_is_that_of_the_page(runs: Workload, alice: User, client: Client) -> None:
-    part = page(client, alice, f"{PAGE}/giving-back")
-    assert part.strip().startswith('<div id="giving-back"')
+    part = page(client, alice, f"{PAGE}/limits")
+    assert part.strip().startswith('<div id="limits"')
     assert "Additional hours, 1 to 4" in part
 
 
 def test_strangers_get_nothing(runs: Workload, charlie: User, client: Client) -> None:
     client.force_login(charlie)
-    assert client.get(f"{PAGE}/giving-back").status_code == 404
+    assert client.get(f"{PAGE}/limits").status_code == 404
     assert client.post(f"{PAGE}/extend", {"hours": "1"}).status_code == 404
     assert client.post(f"{PAGE}/keep", {"hours": "1", "reason": "x"}).status_code == 404
 
@@ -178,7 +178,7 @@ def test_who_may_by_the_api(runs: Workload, alice: User, bob: User, charlie: Use
         assert call(client, charlie, "POST", "/keep?tenant=team-a", body)[0] == 404
 
 
-@pytest.mark.parametrize("path", [PAGE, f"{PAGE}/giving-back", "/teams/team-a/workloads"])
+@pytest.mark.parametrize("path", [PAGE, f"{PAGE}/limits", "/teams/team-a/workloads"])
 def test_it_costs_the_page_no_query(runs: Workload, alice: User, client: Client, path: str) -> None:
     client.force_login(alice)
     client.get(path)
