@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,16 @@ def guesses_of_its_own(monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
 @pytest.fixture
 def whole_hardware(admin: Api) -> Iterator[None]:
     """For tests that need the one unit of a scarce resource: one at a time, and after the pods of the one before."""
-    with Path(os.environ[SERVICES_VARIABLE]).with_suffix(".turn").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    with alone("turn"):
         wait_until(lambda: not any(map(_holds_scarce, admin.list("v1/pods"))), within_s=60, what="the unit is free")
+        yield
+
+
+@contextmanager
+def alone(what: str) -> Iterator[None]:
+    """In no other process of this run at the same time."""
+    with Path(os.environ[SERVICES_VARIABLE]).with_suffix(f".{what}").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
         yield
 
 
@@ -135,8 +143,7 @@ def _holds_scarce(pod: dict[str, Any]) -> bool:
 @pytest.fixture
 def cordons_alone() -> Iterator[None]:
     """For tests that cordon many nodes, and for those of what the scheduler says where none is cordoned: in turn."""
-    with Path(os.environ[SERVICES_VARIABLE]).with_suffix(".cordons").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    with alone("cordons"):
         yield
 
 

@@ -61,8 +61,8 @@ CASES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"units_per_workload": 0}, "sizes", "units_per_workload", "at least 1 unit"),
     ({"cpu_per_unit": 0}, "sizes", "cpu_per_unit", "at least 1 core"),
     ({"memory_gib_per_unit": 0}, "sizes", "memory_gib_per_unit", "at least 1 GiB"),
-    ({"run_hours_limit": 0}, "run_hours", "run_hours_limit", " to "),
-    ({"idle_stop_minutes": 1}, "idle_stop", "idle_stop_minutes", " to "),
+    ({"run_hours_limit": 0}, "run_hours", "run_hours_limit", "Enter a time limit of 1 to "),
+    ({"idle_stop_minutes": 1}, "idle_stop", "idle_stop_minutes", "Enter 5 to "),
     ({"terms_version": 2}, "terms", "terms", "Version 2 of the terms has no text"),
     ({"terms": "Be kind."}, "terms", "terms_version", "Enter a version of 1 or more"),
 ]
