@@ -11,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.models import AppliedObject, Cluster
@@ -18,7 +19,10 @@ from desk.health.catalog_checks import CatalogChecks
 from desk.health.queries import health
 from desk.home import queries
 from tenants.models import Grant, Membership, Namespace, Tenant
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision
 from tests.support.rows import make, mirrored, running
+from tests.support.rows.usage import file
 from workloads.models import Run, Workload
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +62,18 @@ def test_without_a_mirror_nothing_is_said_to_be_stopped_or_free(
     assert [row.status for row in state.running] == ["unknown"]
     assert state.holdings[0].note == "exclusive"
     assert (state.as_of, state.is_stale) == (None, True)
+
+
+@pytest.mark.parametrize(("is_approved", "sentence"), [(True, "approved"), (False, "denied")])
+def test_the_events_tell_how_a_request_was_decided(
+    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, dana: User, is_approved: bool, sentence: str
+) -> None:
+    GpuClass.objects.filter(pk=a100.pk).update(promise_limit=8)
+    request = file(team_a, alice, **{a100.slug.replace("-", "_"): 2})
+    decision = Decision(request.lines.get().pk, approve=is_approved, units=None, reason="So it is.")
+    decision_actions.decide_request(request.pk, [decision], by=Actor(dana, "page"))
+    shown = queries.home_state(namespace_a).events[0]
+    assert (shown.who, shown.sentence) == ("Dana", sentence)
 
 
 def test_borrowed_is_what_runs_beyond_the_grant(
