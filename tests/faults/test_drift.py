@@ -113,13 +113,17 @@ def test_these_are_all_of_our_objects(stage: Stage, sort: str) -> None:
 
 
 @pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
-def test_edited_added_to_and_deleted(stage: Stage, sort: str, key: Key) -> None:
+def test_edited_added_to_relabelled_and_deleted(stage: Stage, sort: str, key: Key) -> None:
     """One after the other, each time set back before the next."""
     case = Case(stage, sort, key)
     edited(case, EDITS[sort][key])
     if key in ADDITIONS:
         case.again()
         added(case, ADDITIONS[key])
+    case.again()
+    given_away(case)
+    case.again()
+    disowned(case)
     if case.kind != "Namespace":  # of which see below
         case.again()
         deleted(case)
@@ -149,10 +153,8 @@ def deleted(case: Case) -> None:
     assert case.row().uid != before
 
 
-@pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
-def test_the_owner_label(stage: Stage, sort: str, key: Key) -> None:
-    """Removed, then changed."""
-    case = Case(stage, sort, key)
+def given_away(case: Case) -> None:
+    """The owner's label is removed, then changed."""
     for value in (None, "tenants.namespace.987654321"):
         case.rest(timezone.now() + timedelta(hours=1))
         case.relabel(OWNER_LABEL, value)
@@ -160,14 +162,15 @@ def test_the_owner_label(stage: Stage, sort: str, key: Key) -> None:
         case.repair()
 
 
-@pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
-def test_the_label_that_says_it_is_ours(stage: Stage, sort: str, key: Key) -> None:
-    """Without it the worker may not touch a cluster-wide object: that is said until somebody puts the label back."""
-    case = Case(stage, sort, key)
+def disowned(case: Case) -> None:
+    """Without the label that says it is ours the worker may not touch a cluster-wide object: that is said until
+    somebody puts the label back.
+    """
     case.relabel(MANAGED_LABEL, None)
     assert any(field.startswith("metadata.labels") for field in noted(case)["fields"])
     if case.kind not in CLUSTER_WIDE:
         return case.repair()
+    stage = case.stage
     stage.look(case.scene)
     row = case.row()
     assert row.result == AppliedObject.Result.REFUSED

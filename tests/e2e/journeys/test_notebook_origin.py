@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -40,18 +42,28 @@ STARTS_WITHIN_MS = 90_000
 # ---- the stage ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["demo", "one site"])
+@dataclass(frozen=True)
+class Stage(Origins):
+    """With the rows that the attacks are about, and what the processes wrote."""
+
+    namespace: Namespace
+    decision: QuotaLine
+    gpu_class: GpuClass
+    log: Path
+
+
+@pytest.fixture
 def stage(
-    request: pytest.FixtureRequest,
+    layout: str,
     services: dict[str, Any],
     tmp_path: Path,
     namespace_a: Namespace,
     a100: GpuClass,
     alice: User,
     decision: QuotaLine,
-) -> Iterator[Origins]:
-    with origins(request.param, tmp_path, services, namespace=namespace_a, gpu_class=a100, owner=alice) as found:
-        yield found
+) -> Iterator[Stage]:
+    with origins(layout, tmp_path, services, namespace=namespace_a, gpu_class=a100, owner=alice) as found:
+        yield Stage(**vars(found), namespace=namespace_a, decision=decision, gpu_class=a100, log=tmp_path / "log")
 
 
 @pytest.fixture
@@ -67,9 +79,9 @@ def decision(namespace_a: Namespace, a100: GpuClass, alice: User, charlie: User)
     return filed.lines.get()
 
 
-@pytest.fixture
-def context(stage: Origins, browser: Browser) -> Iterator[BrowserContext]:
-    """Alice's browser, signed in to the portal."""
+@contextmanager
+def signed_in(browser: Browser, stage: Stage) -> Iterator[BrowserContext]:
+    """A browser of Alice's, signed in to the portal."""
     context = browser.new_context(base_url=stage.portal, ignore_https_errors=True, reduced_motion="reduce")
     context.set_default_timeout(20_000)
     page = context.new_page()
@@ -83,9 +95,9 @@ def context(stage: Origins, browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
-def opened(context: BrowserContext, stage: Origins, name: str, namespace: Namespace) -> Page:
+def opened(context: BrowserContext, stage: Stage, name: str) -> Page:
     """A page at the notebook's origin, reached as a person reaches it: by the button on its page."""
-    running.known(namespace.cluster_id)
+    running.known(stage.namespace.cluster_id)
     page = context.new_page()
     page.goto(f"{TEAM}/workloads/{name}")
     page.get_by_role("button", name="Open", exact=True).first.click()
@@ -215,10 +227,8 @@ def forms(decision: QuotaLine, gpu_class: str) -> dict[str, dict[str, str]]:
     }
 
 
-def test_a_notebooks_page_reaches_nothing_else(
-    stage: Origins, context: BrowserContext, namespace_a: Namespace, decision: QuotaLine, a100: GpuClass
-) -> None:
-    second, first = (opened(context, stage, name, namespace_a) for name in ("second", "first"))
+def a_notebooks_page_reaches_nothing_else(stage: Stage, context: BrowserContext) -> None:
+    second, first = (opened(context, stage, name) for name in ("second", "first"))
     kernel = second.evaluate(
         "async () => (await (await fetch('/api/kernels', {method: 'POST', body: '{}'})).json()).id"
     )
@@ -229,7 +239,7 @@ def test_a_notebooks_page_reaches_nothing_else(
     answers: list[Response] = []
     context.on("response", lambda response: answers.append(response))
 
-    post_forms(first, stage, decision, a100.slug)
+    post_forms(first, stage, stage.decision, stage.gpu_class.slug)
     fetch_everything(first, stage)
     load_and_frame(first, stage)
     open_windows(first, stage)
@@ -239,7 +249,7 @@ def test_a_notebooks_page_reaches_nothing_else(
     elsewhere = [one for one in answers if not one.url.startswith(stage.first) and one.request.method != "GET"]
     reached = {urlsplit(one.url).path for one in elsewhere}
     assert {one.status for one in elsewhere} == {403}, [(one.url, one.status) for one in elsewhere if one.status != 403]
-    assert reached >= {urlsplit(path).path for path in forms(decision, a100.slug)}
+    assert reached >= {urlsplit(path).path for path in forms(stage.decision, stage.gpu_class.slug)}
     assert everything() == before
     assert what_is_in(stage) == inside
     assert is_signed_in(context)
@@ -371,12 +381,9 @@ def toss_cookies(first: Page, stage: Origins, context: BrowserContext) -> None:
     assert is_signed_in(context)
 
 
-@pytest.mark.parametrize("stage", ["demo"], indirect=True)
-def test_no_number_of_cookies_signs_anybody_out(
-    stage: Origins, context: BrowserContext, namespace_a: Namespace
-) -> None:
+def no_number_of_cookies_signs_anybody_out(stage: Stage, context: BrowserContext) -> None:
     """The notebooks' domain is a site of its own there, as it should be everywhere (docs/operators.md)."""
-    first = opened(context, stage, "first", namespace_a)
+    first = opened(context, stage, "first")
     first.evaluate(
         """parents => { for (let i = 0; i < 400; i++) for (const domain of parents)
              document.cookie = `c${i}=${'x'.repeat(3000)}; Domain=${domain}; Path=/`; }""",
@@ -388,11 +395,9 @@ def test_no_number_of_cookies_signs_anybody_out(
     expect(page.get_by_role("heading", name="second")).to_be_visible()
 
 
-def test_cookies_tossed_at_another_notebook_shut_nobody_out(
-    stage: Origins, context: BrowserContext, namespace_a: Namespace
-) -> None:
+def cookies_tossed_at_another_notebook_shut_nobody_out(stage: Stage, context: BrowserContext) -> None:
     """Of its own name, in front of its own, and so many others that servers refuse their length."""
-    second, first = (opened(context, stage, name, namespace_a) for name in ("second", "first"))
+    second, first = (opened(context, stage, name) for name in ("second", "first"))
     first.evaluate(
         """parents => { for (const domain of parents) {
              for (const name of ['notebook', '__Host-notebook', ''])
@@ -437,14 +442,11 @@ SANDBOXED = """url => new Promise(done => {
 })"""
 
 
-@pytest.mark.parametrize("stage", ["demo"], indirect=True)
-def test_a_preview_of_html_shows_its_pictures_in_its_own_notebook_alone(
-    stage: Origins, context: BrowserContext, namespace_a: Namespace
-) -> None:
+def a_preview_of_html_shows_its_pictures_in_its_own_notebook_alone(stage: Stage, context: BrowserContext) -> None:
     home = stage.servers["second"].home
     (home / "picture.svg").write_text(PICTURE)
     (home / "preview.html").write_text(PREVIEW)
-    second = opened(context, stage, "second", namespace_a)
+    second = opened(context, stage, "second")
     second.goto(f"{stage.second}/lab/tree/preview.html?factory=HTML%20Viewer")
     picture = second.frame_locator("iframe").locator("#own")
     picture.wait_for(state="attached", timeout=STARTS_WITHIN_MS)
@@ -452,8 +454,8 @@ def test_a_preview_of_html_shows_its_pictures_in_its_own_notebook_alone(
     expect(picture).to_have_js_property("naturalWidth", 42)
 
     # A frame without an origin is anybody's: also the notebook's own page gets nothing by it.
-    first = opened(context, stage, "first", namespace_a)
-    own = opened(context, stage, "second", namespace_a)
+    first = opened(context, stage, "first")
+    own = opened(context, stage, "second")
     for page in (first, own):
         assert page.evaluate(SANDBOXED, f"{stage.second}/files/picture.svg") == "refused"
     assert own.evaluate(LOAD, ["img", "/files/picture.svg"]) == "loaded"
@@ -466,16 +468,13 @@ WHOLE = """async path => {
 }"""
 
 
-@pytest.mark.parametrize("stage", ["demo"], indirect=True)
-def test_the_token_is_in_no_answer_address_log_or_event(
-    stage: Origins, context: BrowserContext, namespace_a: Namespace, tmp_path: Path
-) -> None:
+def the_token_is_in_no_answer_address_log_or_event(stage: Stage, context: BrowserContext) -> None:
     """The canary is the token of the notebook that a whole JupyterLab is opened in."""
     server = stage.servers["second"]
     (server.home / "preview.html").write_text(PREVIEW)
     answers: list[Response] = []
     context.on("response", lambda response: answers.append(response))
-    page = opened(context, stage, "second", namespace_a)
+    page = opened(context, stage, "second")
     page.goto(f"{stage.second}/lab/tree/preview.html?factory=HTML%20Viewer")
     page.frame_locator("iframe").locator("#own").wait_for(state="attached", timeout=STARTS_WITHIN_MS)
 
@@ -497,10 +496,35 @@ def test_the_token_is_in_no_answer_address_log_or_event(
     assert any("appVersion" in one for one in told)  # JupyterLab's page, with what it tells its scripts
     assert not [one for one in told if server.token in one]
 
-    logs = {path.name: path.read_text(errors="replace") for path in (tmp_path / "log").iterdir()}
+    logs = {path.name: path.read_text(errors="replace") for path in stage.log.iterdir()}
     assert len(logs) == 5
     assert stage.second.removeprefix("http://") in "".join(logs.values())
     assert not [name for name, text in logs.items() if server.token in text]
     events = [str(event) for event in Event.objects.values_list("verb", "after", "before")]
     assert any("notebook.opened" in event for event in events)
     assert not [event for event in events if server.token in event]
+
+
+# ---- together ----------------------------------------------------------------------------------------------------
+
+# Of each layout, what may be different in it; a start of all processes takes as long as any two of them.
+SHOWN = {
+    "demo": (
+        the_token_is_in_no_answer_address_log_or_event,
+        a_preview_of_html_shows_its_pictures_in_its_own_notebook_alone,
+        a_notebooks_page_reaches_nothing_else,
+        cookies_tossed_at_another_notebook_shut_nobody_out,
+        no_number_of_cookies_signs_anybody_out,
+    ),
+    "one site": (
+        a_notebooks_page_reaches_nothing_else,
+        cookies_tossed_at_another_notebook_shut_nobody_out,
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", SHOWN)
+def test_a_notebook_is_an_origin_of_its_own(stage: Stage, browser: Browser, subtests: pytest.Subtests) -> None:
+    for is_so in SHOWN[stage.layout]:
+        with subtests.test(is_so.__name__), signed_in(browser, stage) as context:
+            is_so(stage, context)
