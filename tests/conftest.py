@@ -42,7 +42,7 @@ LONG_WALKS = (
     "test_pages",
     "test_notebook_origin",
     "test_thin_path",
-    "test_markers",
+    "test_injection",
     "test_contention",
     "test_walk",
     "test_hardware_pages",

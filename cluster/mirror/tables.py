@@ -95,7 +95,7 @@ def row_versions(cluster_id: int, kind: MirroredKind, namespace: str = "") -> di
 
 
 def baselines(uids: Collection[str]) -> dict[str, dict[str, Any] | None]:
-    """uid → how many fields were ours when the object was last seen (see `ownership.py`)."""
+    """uid → how many fields were ours when the object was last seen (see `cluster/client/managed_fields.py`)."""
     return dict(MirrorObject.objects.filter(uid__in=list(uids)).values_list("uid", "record__own"))
 
 

@@ -15,7 +15,7 @@ from catalog.contract import guarantees
 from catalog.contract import types as contract_types
 from catalog.guide.reasons import start_estimate
 from catalog.models import GpuClass
-from desk.catalog.data import CatalogData, CatalogItem
+from desk.catalog.queries import CatalogData, CatalogItem
 from desk.catalog.unit_grid import UnitGrid, unit_grid
 from desk.classes import storage
 from desk.classes.viewer import Viewer

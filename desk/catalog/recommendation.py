@@ -10,7 +10,7 @@ from catalog.guide.requirements import Requirements
 from catalog.guide.types import Recommendation as Advice
 from catalog.guide.types import RecommendedClass as Choice
 from desk.catalog.cards import ClassCard, money
-from desk.catalog.data import CatalogData
+from desk.catalog.queries import CatalogData
 from portal.ui.text import plural
 
 

@@ -11,8 +11,8 @@ from django.http import QueryDict
 from accounts.core.actor import Actor
 from desk.catalog.cards import ClassCard, catalog_overview
 from desk.catalog.comparison import compare_classes
-from desk.catalog.data import CatalogData, catalog_data
 from desk.catalog.forms import DEFAULTS, RequirementsForm
+from desk.catalog.queries import CatalogData, catalog_data
 from desk.catalog.recommendation import Recommendation, recommend
 
 THREE = ("mem", "iso", "how")

@@ -24,7 +24,7 @@ from django.http import HttpResponse
 from accounts.core.actor import Actor
 from accounts.rest.throttles import ALREADY_COUNTED
 from desk.home import fragments
-from desk.streaming.interpreter import tune_interpreter
+from desk.streaming.python_runtime import tune_python
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, to_refusal
 from portal.live.broadcaster import Broadcaster
 from portal.live.types import Receive, Scope, Send, Topic
@@ -267,7 +267,7 @@ class StreamingApplication:
                 await self.live.start()
                 ops_server.start_ops_server()
                 self._close_streams_on_signals()
-                tune_interpreter()
+                tune_python()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.live.stop()

@@ -20,8 +20,8 @@ from catalog.models import GpuClass
 from cluster.models import Cluster
 from cluster.reads.top_nodes import TopNode, TopNodes
 from desk.catalog.cards import CatalogOverview, ClassCard, catalog_overview, money
-from desk.catalog.data import catalog_data
 from desk.catalog.forms import RequirementsForm
+from desk.catalog.queries import catalog_data
 from desk.catalog.unit_grid import unit_grid
 from devcluster.controlplane import hardware
 from tenants.models import Membership, Namespace, Tenant

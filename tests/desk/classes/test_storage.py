@@ -12,9 +12,9 @@ from accounts.core.actor import Actor, system_actor
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from desk.catalog.data import catalog_data
 from desk.catalog.file import actions as file_actions
 from desk.catalog.file import queries as file_queries
+from desk.catalog.queries import catalog_data
 from desk.inbox.evidence import cards_per_unit, usage_evidence
 from tenants.models import Namespace, Tenant
 from tests.support.rows import make, mirrored

@@ -13,7 +13,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from desk.catalog.cards import ClassCard, class_cards
-from desk.catalog.data import catalog_data
+from desk.catalog.queries import catalog_data
 from desk.classes.queries import ClassPage, class_page, visible_class
 from tenants.models import ClassAccess, Membership, Tenant
 from tests.support.rows import make

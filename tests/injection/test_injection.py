@@ -22,8 +22,8 @@ from catalog.models import GpuClass
 from cluster.models import MirrorNode
 from tenants.models import Namespace, QuotaRequest, TeamRequest
 from tests.e2e.conftest import browser_type_launch_args, open_page
-from tests.markers.marked import mark, mark_rows
-from tests.markers.payload import CANDIDATES, LONG, SHORT, forms_of, unescaped
+from tests.injection.marked import mark, mark_rows
+from tests.injection.payload import CANDIDATES, LONG, SHORT, forms_of, unescaped
 from tests.support.http.admin_addresses import addresses
 from tests.support.http.bodies import Call
 from tests.support.http.routes import all_routes, filled

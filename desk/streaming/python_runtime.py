@@ -6,7 +6,7 @@ import gc
 import sys
 
 
-def tune_interpreter() -> None:
+def tune_python() -> None:
     """Called by the serving process at its start; importing this module changes nothing.
 
     The loop sends what is rendered while the thread renders the rest: by default it would wait 5 ms for the thread,

@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, models, transaction
 from django.db.models import Model
 from django.db.models.functions import Now
 
-from tests.markers.payload import CANDIDATES, LONG, MIDDLE, SHORT
+from tests.injection.payload import CANDIDATES, LONG, MIDDLE, SHORT
 from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, whole
 from tests.support.http.visits import signed_in_once, undone
 
