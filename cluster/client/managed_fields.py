@@ -18,6 +18,7 @@ FIELDS_SHOWN = 20
 # Subresources that only the cluster's own controllers write.
 _SYSTEM_SUBRESOURCES = ("status", "finalize")
 _SYSTEM_PATHS = ("status", "metadata.finalizers", "metadata.generateName", "spec.volumeName")
+_KEY_HOLDERS = {"metadata.labels", "metadata.annotations"}
 # Labels and annotations that mean something to us or to the cluster's rules; all others are their writers' business.
 _MEANINGFUL_KEYS = ("gpu-portal/", "app.kubernetes.io/managed-by", "pod-security.kubernetes.io/", "kueue.x-k8s.io/")
 
@@ -56,10 +57,12 @@ def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership 
     """None when nobody is on record for us: the object was not written by the portal, whatever its labels say."""
     entries = list(managed_fields)
     ours: set[str] = set()
+    maps = {*_KEY_HOLDERS}
     written_at = ""
     for entry in entries:
         if entry.get("manager") == OWN_MANAGER:
             ours.update(field_paths(entry.get("fieldsV1") or {}))
+            maps.update(_map_paths(entry.get("fieldsV1") or {}))
             written_at = max(written_at, entry.get("time") or "")
     if not ours:
         return None
@@ -72,7 +75,9 @@ def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership 
         fields |= theirs
         if theirs and (entry.get("time") or "") >= since:
             manager, since = entry.get("manager", ""), entry.get("time") or ""
-    return FieldOwnership(written_at, _groups(ours), tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since)
+    # Who created a map owns it as well. It looks like a leaf once its own leaves are removed, and would stand for one of
+    # them: the number would stay the same.
+    return FieldOwnership(written_at, _groups(ours - maps), tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since)
 
 
 def removal_patch(managed_fields: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -145,17 +150,26 @@ def _set_none(patch: dict[str, Any], keys: tuple[str, ...]) -> None:
     patch[keys[-1]] = None
 
 
-def field_paths(fields: dict[str, Any], above: str = "") -> Iterator[str]:
+def field_paths(fields: dict[str, Any]) -> Iterator[str]:
     """Leaves of a FieldsV1 tree as text: `spec.hard.requests.nvidia.com/gpu`, `spec.ports[{"port":80}].name`."""
+    return (path for path, has_leaves in _nodes(fields) if not has_leaves)
+
+
+def _map_paths(fields: dict[str, Any]) -> Iterator[str]:
+    return (path for path, has_leaves in _nodes(fields) if has_leaves)
+
+
+def _nodes(fields: dict[str, Any], above: str = "") -> Iterator[tuple[str, bool]]:
+    """Each path, and whether there are others below it."""
     for key, below in fields.items():
         if key == ".":
             continue
         sort, _, name = key.partition(":")
         here = f"{above}[{name}]" if sort in ("k", "v", "i") else f"{above}.{name}" if above else name
-        if below and set(below) != {"."}:
-            yield from field_paths(below, here)
-        else:
-            yield here
+        has_leaves = bool(below) and set(below) != {"."}
+        yield here, has_leaves
+        if has_leaves:
+            yield from _nodes(below, here)
 
 
 def _plain_leaves(fields: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -171,7 +185,7 @@ def _plain_leaves(fields: dict[str, Any], above: tuple[str, ...] = ()) -> Iterat
 
 
 def _matters(path: str) -> bool:
-    for holder in ("metadata.labels", "metadata.annotations"):
+    for holder in _KEY_HOLDERS:
         if path == holder or path.startswith(f"{holder}."):
             return path[len(holder) + 1 :].startswith(_MEANINGFUL_KEYS)
     return not any(path == known or path.startswith((f"{known}.", f"{known}[")) for known in _SYSTEM_PATHS)

@@ -653,6 +653,26 @@ def test_a_field_that_somebody_removed_shows_in_ours_being_fewer() -> None:
     assert after.removed_since(None) == ()
 
 
+def test_a_label_that_is_removed_leaves_the_map_that_was_created_with_it() -> None:
+    """As after a repair: the apply owns both labels; the creation, an update, owns their map and one of them."""
+    managed, owner = {"f:app.kubernetes.io/managed-by": {}}, {"f:gpu-portal/owner": {}}
+    before = field_ownership(
+        [
+            written("gpu-portal", {"f:metadata": {"f:labels": {**managed, **owner}}}),
+            written("gpu-portal", {"f:metadata": {"f:labels": {".": {}, **owner}}}),
+        ]
+    )
+    after = field_ownership(
+        [
+            written("gpu-portal", {"f:metadata": {"f:labels": managed}}),
+            written("gpu-portal", {"f:metadata": {"f:labels": {}}}),
+        ]
+    )
+    assert before is not None
+    assert after is not None
+    assert after.removed_since(before.baseline()) == ("metadata.labels",)
+
+
 def test_an_object_that_only_carries_our_label_has_no_owner_on_record() -> None:
     assert field_ownership([written("kubectl", {"f:spec": {}})]) is None
 
