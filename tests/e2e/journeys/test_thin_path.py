@@ -259,19 +259,18 @@ def test_by_keyboard_alone_from_the_team_to_the_notebook(person: Callable[..., P
     expect(charlie.get_by_text("Stopped").first).to_be_visible(timeout=STARTS_WITHIN_MS)
 
 
-@pytest.mark.parametrize("way", ["link", "form"])
-def test_without_script_up_to_open(way: str, person: Callable[..., Page], running: Running, admin: Api) -> None:
+def test_without_script_up_to_open(person: Callable[..., Page], running: Running, admin: Api) -> None:
     charlie = person("Charlie", java_script_enabled=False)
-    name = f"plain-{way}"
-    charlie.goto(f"/launch?class={CLASS}&name={name}" if way == "link" else "/teams/team-c/launch?fresh=1")
-    if way == "link":
-        expect(charlie.get_by_text("Filled in from a link. Nothing has started.")).to_be_visible()
-        assert admin.find("batch/v1/jobs", f"{name}-1", namespace="team-c") is None
-        charlie.get_by_role("button", name="Launch this").click()
-    else:
-        charlie.fill("[name=name]", name)
-        charlie.get_by_role("button", name="Launch", exact=True).click()
-    charlie.wait_for_url(f"**/workloads/{name}")
+    charlie.goto(f"/launch?class={CLASS}&name=linked")
+    expect(charlie.get_by_text("Filled in from a link. Nothing has started.")).to_be_visible()
+    assert admin.find("batch/v1/jobs", "linked-1", namespace="team-c") is None
+    charlie.get_by_role("button", name="Launch this").click()
+    stop_it(charlie, "linked")
+
+    charlie.goto("/teams/team-c/launch?fresh=1")
+    charlie.fill("[name=name]", "plain")
+    charlie.get_by_role("button", name="Launch", exact=True).click()
+    charlie.wait_for_url("**/workloads/plain")
 
     def is_ready() -> bool:
         charlie.reload()
@@ -279,12 +278,16 @@ def test_without_script_up_to_open(way: str, person: Callable[..., Page], runnin
 
     wait_until(is_ready, within_s=STARTS_WITHIN_MS / 1000, what="it is ready")
     open_it(charlie, running)
+    charlie.goto(f"{running.portal.url}/teams/team-c/workloads/plain")
+    stop_it(charlie, "plain")
 
-    charlie.goto(f"{running.portal.url}/teams/team-c/workloads/{name}")
-    charlie.get_by_role("button", name="Stop", exact=True).click()
+
+def stop_it(page: Page, name: str) -> None:
+    page.wait_for_url(f"**/workloads/{name}")
+    page.get_by_role("button", name="Stop", exact=True).click()
 
     def is_stopped() -> bool:
-        charlie.reload()
-        return charlie.get_by_text("Stopped").first.is_visible()
+        page.reload()
+        return page.get_by_text("Stopped").first.is_visible()
 
     wait_until(is_stopped, within_s=STARTS_WITHIN_MS / 1000, what="it is stopped")
