@@ -75,8 +75,8 @@ def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership 
         fields |= theirs
         if theirs and (entry.get("time") or "") >= since:
             manager, since = entry.get("manager", ""), entry.get("time") or ""
-    # Who created a map owns it as well. It looks like a leaf once its own leaves are removed, and would stand for one of
-    # them: the number would stay the same.
+    # Who created a map owns it as well. It looks like a leaf once its own leaves are removed, and would stand for one
+    # of them: the number would stay the same.
     return FieldOwnership(written_at, _groups(ours - maps), tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since)
 
 
