@@ -1,5 +1,6 @@
-"""Every GET of the URL map, as owner, approver, operator and auditor: no row is another one afterwards, and whatever
-the answer is, it carries the headers that keep it in its place.
+"""Every GET of the URL map, as the first of owner, approver, operator and auditor who is shown it: no row of any table
+is another one afterwards, and whatever the answer is, it carries the headers that keep it in its place. As everybody,
+and about our own tables alone: tests/matrix.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ def test_reading_changes_nothing(house: dict[str, str], alice: User, dana: User,
     cast = people(alice, dana, olga)
     with signed_in_once(cast.values()):
         before = rows_of(*EVERYTHING)
-        for who, person in cast.items():
-            for path in paths:
+        for path in paths:
+            for who, person in cast.items():
                 client = visit(person)
                 client.raise_request_exception = False
                 answer = client.get(path)
@@ -131,9 +132,11 @@ def test_reading_changes_nothing(house: dict[str, str], alice: User, dana: User,
                 if (after := rows_of(*EVERYTHING)) != before:
                     changed.append(f"{who} {path}")
                     before = after
+                if answer.status_code == 200:
+                    break
     assert changed == []
     assert bare == {}
-    assert shown > 250, "the sweep looks at too few pages"
+    assert shown > 80, "the sweep looks at too few pages"
 
 
 def test_a_token_knows_when_it_was_used_last_and_nothing_else_is_written(client: Client, alice: User) -> None:
