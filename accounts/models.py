@@ -94,7 +94,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.is_superuser or not OPENS_ADMIN.isdisjoint(self.roles)
 
 
-constraint_sentence("accounts_user_email_key", "email_taken", "This e-mail address is already in use.", field="email")
+constraint_sentence("accounts_user_email_key", "email_taken", "This email address is already in use.", field="email")
 
 
 class Identity(models.Model):

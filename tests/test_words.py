@@ -40,6 +40,7 @@ INSTEAD = {
     r"ask back|one click": "Request information, Ready to approve",
     r"not well|last word": "Degraded, Last event",
     r"end of the grant": "expires on",
+    r"e-mails?|by mail": "email",
 }
 PATTERN = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): better for words, better in INSTEAD.items()}
 # Words that are somebody else's, or quoted as such: file → phrases in which a word may stand.

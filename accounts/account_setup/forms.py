@@ -23,7 +23,7 @@ class PasswordCodeForm(SetPasswordMixin, forms.Form):
 
     user: User
     email = forms.EmailField(
-        max_length=ADDRESS_MAX, label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "username"})
+        max_length=ADDRESS_MAX, label="Email address", widget=forms.EmailInput(attrs={"autocomplete": "username"})
     )
     code = forms.CharField(max_length=100, widget=forms.TextInput(attrs=CODE_ATTRIBUTES), label="Code")
     password1, password2 = SetPasswordMixin.create_password_fields("New password", "Confirm new password")

@@ -18,7 +18,7 @@ from accounts.rest.verb_view import VerbView
 from portal.core.errors import refuse_if
 
 EVERYBODY = "everybody"
-OWNER = text_parameter("owner", 254, f"Administrators only: an e-mail address, or `{EVERYBODY}`. Includes team tokens.")
+OWNER = text_parameter("owner", 254, f"Administrators only: an email address, or `{EVERYBODY}`. Includes team tokens.")
 
 
 class Tokens(VerbView, generics.GenericAPIView[ApiToken]):

@@ -20,9 +20,9 @@ def reconcile(delivery: Delivery, deadline: due.Deadline) -> due.Outcome:
     try:
         message_for(delivery).send()
     except SMTPRecipientsRefused as error:
-        raise due.TryLater("address_refused", "The mail server rejected this address.") from error
+        raise due.TryLater("address_refused", "The email server rejected this address.") from error
     except (SMTPException, OSError) as error:
-        text = f"The mail server failed ({type(error).__name__}). Delivery is retried later."
+        text = f"The email server failed ({type(error).__name__}). Delivery is retried later."
         raise due.TryLater("mail_unavailable", text) from error
     Delivery.objects.filter(pk=delivery.pk, sent_at=None).update(sent_at=Now())
     return due.DONE

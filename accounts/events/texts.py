@@ -7,7 +7,7 @@ from typing import Any
 
 VERB_TEXTS = {
     "workload.launched": "launched",
-    "workload.declared": "declared",
+    "workload.declared": "applied the configuration of",
     "workload.changed": "changed",
     "workload.started": "restarted",
     "workload.stopped": "stopped",
@@ -90,7 +90,7 @@ VERB_TEXTS = {
     "namespace.closed": "ended the grants of",
     "namespace.reminded": "sent a volume deletion reminder for",
     "namespace.gone": "deleted the last objects of",
-    "namespace.refused": "refused objects of",
+    "namespace.refused": "rejected objects of",
     "member.added": "added a member to",
     "member.removed": "removed a member from",
     "member.changed": "changed a member's role in",
@@ -117,7 +117,7 @@ VERB_TEXTS = {
 OUTCOME_TEXTS = {
     "request.decided": ("approved", "denied"),
     "team.decided": ("approved the request for the team", "denied the request for the team"),
-    "join.answered": ("accepted a request to join", "declined a request to join"),
+    "join.answered": ("approved a request to join", "declined a request to join"),
 }
 
 

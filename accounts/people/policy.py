@@ -100,7 +100,7 @@ def address_refusal(email: str) -> Refusal | None:
     name, at, host = email.partition("@")
     if at and name and "." in host and len(email) <= ADDRESS_MAX and not any(char.isspace() for char in email):
         return None
-    text = f"'{email[:80]}' is not an e-mail address. Enter an address of at most {ADDRESS_MAX} characters."
+    text = f"'{email[:80]}' is not an email address. Enter an address of at most {ADDRESS_MAX} characters."
     return Refusal("bad_address", text, "email")
 
 

@@ -14,18 +14,18 @@ from portal.web.client_address import client_address
 
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
-NO_ADDRESS = "This is not an e-mail address. Enter your address, for example alice@example.org."
+NO_ADDRESS = "This is not an email address. Enter your address, for example alice@example.org."
 
 
 class SignInForm(AuthenticationForm):
     error_messages = {
-        "invalid_login": "E-mail address and password do not match, or the account is suspended.",
-        "inactive": "E-mail address and password do not match, or the account is suspended.",
+        "invalid_login": "Email address and password do not match, or the account is suspended.",
+        "inactive": "Email address and password do not match, or the account is suspended.",
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["username"].label = "E-mail address"
+        self.fields["username"].label = "Email address"
         self.fields["username"].widget.attrs.update(autocomplete="username", inputmode="email")
 
     def clean_username(self) -> str:

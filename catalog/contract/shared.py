@@ -78,8 +78,8 @@ def _promises_when_shared(axes: Axes, what: str, how: str) -> tuple[Guarantee, .
             "Fault isolation",
             NO,
             "None",
-            "a fault of another pod may end your process.",
-            f"All processes on the {what} share its faults, and a reset ends all of them.",
+            "a fault of another pod may terminate your process.",
+            f"All processes on the {what} share its faults, and a reset terminates all of them.",
         ),
         Guarantee(
             "Jitter",
@@ -135,7 +135,7 @@ def mps(axes: Axes) -> Contract:
                 "Fault isolation",
                 NO,
                 "None",
-                f"a fatal fault can end all {clients} clients of the GPU.",
+                f"a fatal fault can terminate all {clients} clients of the GPU.",
                 "All clients of a GPU use one MPS server, and a fatal fault reaches each of them.",
             ),
             Guarantee(

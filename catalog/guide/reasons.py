@@ -35,13 +35,14 @@ def start_estimate(option: ClassOption, asked: int) -> tuple[bool, str]:
             "leave them idle, and are reclaimed when those teams need them."
         )
     if option.left < asked:
-        return False, f"Waits for quota: {option.left} left of your team's {option.granted}, {asked} requested."
+        quota = f"{option.left} left of your team's {option.granted}"
+        return False, f"Queued until quota is free: {quota}, {asked} requested."
     if option.most_on_one_node >= asked:
         return True, f"Starts now: {option.free} free, {option.left} left in your team's quota."
     if option.free >= asked:
         most = f"at most {option.most_on_one_node} on one node"
-        return False, f"Waits for {kind}: {option.free} free, but {most}; {asked} requested."
-    return False, f"Waits for {kind}: {option.free} free, {asked} requested."
+        return False, f"Queued until {kind} are free: {option.free} free, but {most}; {asked} requested."
+    return False, f"Queued until {kind} are free: {option.free} free, {asked} requested."
 
 
 def reasons_for(best: ClassOption, needs: Requirements) -> tuple[str, ...]:
@@ -97,10 +98,12 @@ def trade_off_of(best: ClassOption, needs: Requirements) -> str:
     if best.axes.sharing == "time-slicing":
         found = [
             f"not a fraction of a GPU. Up to {plural(best.axes.replicas - 1, 'other pod')} share it by time-slicing; "
-            "any of them can fill the memory or end your process."
+            "any of them can fill the memory or terminate your process."
         ]
     elif best.axes.sharing == "mps":
-        found = [f"a fatal fault of one process can end all {best.axes.replicas} on the GPU. This class is a pilot."]
+        found = [
+            f"a fatal fault of one process can terminate all {best.axes.replicas} on the GPU. This class is a pilot."
+        ]
     elif best.axes.partition != "none":
         found = [f"only the compute of {best.axes.partition}, and no traffic between GPUs (NCCL)."]
     elif spare is not None and usable and spare > usable / 2:
@@ -116,5 +119,5 @@ def trade_off_of(best: ClassOption, needs: Requirements) -> str:
     if needs.cards > 1 and best.interconnect == "unknown":
         found.append("The interconnect of its GPUs is not known.")
     if needs.long and (best.granted or 0) < needs.cards <= (best.granted or 0) + best.borrowable:
-        found.append("Borrowed units can be reclaimed within days: write checkpoints.")
+        found.append("The run would use borrowed units, which can be reclaimed at any time: write checkpoints.")
     return " ".join(found)

@@ -63,7 +63,7 @@ def _way_out(stopped: Sequence[Stopped], needs: Requirements) -> str:
     """Which class came nearest, why it does not fit, and what to change."""
     reached = max((stage for _, stage, _ in stopped), default=RequirementStage.GPU)
     if reached is RequirementStage.GPU:
-        return "No class with a GPU is open yet. Contact an operator."
+        return "No class with a GPU is active yet. Contact an operator."
     nearest = [(option, why) for option, stage, why in stopped if stage is reached]
     if reached is RequirementStage.MEMORY:
         return _too_large(nearest, needs)
@@ -84,7 +84,10 @@ def _way_out(stopped: Sequence[Stopped], needs: Requirements) -> str:
 def _too_large(nearest: Sequence[tuple[ClassOption, str]], needs: Requirements) -> str:
     known = [(option, why) for option, why in nearest if option.axes.memory_mib]
     if not known:
-        return "No class that would fit reports its memory. Contact an operator, or measure on such a class."
+        return (
+            "None of the classes that would fit reports its memory. Contact an operator, or measure your peak on one "
+            "of these classes."
+        )
     largest, why = max(known, key=lambda one: (one[0].axes.memory_mib or 0, one[0].slug))
     usable = largest.axes.memory_mib or 1
     if largest.axes.sharing == "time-slicing" and usable >= (needs.memory_mib or 0):
@@ -95,7 +98,10 @@ def _too_large(nearest: Sequence[tuple[ClassOption, str]], needs: Requirements) 
     if largest.axes.partition != "none" or largest.axes.sharing != "none":
         return f"{text} Reduce memory use (smaller batch, lower precision), or ask an operator for whole GPUs."
     if parts > largest.units_per_workload or (largest.largest_node is not None and parts > largest.largest_node):
-        return f"{text} Even split, it would need {parts} GPUs, more than a workload may have: reduce memory use."
+        return (
+            f"{text} Even if the model is split, it needs {parts} GPUs, more than a workload may have: reduce memory "
+            "use."
+        )
     return (
         f"{text} Split the model over {parts} GPUs, or reduce memory use: smaller batch, lower precision, offloading."
     )
@@ -167,18 +173,18 @@ def _runner_up(
 
 def _instead(best: ClassOption, second: ClassOption, needs: Requirements) -> str:
     if second.axes.sharing != "none" and best.axes.sharing == "none":
-        return f"if you accept up to {plural(second.axes.replicas - 1, 'other pod')} and pauses."
+        return f"Choose it if you accept up to {plural(second.axes.replicas - 1, 'other pod')} and pauses."
     if best.axes.sharing != "none" and second.axes.sharing == "none":
-        return "if other pods turn out to be a problem."
+        return "Choose it if other pods turn out to be a problem."
     mine, theirs = best.axes.memory_mib, second.axes.memory_mib
     if not mine or not theirs or mine == theirs:
-        return "equally suitable."
+        return "It is equally suitable."
     has, instead = gib_apart(mine, theirs)
     if theirs > mine:
-        return f"if you need more than {has}: it has {instead}."
+        return f"Choose it if you need more than {has}: it has {instead}."
     if not may_use(second, needs.cards):
-        return "smaller and sufficient, but your team's quota does not cover it yet."
-    return f"if {instead} is sufficient."
+        return "It is smaller and sufficient, but your team's quota does not cover it yet."
+    return f"Choose it if {instead} is sufficient."
 
 
 # ---- sentences -------------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def _isolation(option: ClassOption, needs: Requirements) -> str:
     if option.axes.sharing == "none" or not needs.own_part:
         return ""
     others = plural(option.axes.replicas - 1, "other pod")
-    return f"It is shared with up to {others}, which can slow your workload down or end it."
+    return f"It is shared with up to {others}, which can slow your workload down or terminate it."
 
 
 def _sharing(option: ClassOption, needs: Requirements) -> str:
@@ -139,7 +139,7 @@ def _sharing(option: ClassOption, needs: Requirements) -> str:
     if needs.memory_mib is None:
         return (
             f"Its memory is not isolated and your peak is unknown: up to {option.axes.replicas} processes use the same "
-            "memory, and a process that takes too much ends the others."
+            "memory, and a process that takes too much terminates the others."
         )
     return ""
 

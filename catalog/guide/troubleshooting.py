@@ -74,7 +74,8 @@ def _dra(*, is_one: bool) -> tuple[KnownFailure, ...]:
             "exceeded quota: gpu-portal, requested: ….deviceclass.resource.k8s.io/devices=…",
             "creation of a ResourceClaim",
             "ResourceQuota limit: claims outside the queue use too much, or your team has no quota for this class.",
-            "Delete what you started outside the queue, and start it as a Job.",
+            "Launch it in the portal. Ask an operator to delete the claims that were created outside the queue, or "
+            "request quota for this class.",
         ),
         KnownFailure(
             "FailedPrepareDynamicResources",
@@ -103,7 +104,8 @@ def _exceeded(key: str) -> KnownFailure:
         f"exceeded quota: gpu-portal, requested: {key}=…, used: {key}=…, limited: {key}=…",
         "creation of a pod, or the events of its Deployment",
         "ResourceQuota limit: pods outside the queue use too much, or your team has no quota for this class.",
-        "Delete what you started outside the queue, and start it as a Job.",
+        "Launch it in the portal. Ask an operator to delete the pods that were created outside the queue, or request "
+        "quota for this class.",
     )
 
 

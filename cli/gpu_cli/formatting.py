@@ -156,7 +156,9 @@ def why(found: Json) -> str:
     """The reason of its status with all facts, then the suggested actions, best first."""
     status = found["status"]
     parts = [f"{plain(found['name'])}: {status['phase']} ({plain(status['reason'])}). {plain(status['message'])}"]
-    if ending := {"never": CANNOT_START, "stuck": "Does not start without an action."}.get(status["verdict"]):
+    if ending := {"never": CANNOT_START, "stuck": "Action required: it does not start automatically."}.get(
+        status["verdict"]
+    ):
         parts.append(ending)
     if said := estimate(found.get("estimate")):
         parts.append(said)

@@ -27,7 +27,9 @@ class FiguresSerializer(serializers.Serializer[Any]):
     free = serializers.IntegerField(allow_null=True, help_text="On ready nodes that are not cordoned.")
     most_on_one_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can get now.")
     largest_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can ever get.")
-    unhealthy = serializers.IntegerField(allow_null=True, help_text="Units that ready nodes have but do not offer.")
+    unhealthy = serializers.IntegerField(
+        allow_null=True, help_text="Units in capacity, but not in allocatable, of ready nodes."
+    )
     cordoned = serializers.IntegerField(allow_null=True, help_text="Units on cordoned nodes.")
     free_cards = serializers.CharField(
         allow_null=True, help_text="Free slices of a MIG class as physical GPUs, a decimal number; null otherwise."

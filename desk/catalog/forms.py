@@ -42,7 +42,7 @@ class RequirementsForm(forms.Form):
         widget=forms.TextInput(attrs={"inputmode": "decimal"}),
     )
     iso = forms.ChoiceField(
-        label="May other pods slow it down or, at worst, end it?",
+        label="May other pods slow it down or, at worst, terminate it?",
         choices=[("own", "no, it needs isolation"), ("shared", "yes, sharing is acceptable")],
         widget=forms.RadioSelect,
     )

@@ -130,7 +130,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     if not as_of.is_current:
         bad.append(_outdated(as_of))
     if objects:
-        bad.append(f"{plural(len(objects), 'object')} drifted")
+        bad.append(f"{plural(len(objects), 'object')} out of sync")
     if problems:
         bad.append(f"{plural(len(problems), 'failing task')}")
     if orphans:
@@ -146,7 +146,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     return Health(
         verdict="Degraded: " + ", ".join(bad) + "."
         if bad
-        else "Healthy: no tasks past due, current cluster data, no drift, no catalog problems.",
+        else "Healthy: no tasks past due, current cluster data, all objects in sync, no catalog problems.",
         mirror_problem="" if as_of.is_current else as_of.problem,
         is_well=not bad,
         is_urgent=bool(is_late) or not as_of.is_current,

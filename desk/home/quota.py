@@ -95,7 +95,7 @@ def _of_class(
     found = ClassQuota(
         name=one.name,
         slug=one.slug,
-        note="shared" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
+        note=f"{one.get_sharing_display()} ×{one.replicas}" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
         unit=class_queries.unit_of(one),
         granted=own,
     )

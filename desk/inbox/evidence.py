@@ -57,7 +57,7 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
         rows=(
             ("Peak, 30 days", {pk: _number(one.peak) for pk, one in usage.items()} | stored),
             ("Mean, 30 days", {pk: _number(one.mean) for pk, one in usage.items()} | stored),
-            ("Waited over 1 min", {pk: _waited(one) for pk, one in waits.items()}),
+            ("Queued over 1 min", {pk: _waited(one) for pk, one in waits.items()}),
             ("Median wait", {pk: _duration(one.median_s) for pk, one in waits.items()}),
         ),
         note=_note([one for pk, one in usage.items() if pk not in stored]),

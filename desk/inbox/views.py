@@ -38,7 +38,7 @@ from tenants.requests.decisions.triage import TriageGroup
 # Heading and why, in the order of the page.
 GROUPS = (
     (TriageGroup.ONE_CLICK, "Ready to approve", "within all limits, dry run accepted"),
-    (TriageGroup.CONFLICT, "Conflict", "exceeds an allocation limit, or the cluster refuses it"),
+    (TriageGroup.CONFLICT, "Conflict", "exceeds an allocation limit, or the cluster rejects it"),
     (TriageGroup.LOOK, "Needs review", "a value is unknown or outside the limits"),
 )
 NOTHING_SELECTED = "Select at least one request. Nothing was changed."

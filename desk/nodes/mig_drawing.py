@@ -31,7 +31,7 @@ class SliceState(Enum):
 
 
 # The text beside the profile of a slice.
-STATE_WORDS = {SliceState.YOURS: "yours", SliceState.USED: "in use", SliceState.FREE: "free"}
+STATE_WORDS = {SliceState.YOURS: "your team", SliceState.USED: "in use", SliceState.FREE: "free"}
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _fewest(card: mig_placement.MigCard | None, profiles: Mapping[str, _Profile]
 def _listed(name: str, one: _Profile) -> str:
     if one.used is None:
         return f"{one.count} × {name}, shared"
-    yours = f", {one.yours} yours" if one.yours else ""
+    yours = f", {one.yours} of your team" if one.yours else ""
     return f"{one.count} × {name} ({one.used} in use{yours})"
 
 

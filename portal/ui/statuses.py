@@ -32,8 +32,8 @@ STATUSES = {
     "withdrawn": Status("Withdrawn", "arrow-back-up", "idle"),
     # objects in the cluster
     "applied": Status("Applied", "circle-check", "good"),
-    "refused": Status("Refused", "alert-octagon", "bad"),
-    "foreign": Status("Foreign", "user", "bad"),
+    "refused": Status("Rejected", "alert-octagon", "bad"),
+    "foreign": Status("Name conflict", "user", "bad"),
     "drifted": Status("Drifted", "git-compare", "wait"),
     "missing": Status("Missing", "alert-triangle", "wait"),
     "repaired": Status("Repaired", "circle-check", "good"),

@@ -216,7 +216,7 @@ def objects(now: datetime) -> list[SampleObject]:
             "NetworkPolicy",
             "llm-inference/from-gateway",
             "refused",
-            "The API server refused it; next retry in 5 min.",
+            "The API server rejected it; next retry in 5 min.",
             raw="403 Forbidden: admission webhook denied the request",
         ),
         SampleObject(

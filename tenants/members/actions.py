@@ -50,7 +50,7 @@ def _add_membership(tenant: Tenant, user: User, role: str, by: Actor, *, by_grou
     pending_join_requests(tenant, user).update(**answer)
     at_their_address = pending_invitations(user.email).filter(tenant=tenant)
     at_their_address.update(state=Invitation.State.ACCEPTED, ended_at=timezone.now())
-    deliver(event, [user], subject=f"You are {role} of {tenant.name}", body=page_url(f"/teams/{tenant.slug}"))
+    deliver(event, [user], subject=f"Your role in {tenant.name} is now: {role}", body=page_url(f"/teams/{tenant.slug}"))
     hint_team_pages(tenant)
     return membership
 
@@ -79,7 +79,12 @@ def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Members
         before={"user": member.user.email, "role": before},
         after={"role": role},
     )
-    deliver(event, [member.user], subject=f"You are {role} of {tenant.name}", body=page_url(f"/teams/{tenant.slug}"))
+    deliver(
+        event,
+        [member.user],
+        subject=f"Your role in {tenant.name} is now: {role}",
+        body=page_url(f"/teams/{tenant.slug}"),
+    )
     hint_team_pages(tenant)
     _wake_workloads(tenant)
     return member

@@ -9,7 +9,7 @@ from tenants.models import Membership
 
 
 class MemberForm(forms.Form):
-    email = forms.EmailField(label="E-mail address", max_length=254)
+    email = forms.EmailField(label="Email address", max_length=254)
     role = forms.ChoiceField(choices=Membership.Role.choices, initial=Membership.Role.MEMBER)
 
 

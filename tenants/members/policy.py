@@ -79,7 +79,7 @@ def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal |
     if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
     if standing.role:
-        return Refusal("already_member", f"You are already {standing.role} of this team.", status=409)
+        return Refusal("already_member", f"You are already in this team, with the role {standing.role}.", status=409)
     if standing.wanted == "closed":
         return Refusal("closed", "This team is being closed. Join another team.", status=409)
     if len(message) > MESSAGE_MAX:

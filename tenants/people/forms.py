@@ -30,7 +30,7 @@ class RolesForm(StrictForm):
 
 
 class PersonForm(StrictForm):
-    email = forms.EmailField(label="E-mail address", max_length=people_policy.ADDRESS_MAX)
+    email = forms.EmailField(label="Email address", max_length=people_policy.ADDRESS_MAX)
     name = forms.CharField(max_length=people_policy.NAME_MAX)
 
 

@@ -141,7 +141,7 @@ def person_class_grant(request: HttpRequest, pk: int) -> HttpResponse:
             slug, label = form.cleaned_data["gpu_class"], dict(form.fields["gpu_class"].choices)  # type: ignore[attr-defined]
             approver_actions.grant_class(pk, None if slug == EVERY_CLASS else slug, by=by)
             what = approver_actions.ALL_CLASSES if slug == EVERY_CLASS else label[slug]
-            messages.success(request, f"{target.name} can now decide requests for {what} and is notified by mail.")
+            messages.success(request, f"{target.name} can now decide requests for {what} and is notified by email.")
             return redirect("person", pk)
     return _page(request, by, target, class_form=form)
 
@@ -152,7 +152,7 @@ def person_class_revoke(request: HttpRequest, pk: int) -> HttpResponse:
     by, slug = administrator(request), request.POST.get("gpu_class", "")
     target = approver_actions.revoke_class(pk, None if slug == EVERY_CLASS else slug, by=by)
     what = approver_actions.ALL_CLASSES if slug == EVERY_CLASS else slug
-    messages.success(request, f"{target.name} can no longer decide requests for {what} and is notified by mail.")
+    messages.success(request, f"{target.name} can no longer decide requests for {what} and is notified by email.")
     return redirect("person", pk)
 
 

@@ -62,6 +62,7 @@ def namespace_context(
 
 
 def result_counts(rows: Collection[AppliedObject], absent: Collection[int] = ()) -> str:
-    """`14 applied, 1 refused`."""
+    """`14 applied, 1 rejected`."""
     found = Counter(result_of(row, absent) for row in rows)
-    return ", ".join(f"{found[word]} {word}" for word in status.STATUSES if found[word])
+    words = {"refused": "rejected", "foreign": "name conflict"}
+    return ", ".join(f"{found[one]} {words.get(one, one)}" for one in status.STATUSES if found[one])

@@ -36,7 +36,10 @@ def may_file(by: Actor, standing: Standing) -> Refusal | None:
 def class_refusal(facts: ClassFacts) -> Refusal | None:
     """Can nothing at all be asked of this class now? The form shows why instead of a field."""
     if facts.is_reclaimed:
-        text = f"A reduction of {facts.name} is pending and is decided first. Comment on that request what you need."
+        text = (
+            f"A reduction of {facts.name} is pending and is decided first. State what your team needs in a comment on "
+            "that request."
+        )
         return Refusal("already_pending", text, "gpu_class", status=409)
     if facts.is_pending:
         text = f"A request for {facts.name} is already pending. Withdraw it, or wait for the decision."
@@ -99,7 +102,8 @@ def may_withdraw(by: Actor, standing: Standing, *, filed_by: int, is_reclaim: bo
         return None
     if is_reclaim:
         text = (
-            "Only the person who proposed this reduction can withdraw it. Comment on the request what your team needs."
+            "Only the person who proposed this reduction can withdraw it. State what your team needs in a comment on "
+            "this request."
         )
         return Refusal("not_allowed", text, status=403)
     if standing.role in MANAGING_ROLES:

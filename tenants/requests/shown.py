@@ -68,7 +68,7 @@ def class_note(one: GpuClass, capacity: Capacity, promised: int) -> str:
         storage_limit = "unknown" if one.promise_limit is None else one.promise_limit
         return f"for volumes; {promised} of {storage_limit} GiB allocated to teams"
     is_shared = one.sharing != GpuClass.Sharing.NONE
-    kind = f"{one.get_sharing_display()} ×{one.replicas}" if is_shared else "not shared"
+    kind = f"{one.get_sharing_display()} ×{one.replicas}" if is_shared else "exclusive"
     limit = capacity.allocatable if one.promise_limit is None else one.promise_limit
     free = "free: unknown" if capacity.free is None else f"{capacity.free} of {capacity.allocatable} free"
     return f"{kind}; {free}; {promised} of {'unknown' if limit is None else limit} allocated to teams"

@@ -107,7 +107,7 @@ def _verdict(told: Status, steps: list[NextStep], *, never: bool) -> str:
 _SAID = {
     NOT_YET: "Starts automatically; no action needed.",
     NEVER: "Cannot start with this configuration.",
-    STUCK: "Does not start without an action.",
+    STUCK: "Action required: it does not start automatically.",
     OVER: "Ended; does not restart automatically.",
 }
 
@@ -253,7 +253,10 @@ def _wait(told: Status, facts: AdviceFacts) -> list[NextStep]:
         why = f"{held} of {own.name} {are} in use by terminating pods; it starts when these are gone."
     elif own is not None and facts.units > own.figures.granted and told.reason in ("waiting_for_quota", "preempted"):
         idle = plural_form(own.figures.unit)
-        why = f"It waits for idle {idle} of other teams: the position in your team's queue does not matter for them."
+        why = (
+            f"It needs {idle} that other teams do not use. Its position in your team's queue has no effect on when "
+            "they become available."
+        )
     elif facts.ahead:
         is_ahead = "workload of your team is" if len(facts.ahead) == 1 else "workloads of your team are"
         why = f"{len(facts.ahead)} {is_ahead} ahead. {why}"
@@ -345,7 +348,7 @@ def _secrets(told: Status, _facts: AdviceFacts) -> list[NextStep]:
 
 
 def _operators(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    why = f"State the workload {facts.name} and the reason {told.reason}: {with_full_stop(told.sentence)}"
+    why = f"Include the workload name {facts.name} and the reason {told.reason}: {with_full_stop(told.sentence)}"
     return [NextStep("tell_operators", "Contact an operator", why)]
 
 

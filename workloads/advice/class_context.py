@@ -45,7 +45,8 @@ def context_sentences(known: ClassContext) -> tuple[str, ...]:
     if known.outside:
         are = "is" if known.outside == 1 else "are"
         text = f"{plural(known.outside, known.unit)} of {known.name} {are} in use by pods of your team that were not "
-        found.append(f"{text}started in the portal. They are not in your lists; only who started them can stop them.")
+        remedy = "The portal does not stop them. Contact the person who created them, or an operator."
+        found.append(f"{text}started in the portal. {remedy}")
     if known.idle:
         many = "A few" if known.idle < FEW else str(known.idle)
         text = f"{many} {units} of {known.name} are in use by idle notebooks, in all teams together."

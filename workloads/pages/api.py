@@ -42,7 +42,7 @@ class WorkloadFilter(FilterSet):
     kind = ChoiceFilter(choices=Workload.Kind.choices, help_text="Only notebooks or only jobs.")
     gpu_class = text_filter(60, "Slug of a class.", field_name="gpu_class__slug")
     created_by = text_filter(
-        254, "E-mail address of the user who launched it.", field_name="created_by__email", lookup_expr="iexact"
+        254, "Email address of the user who launched it.", field_name="created_by__email", lookup_expr="iexact"
     )
 
     class Meta:

@@ -291,7 +291,7 @@ def _replacing(seen: Observation, pod: Pod) -> Status:
     told = termination_explanation(pod)
     if seen.lost is not None and seen.lost.is_silent:
         text = (
-            f"Kubernetes gave up on node {pod.node}, which does not respond any more; another pod can only start when "
+            f"Kubernetes gave up on node {pod.node}, which no longer responds; another pod can only start when "
             "the node responds again or is removed from the cluster."
         )
         lost = Explanation("node_given_up", text, "Contact an operator.", told.raw, told.raw_from)
@@ -305,10 +305,10 @@ def _replacing(seen: Observation, pod: Pod) -> Status:
 def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
     raw = f"{lost.reason}: {lost.message}" if lost.message else lost.reason
     if lost.is_silent:
-        text = f"Node {pod.node} does not respond any more; the state of the run is unknown."
+        text = f"Node {pod.node} no longer responds; the state of the run is unknown."
         remedy = (
             "After 5 minutes Kubernetes gives up on the node. The run continues, or starts on another node, when this "
-            "node responds again or is removed from the cluster. Contact an operator if it takes long."
+            f"node responds again or is removed from the cluster. {CONTACT_OPERATORS}"
         )
         found = Explanation("node_lost", text, remedy, raw, "the node controller")
     else:

@@ -80,8 +80,8 @@ def may_attach(name: str, deletes_at: datetime | None, *, is_gone: bool = False)
         return Refusal("volume_gone", text, "volume", 409)
     if deletes_at is not None:
         text = (
-            f"The volume {name} is marked for deletion on {date_and_time(deletes_at)}. Keep it on your team's Volumes "
-            "page, or choose another volume."
+            f"The volume {name} is marked for deletion on {date_and_time(deletes_at)}. Cancel the deletion on your "
+            "team's Volumes page, or choose another volume."
         )
         return Refusal("volume_going", text, "volume", 409)
     return None
@@ -118,10 +118,10 @@ def may_keep(by: Actor, team: TeamFacts, volume: VolumeFacts, now: datetime) -> 
     if refusal := scope_refusal(by, Scope.LAUNCH):
         return refusal
     if not by.operates and team.role not in LAUNCHERS:
-        return Refusal("not_allowed", f"Only members of {team.team} may keep its volumes.", status=403)
+        return Refusal("not_allowed", f"Only members of {team.team} may cancel this deletion.", status=403)
     if volume.deletes_at is None:
         return Refusal("not_deleting", f"{volume.name} is not marked for deletion.", status=409)
     if volume.deletes_at <= now:
-        text = f"{volume.name} cannot be kept any more: its deletion started on {date_and_time(volume.deletes_at)}."
+        text = f"The deletion of {volume.name} started on {date_and_time(volume.deletes_at)} and cannot be canceled."
         return Refusal("volume_going", text, status=409)
     return None

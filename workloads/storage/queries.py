@@ -145,7 +145,7 @@ def _sent(namespace: Namespace, rows: Iterable[Volume]) -> dict[str, AppliedObje
 
 def _state(volume: Volume, claim: GenericObject | None, sent: AppliedObject | None, as_of: AsOf) -> tuple[str, str]:
     if sent is not None and sent.result in (AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN):
-        return "refused", f"The cluster refused it: {sent.text}"
+        return "refused", f"The cluster rejected it: {sent.text}"
     if as_of.at is None:
         return "unknown", "The cluster has not been read yet."
     if claim is not None:

@@ -44,7 +44,7 @@ WANTED = {
 
 
 class Command(BaseCommand):
-    help = "List, show, file, decide and withdraw requests for quota, renew grants; suspend, resume and close teams."
+    help = "List, show, submit, decide and withdraw requests for quota, renew grants; suspend, resume and close teams."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
@@ -164,7 +164,7 @@ class Command(BaseCommand):
     def _tell(self, found: QuotaRequest, by: Actor) -> None:
         [row] = request_queries.request_rows([found], by=by)
         self.stdout.write(f"Request {row.pk} of {row.tenant.slug}: {row.state}")
-        self.stdout.write(f"filed {_day(row.filed_at)} by {row.filed_by}: {row.justification}")
+        self.stdout.write(f"submitted {_day(row.filed_at)} by {row.filed_by}: {row.justification}")
         for line in row.lines:
             self.stdout.write(f"line {line.pk}: {_asked(line)} (current {line.held}), {_answer(line)}")
 

@@ -8,6 +8,6 @@ from tenants.core.forms import DATE_INPUT
 
 
 class DelegationForm(forms.Form):
-    email = forms.EmailField(label="E-mail address", max_length=254, help_text="Any person with an account.")
+    email = forms.EmailField(label="Email address", max_length=254, help_text="Any person with an account.")
     starts_at = forms.DateField(label="First day", widget=DATE_INPUT)
     ends_at = forms.DateField(label="Last day", widget=DATE_INPUT)

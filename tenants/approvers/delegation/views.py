@@ -37,7 +37,7 @@ def delegation_list(request: HttpRequest) -> HttpResponse:
         with refusal_in_form(form):
             starts, ends = start_of_day(typed["starts_at"]), end_of_day(typed["ends_at"])
             row = delegation_actions.name_delegate(email=typed["email"], starts=starts, ends=ends, by=by)
-            messages.success(request, f"{row.deputy.name} is your delegate in this period and is notified by mail.")
+            messages.success(request, f"{row.deputy.name} is your delegate in this period and is notified by email.")
             return redirect("deputies")
     context: dict[str, Any] = {
         "rows": delegation_rows(by),

@@ -56,7 +56,7 @@ def _warn_or_close(row: Namespace, at: datetime) -> datetime | None:
     closes_at = datetime.fromisoformat(told.after["closes_at"])
     if at < closes_at:
         return closes_at
-    because = f"No workload ran in this trial since {date_with_year(since)}."
+    because = f"No workload has run in this trial since {date_with_year(since)}."
     lifecycle_actions.set_namespace_state(
         namespace.pk, to=Namespace.Wanted.CLOSED, because=because, grace_hours=0, by=RULE
     )
@@ -68,9 +68,9 @@ def _warn(namespace: Namespace, since: datetime, closes_at: datetime) -> None:
     after = {"idle_since": since, "closes_at": closes_at}
     event = record(RULE, "trial.reminded", namespace, tenant=team.slug, after=after)
     body = (
-        f"No workload ran in {team.name} since {date_with_year(since)}. The team is closed on "
+        f"No workload has run in {team.name} since {date_with_year(since)}. The team will be closed on "
         f"{time_with_zone(closes_at)}. To keep it, launch a workload or request quota.\n\n"
         + page_url(f"/teams/{team.slug}")
     )
-    subject = f"{team.name} is closed on {date_with_year(closes_at)}"
+    subject = f"{team.name} will be closed on {date_with_year(closes_at)}"
     deliver(event, queries.managers_of(team), subject=subject, body=body)

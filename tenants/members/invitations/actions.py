@@ -36,8 +36,8 @@ def invite(tenant: Tenant, email: str, role: str, by: Actor) -> Invitation:
     event = record(by, "member.invited", row, tenant=tenant.slug, after={"user": email, "role": role})
     until = date_with_year(row.expires_at)
     text = (
-        f"{by.name} invites you to {tenant.name} as {role}. Sign in with this address and accept by {until}. If you "
-        "have no account yet, ask an administrator of the portal.\n\n"
+        f"{by.name} invites you to join {tenant.name} with the role {role}. Sign in with this address and accept by "
+        f"{until}. If you have no account yet, ask an administrator of the portal.\n\n"
     )
     deliver_to_address(event, email, subject=f"Invitation to {tenant.name}", body=text + page_url("/start"))
     return row
@@ -73,7 +73,7 @@ def answer_join(
     after = {"user": row.user.email, "accepted": accept, **({"role": role} if accept else {"reason": reason})}
     event = record(by, "join.answered", tenant, tenant=tenant.slug, after=after)
     if accept:
-        subject, body = f"You are {role} of {tenant.name}", page_url(f"/teams/{tenant.slug}")
+        subject, body = f"Your role in {tenant.name} is now: {role}", page_url(f"/teams/{tenant.slug}")
     else:
         subject, body = f"{tenant.name} declined your request to join", f"{reason}\n\n" + page_url("/start")
     deliver(event, [row.user], subject=subject, body=body)
@@ -118,7 +118,7 @@ def accept_invitation(invitation_id: int, *, by: Actor) -> Membership:
     after = {"user": row.email, "role": row.role}
     event = record(by, "invitation.accepted", row.tenant, tenant=row.tenant.slug, after=after)
     if row.invited_by is not None:
-        subject = f"{by.name} is now {row.role} of {row.tenant.name}"
+        subject = f"{by.name} now has the role {row.role} in {row.tenant.name}"
         deliver(event, [row.invited_by], subject=subject, body=page_url(f"/teams/{row.tenant.slug}/members"))
     hint_team_pages(row.tenant)
     return membership

@@ -30,7 +30,7 @@ def team_request_new(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         with refusal_in_form(form):
             team_request_actions.request_team(by=actor(request), **form.cleaned_data)
-            messages.success(request, "Request sent. Approvers are notified by mail; you get the decision by mail.")
+            messages.success(request, "Request sent. Approvers are notified by email; you get the decision by email.")
             return redirect("start")
     return start_page(request, team_form=form, status=422)
 
@@ -50,7 +50,7 @@ def join(request: HttpRequest) -> HttpResponse:
         with refusal_in_form(form):
             invitation_actions.ask_to_join(form.cleaned_data["team"], message=form.cleaned_data["message"], by=by)
             messages.success(
-                request, "Request sent. The owners of the team are notified by mail; you get their answer by mail."
+                request, "Request sent. The owners of the team are notified by email; you get their answer by email."
             )
             return redirect("start")
     return start_page(request, join_form=form, status=422)

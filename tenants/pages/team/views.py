@@ -50,9 +50,9 @@ def member_add(request: HttpRequest, tenant: str) -> HttpResponse:
         with refusal_in_form(form):
             added = actions.add_member(tenant, by=by, **form.cleaned_data)
             if isinstance(added, Invitation):
-                messages.success(request, f"{added.email} has no account yet. An invitation was sent by mail.")
+                messages.success(request, f"{added.email} has no account yet. An invitation was sent by email.")
             else:
-                messages.success(request, f"{added.user.name} is now {added.role}.")
+                messages.success(request, f"{added.user.name} now has the role {added.role}.")
             return redirect("team", tenant)
     return render(request, "tenants/pages/team/team.html", _team_context(tenant, by, form), status=422)
 
@@ -66,7 +66,7 @@ def member_role(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     if form.is_valid():
         with refusal_in_form(form):
             member = actions.set_role(tenant, user_id=pk, role=form.cleaned_data["role"], by=by)
-            messages.success(request, f"{member.user.name} is now {member.role}.")
+            messages.success(request, f"{member.user.name} now has the role {member.role}.")
             return redirect("team", tenant)
     messages.error(request, form.first_error)
     return redirect("team", tenant)
@@ -105,8 +105,9 @@ def join_answer(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
             row = invitation_actions.answer_join(
                 tenant, pk, accept=typed["answer"] == "accept", role=typed["role"], reason=typed["reason"], by=by
             )
-            said = "is now a member" if typed["answer"] == "accept" else "was declined and is notified"
-            messages.success(request, f"{row.user.name} {said}.")
+            name = row.user.name
+            declined = f"{name}'s request was declined. {name} is notified."
+            messages.success(request, f"{name} is now a member." if typed["answer"] == "accept" else declined)
             return redirect("team", tenant)
     context = _team_context(tenant, by, MemberForm()) | {"answer_form": form, "answered": pk}
     waiting = context["waiting"]

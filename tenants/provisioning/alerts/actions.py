@@ -35,7 +35,7 @@ def alert_new_refusals(row: Namespace) -> None:
         deliver(
             event,
             [*_operators(), *queries.managers_of(row.tenant)],
-            subject=f"The cluster refused objects of {row.tenant.name}",
+            subject=f"The cluster rejected objects of {row.tenant.name}",
             body=(
                 "\n".join(f"{name}: {text}" for name, text in by_name.items())
                 + "\n\nThe portal retries every few minutes. Objects that were accepted before remain in force.\n"

@@ -21,4 +21,5 @@ def _sentence(answer: dict[str, Any]) -> str:
         new_total = f"to {units} from {time_with_zone(answer['from'])}"
         return f"{answer['class']}: reduced {new_total}. {answer['reason']}".strip()
     period = f"from {time_with_zone(answer['from'])} to {time_with_zone(answer['until'])}"
-    return f"{answer['class']}: approved, {units} {period}. {answer['reason']}".strip()
+    what = "temporary increase" if answer["kind"] == "boost" else "new total"
+    return f"{answer['class']}: approved, {what} of {units} {period}. {answer['reason']}".strip()

@@ -119,7 +119,7 @@ def plan_context(objects: Collection[Mapping[str, Any]], *, made_at: datetime | 
     refused = sum(one["result"] == "refused" for one in objects)
     headline = f"{plural(len(changed), 'object')} would change" if changed else "no changes"
     return {
-        "headline": headline + (f", {refused} refused" if refused else ""),
+        "headline": headline + (f", {refused} rejected" if refused else ""),
         "made_at": made_at,
         "error": error,
         "changed": [_planned(one) for one in changed],
@@ -135,7 +135,7 @@ def _planned(one: Mapping[str, Any]) -> dict[str, Any]:
         "kind": one["kind"],
         "name": one["name"],
         "result": "applied" if is_accepted else "refused",
-        "label": words.get(one["change"], "Unchanged") if is_accepted else "Dry run refused",
+        "label": words.get(one["change"], "Unchanged") if is_accepted else "Dry run rejected",
         "detail": one["text"],
         "lines": [{"sign": text[:1], "text": text[2:]} for text in one["difference"]],
     }

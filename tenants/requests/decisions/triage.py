@@ -98,9 +98,12 @@ def _conflicts(request: TriageRequest) -> Iterator[str]:
             yield _rivalry(request.pk, line, line.rivals)
     plan = request.plan
     if plan.foreign:
-        yield f"{plural(plan.foreign, 'planned object')} cannot be created: the name belongs to another owner's object."
+        yield (
+            f"{plural(plan.foreign, 'planned object')} cannot be created: an object with that name exists that the "
+            "portal did not create."
+        )
     if plan.refused:
-        yield f"The cluster refused {plural(plan.refused, 'planned object')} in the dry run."
+        yield f"The cluster rejected {plural(plan.refused, 'planned object')} in the dry run."
 
 
 def _rivalry(pk: int, line: TriageLine, found: Conflict) -> str:
@@ -142,7 +145,10 @@ def _use(line: TriageLine, bounds: IncreaseBounds) -> str:
     if not line.is_increase:
         return ""
     if line.kind == "boost":
-        return f"{line.name}: temporary increase of {plural(line.asked, line.unit)}. Usage can justify only totals."
+        return (
+            f"{line.name}: temporary increase of {plural(line.asked, line.unit)}. Temporary increases are not checked "
+            "against past usage; decide from the justification."
+        )
     if line.increase is None:
         return f"{line.name}: {line.asked} instead of {line.base}, but its usage is not measured."
     refusal = increase_refusal(line.increase, bounds)

@@ -61,14 +61,17 @@ def file_reclaim(tenant_slug: str, *, lines: Sequence[ReclaimLine], justificatio
     deliver(
         event,
         [person for person in approvers if person.pk != by.user_id],
-        subject=f"To decide: quota reduction for {tenant.name}",
+        subject=f"Decision needed: quota reduction for {tenant.name}",
         body=body,
     )
     deliver(
         event,
         queries.managers_of(tenant),
         subject=f"Proposed quota reduction for {tenant.name}",
-        body=f"{by.name} proposes this reduction; an approver decides. Comment on the request what you need.\n\n{body}",
+        body=(
+            f"{by.name} proposes this reduction; an approver decides. State what your team needs in a comment on the "
+            f"request.\n\n{body}"
+        ),
     )
     hint_team_pages(tenant)
     return request

@@ -255,12 +255,12 @@ def test_a_code_for_a_lost_password_from_the_page(ada: User, bob: User) -> None:
 def test_a_lost_second_factor_is_taken_off(ada: User, bob: User) -> None:
     make.second_factor(bob)
     client = signed_in(ada)
-    assert "Second factor lost" in client.get(f"{PEOPLE}/{bob.pk}").text
+    assert "Remove second factor" in client.get(f"{PEOPLE}/{bob.pk}").text
     assert client.post(f"{PEOPLE}/{bob.pk}/second-factor-drop", {"because": " "}).status_code == 422
     assert client.post(f"{PEOPLE}/{bob.pk}/second-factor-drop", {"because": "Phone lost"}).status_code == 302
     page = client.get(f"{PEOPLE}/{bob.pk}").text
     assert "The second factor of Bob was removed" in page
-    assert "Second factor lost" not in page
+    assert "Remove second factor" not in page
     path = f"/api/v1/people/{bob.pk}/second-factor-drop"
     again = send(caller(ada), "POST", path, {"because": "Phone lost"})
     assert (again.status_code, again.json()["code"]) == (409, "no_second_factor")

@@ -109,7 +109,7 @@ def test_a_password_in_the_field_of_the_address_is_not_told_again(
     with caplog.at_level("INFO"):
         told = client.post("/login", {"username": "correct-horse battery", "password": "x"})
     assert told.status_code == 422
-    assert "This is not an e-mail address." in told.text
+    assert "This is not an email address." in told.text
     assert "horse" not in told.text
     assert "sign_in_failed" in caplog.text
     assert "horse" not in caplog.text

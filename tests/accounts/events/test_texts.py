@@ -72,7 +72,7 @@ def test_no_words_are_kept_for_what_never_happens() -> None:
         ("request.decided", {}, "decided"),
         ("team.decided", {"approved": True, "slug": "robots"}, "approved the request for the team"),
         ("team.decided", {"approved": False, "reason": "No."}, "denied the request for the team"),
-        ("join.answered", {"accepted": True}, "accepted a request to join"),
+        ("join.answered", {"accepted": True}, "approved a request to join"),
         ("join.answered", {"accepted": False}, "declined a request to join"),
         ("request.filed", {"lines": [{"units": 1}]}, "submitted"),
     ],

@@ -184,7 +184,7 @@ def test_memory_is_said_in_figures_where_nodes_report_it(kind: str, expected: st
 def test_mps_names_its_limits() -> None:
     assert said("MPS", "Compute").text == "at most 12.5 % of the threads; caches are shared."
     assert "divided by 8" in said("MPS", "Memory").reason
-    assert said("MPS", "Fault isolation").text == "a fatal fault can end all 8 clients of the GPU."
+    assert said("MPS", "Fault isolation").text == "a fatal fault can terminate all 8 clients of the GPU."
     assert "33.3 %" in said("MPS, memory unknown", "Compute").text
 
 

@@ -130,7 +130,7 @@ def test_a_class_that_does_not_say_its_memory_promises_nothing() -> None:
     assert best(Requirements(GB10), silent, LARGE_SLICE) == "a100-3g"
     alone = recommend(Requirements(GB10), [silent])
     assert (alone.best, alone.end) == (None, CHANGE)
-    assert alone.end_text.startswith("No class that would fit reports its memory.")
+    assert alone.end_text.startswith("None of the classes that would fit reports its memory.")
     assert best(Requirements(), silent) == "a100"
 
 
@@ -158,7 +158,7 @@ def test_an_unknown_peak_is_kept_from_unfenced_memory_and_told_why() -> None:
     assert (found.best and found.best.slug, found.end) == ("a100-1g", KEEP_EXCLUSIVE)
     assert found.end_text == (
         "Shared classes do not fit. A100 in turns: Its memory is not isolated and your peak is unknown: up to 4 "
-        "processes use the same memory, and a process that takes too much ends the others."
+        "processes use the same memory, and a process that takes too much terminates the others."
     )
     assert recommend(Requirements(GB10, own_part=False), ALL).end == ""
     assert recommend(Requirements(GB10, own_part=False), [replace(TURNS, life_cycle="retiring"), SLICE]).end == ""
@@ -178,7 +178,7 @@ def test_the_runner_up_may_have_neighbours_where_nothing_else_is_left() -> None:
     assert found.runner_up
     assert (found.runner_up.slug, found.runner_up.why) == (
         "a100-turns",
-        "if you accept up to 3 other pods and pauses.",
+        "Choose it if you accept up to 3 other pods and pauses.",
     )
 
 
@@ -228,7 +228,7 @@ def test_one_node_has_to_hold_all_cards() -> None:
         (
             Requirements(16 * 81920),
             [A100],
-            "Even split, it would need 16 GPUs, more than a workload may have: reduce memory use.",
+            "Even if the model is split, it needs 16 GPUs, more than a workload may have: reduce memory use.",
         ),
         (
             Requirements(GB10, fp8=True),
@@ -251,11 +251,11 @@ def test_one_node_has_to_hold_all_cards() -> None:
         (
             Requirements(GB10),
             [TURNS],
-            "It is shared with up to 3 other pods, which can slow your workload down or end it. Accept sharing",
+            "It is shared with up to 3 other pods, which can slow your workload down or terminate it. Accept sharing",
         ),
         (Requirements(GB80), [SLICE], "the largest is A100 1g.10gb with 9.6 GiB. Reduce memory use"),
-        (Requirements(GB10), [CPU], "No class with a GPU is open yet. Contact an operator."),
-        (Requirements(GB10), [], "No class with a GPU is open yet. Contact an operator."),
+        (Requirements(GB10), [CPU], "No class with a GPU is active yet. Contact an operator."),
+        (Requirements(GB10), [], "No class with a GPU is active yet. Contact an operator."),
     ],
 )
 def test_nothing_fits(needs: Requirements, options: list[ClassOption], text: str) -> None:
@@ -292,7 +292,7 @@ def test_what_the_team_may_use_comes_first_and_the_smaller_one_second() -> None:
     assert found.best
     assert found.runner_up
     assert (found.best.slug, found.runner_up.slug) == ("a100", "a100-1g")
-    assert found.runner_up.why == "smaller and sufficient, but your team's quota does not cover it yet."
+    assert found.runner_up.why == "It is smaller and sufficient, but your team's quota does not cover it yet."
     assert found.trade_off == "70.7 GiB of each GPU stays unused with your peak, and no other pod can use it."
 
 
@@ -300,8 +300,8 @@ def test_what_the_team_may_use_comes_first_and_the_smaller_one_second() -> None:
     ("option", "at_once", "start"),
     [
         (SLICE, True, "Starts now: 12 free, 3 left in your team's quota."),
-        (replace(SLICE, left=0), False, "Waits for quota: 0 left of your team's 6, 1 requested."),
-        (replace(SLICE, free=0, most_on_one_node=0), False, "Waits for slices: 0 free, 1 requested."),
+        (replace(SLICE, left=0), False, "Queued until quota is free: 0 left of your team's 6, 1 requested."),
+        (replace(SLICE, free=0, most_on_one_node=0), False, "Queued until slices are free: 0 free, 1 requested."),
         (replace(SLICE, free=None, most_on_one_node=None), False, "Start time unknown: the cluster has not been"),
         (
             replace(SLICE, granted=0, left=0),
@@ -325,7 +325,7 @@ def test_when_it_would_start(option: ClassOption, at_once: bool, start: str) -> 
 def test_free_on_several_nodes_is_not_free_on_one() -> None:
     found = recommend(Requirements(GB80, work=BATCH, cards=2), [replace(A100, most_on_one_node=1)])
     assert found.best
-    assert found.best.start == "Waits for GPUs: 3 free, but at most 1 on one node; 2 requested."
+    assert found.best.start == "Queued until GPUs are free: 3 free, but at most 1 on one node; 2 requested."
 
 
 def test_what_starts_now_is_named_where_the_best_one_waits() -> None:

@@ -228,7 +228,7 @@ def test_none_match_is_not_none_there(team_a: Tenant, a100: GpuClass, alice: Use
     GpuClass.objects.all().delete()
     for path in ("/catalog", "/catalog/compare"):
         assert "The catalog is empty" in page(alice, path), path
-    assert "No class with a GPU is open yet. Contact an operator." in page(alice, "/catalog/choose")
+    assert "No class with a GPU is active yet. Contact an operator." in page(alice, "/catalog/choose")
 
 
 def test_a_class_for_named_teams_is_not_there_for_others(stocked: Tenant, alice: User, olga: User) -> None:
@@ -337,7 +337,7 @@ def test_all_reasons_and_why_not_the_others(stocked: Tenant, alice: User) -> Non
         "A100 80GB whole card</a>, 2 GPUs",
         "Other classes",
         "There is no traffic between slices (NCCL, peer to peer)",
-        "It is shared with up to 3 other pods, which can slow your workload down or end it.",
+        "It is shared with up to 3 other pods, which can slow your workload down or terminate it.",
     ):
         assert words in text, words
 

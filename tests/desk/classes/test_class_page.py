@@ -108,14 +108,14 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
     assert drawn is not None
     assert [card.title for card in drawn.cards] == ["GPU 1", "GPU 2", "GPU 3", "GPU 4"]
     boxes = [box.text for card in drawn.cards for box in card.boxes]
-    assert (boxes.count("2g.20gb · yours"), boxes.count("2g.20gb · free")) == (1, 3)
+    assert (boxes.count("2g.20gb · your team"), boxes.count("2g.20gb · free")) == (1, 3)
     assert (boxes.count("1g.10gb · in use"), boxes.count("1g.10gb · free")) == (3, 4)
     assert boxes.count("1g.10gb.me · free") == 1
-    assert "4 × 2g.20gb (1 in use, 1 yours)" in drawn.listed
+    assert "4 × 2g.20gb (1 in use, 1 of your team)" in drawn.listed
     text = page_of(alice, slice_)
-    assert "2g.20gb · yours</text>" in text
+    assert "2g.20gb · your team</text>" in text
     assert "strangers-own" not in text
-    assert "2g.20gb · yours" not in page_of(charlie, slice_)
+    assert "2g.20gb · your team" not in page_of(charlie, slice_)
 
 
 def test_a_node_of_one_profile_is_drawn_by_what_its_slices_fill(everything: dict[str, GpuClass], alice: User) -> None:

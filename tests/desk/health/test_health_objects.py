@@ -61,7 +61,9 @@ def page(who: User, path: str) -> str:
 @pytest.mark.usefixtures("objects")
 def test_the_team_sees_its_own(team_a: Tenant, bob: User) -> None:
     text = page(bob, "/teams/team-a/members")
-    assert "1 applied, 1 repaired, 1 refused, 1 foreign, 1 missing, 1 drifted, 1 terminating, 6 not applied" in text
+    assert (
+        "1 applied, 1 repaired, 1 rejected, 1 name conflict, 1 missing, 1 drifted, 1 terminating, 6 not applied" in text
+    )
     for sentence in (
         "Drift repaired: it was changed.",
         "The cluster rejected the object. A value is invalid.",
@@ -77,11 +79,11 @@ def test_the_team_sees_its_own(team_a: Tenant, bob: User) -> None:
 @pytest.mark.usefixtures("objects")
 def test_staff_see_what_is_not_as_wanted(olga: User) -> None:
     text = page(olga, "/health")
-    assert "4 objects drifted" in text
+    assert "4 objects out of sync" in text
     for sentence in (
         "Missing",
         "Drifted",
-        "Foreign",
+        "Name conflict",
         "The cluster rejected the object.",
         "Words of the API server.",
         "lost",

@@ -71,7 +71,7 @@ def test_the_approver_sees_what_the_team_used_and_how_long_it_waited(
     assert answer.context["page"]["facts"]["columns"] == [a100.name, mig.name]
     assert found["Peak, 30 days"] == ["8", "0"]
     assert found["Mean, 30 days"] == ["3", "0"]
-    assert found["Waited over 1 min"] == ["1 of 2 runs", "–"]
+    assert found["Queued over 1 min"] == ["1 of 2 runs", "–"]
     assert found["Median wait"] == ["2.5 min", "–"]
     assert found["Requested, in physical GPUs"] == ["4", "2"]
     assert answer.context["page"]["facts"]["note"] == ""
@@ -84,7 +84,7 @@ def test_what_nobody_looked_at_is_unknown_and_not_zero(a100: GpuClass, team_a: T
     answer = page(file(team_a, alice, **{a100.slug.replace("-", "_"): 4}), dana)
     found = told(answer)
     assert (found["Peak, 30 days"], found["Mean, 30 days"]) == (["unknown"], ["unknown"])
-    assert (found["Waited over 1 min"], found["Median wait"]) == (["–"], ["–"])
+    assert (found["Queued over 1 min"], found["Median wait"]) == (["–"], ["–"])
     assert "peak and mean are unknown, not 0" in answer.text
     assert "No workloads of this team ran in the last 30 days." in answer.text
 

@@ -110,8 +110,8 @@ def test_a_plan_that_the_cluster_refuses_is_a_conflict(
     group, reasons = rows(dana)[request.pk]
     assert group == "conflict"
     assert reasons == (
-        "1 planned object cannot be created: the name belongs to another owner's object.",
-        "The cluster refused 1 planned object in the dry run.",
+        "1 planned object cannot be created: an object with that name exists that the portal did not create.",
+        "The cluster rejected 1 planned object in the dry run.",
     )
 
 

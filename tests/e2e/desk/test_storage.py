@@ -40,5 +40,5 @@ def test_storage_is_found_asked_for_and_held(
     expect(home.get_by_text("volumes, in GiB; expires on")).to_be_visible()
     look_at(home)
     grants = open_page("/teams/team-a/grants", as_user=alice)
-    expect(grants.get_by_text("After that, no new volumes")).to_be_visible()
+    expect(grants.get_by_text("After that, new volumes are rejected")).to_be_visible()
     look_at(grants)

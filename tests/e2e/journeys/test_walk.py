@@ -273,7 +273,7 @@ def test_from_joining_to_giving_back(
     hers.get_by_role("button", name="Approve Charlie").click()
     expect(hers.get_by_role("row", name="Charlie")).to_be_visible()
     assert Membership.objects.get(tenant=team_a, user=charlie).role == "member"
-    truth.is_told(charlie, "You are member of Team A")
+    truth.is_told(charlie, "Your role in Team A is now: member")
     truth.becomes(cards=0, slices=0)
 
     # file

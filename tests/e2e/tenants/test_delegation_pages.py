@@ -31,7 +31,7 @@ def test_named_seen_decided_ended(
 
     page = open_page("/inbox", as_user=dana)
     page.get_by_role("link", name="Delegate").click()
-    page.get_by_label("E-mail address").fill(charlie.email)
+    page.get_by_label("Email address").fill(charlie.email)
     page.get_by_role("button", name="Name delegate").click()
     expect(page.get_by_text("Charlie is your delegate in this period")).to_be_visible()
     look_at(page)
@@ -40,7 +40,7 @@ def test_named_seen_decided_ended(
     expect(deputy.get_by_text("as Charlie, delegate for Dana")).to_be_visible()
     expect(deputy.get_by_text("Pending, overdue")).to_be_visible()
     page.goto(page.url.replace("/deputies", f"/requests/{filed.pk}"))
-    expect(page.get_by_text("Charlie has this request open")).to_be_visible()
+    expect(page.get_by_text("Charlie has had this request open")).to_be_visible()
     look_at(page)
     deputy.get_by_role("button", name="Approve").click()
     expect(deputy.get_by_text("Decision saved. Alice is notified.")).to_be_visible()

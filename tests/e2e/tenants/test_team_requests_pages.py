@@ -36,7 +36,7 @@ def test_from_the_card_to_the_team(
     start.get_by_label("Purpose").fill("Grasping from video.")
     start.get_by_label("Training: 2 GPUs of A100 80GB whole card").check()
     start.get_by_role("button", name="Request team").click()
-    expect(start.get_by_text("Approvers are notified by mail")).to_be_visible()
+    expect(start.get_by_text("Approvers are notified by email")).to_be_visible()
     look_at(start)
 
     inbox = open_page("/inbox", as_user=dana)

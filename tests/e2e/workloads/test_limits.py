@@ -56,7 +56,7 @@ def test_a_run_is_extended_and_kept_by_keyboard(ending: Run, alice: User, open_p
     page.keyboard.type("3")
     page.keyboard.press("Enter")
     expect(part.get_by_text("11 h from its start, including 3 h added")).to_be_visible()
-    part.get_by_label("Reason, for users who wait").focus()
+    part.get_by_label("Reason (shown to users waiting").focus()
     page.keyboard.type("a demo at four")
     page.keyboard.press("Enter")
     expect(part.get_by_text(re.compile("a demo at four"))).to_be_visible()
@@ -68,8 +68,8 @@ def test_it_works_without_script(ending: Run, alice: User, open_page: Callable[.
     page.get_by_label("Additional hours, 1 to 4").fill("4")
     page.get_by_role("button", name="Extend").click()
     expect(page.get_by_text("Save your work, and start it again afterwards.")).to_be_visible()
-    page.get_by_label("Reason, for users who wait").fill("a demo at four")
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_label("Reason (shown to users waiting").fill("a demo at four")
+    page.get_by_role("button", name="Keep running").click()
     expect(page.get_by_text("a demo at four")).to_be_visible()
 
 

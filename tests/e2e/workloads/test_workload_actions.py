@@ -104,7 +104,7 @@ def idle_one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
 def test_a_reason_that_is_being_typed_stays(open_page: Callable[..., Page], idle_one: Workload, alice: User) -> None:
     page = open_page("/teams/team-a/workloads/one", as_user=alice)
     page.get_by_text("Keep running while idle").click()
-    reason = page.get_by_label("Reason, for users who wait")
+    reason = page.get_by_label("Reason (shown to users waiting")
     reason.focus()
     page.keyboard.type("a demo at ")
     NotebookWatch.objects.update(asked_at=timezone.now(), problem="It did not answer.")

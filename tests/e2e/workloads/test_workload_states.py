@@ -158,7 +158,7 @@ def test_volumes_in_use_and_on_their_way_out(
     look_at(open_page("/teams/team-a/volumes", as_user=alice))
     page = open_page("/teams/team-a/launch?volume=old-data-of-the-course", as_user=alice)
     look_at(page)
-    page.get_by_role("button", name="Keep and attach").click()
+    page.get_by_role("button", name="Cancel deletion and attach").click()
     expect(page.get_by_text("old-data-of-the-course is kept.")).to_be_visible()
     expect(page.locator("[name=volume]")).to_have_value("old-data-of-the-course")
 

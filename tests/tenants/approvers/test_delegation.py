@@ -293,7 +293,7 @@ def test_the_page_names_and_ends(dana: User, dave: User, charlie: User) -> None:
     assert "Name delegate" in as_(dana).get("/deputies").text
     assert "No account has the address" in as_(dana).post("/deputies", {**typed, "email": "no@example.org"}).text
     told = as_(dana).post("/deputies", typed, follow=True).text
-    assert "Dave is your delegate in this period and is notified by mail." in told
+    assert "Dave is your delegate in this period and is notified by email." in told
     again = as_(dana).post("/deputies", {**typed, "email": charlie.email})
     assert again.status_code == 422
     assert "You already have a delegate in this period" in again.text

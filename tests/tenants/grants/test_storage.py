@@ -100,8 +100,8 @@ def test_a_request_of_both_is_decided_line_by_line_and_ends(
     assert (gib.asked_units, gib.decided_units, gib.facts["limit"]) == (200, 150, 1000)
     assert quota_of(namespace_a).storage_gib == 150
     told = Delivery.objects.filter(user=alice).latest("pk").body
-    assert "storage: approved, 150 GiB from" in told
-    assert f"{a100.slug}: approved, 2 units from" in told
+    assert "storage: approved, new total of 150 GiB from" in told
+    assert f"{a100.slug}: approved, new total of 2 units from" in told
 
     more = actions.file_request(
         team_a.slug, lines=[asked(storage, 50, kind="boost", days=2)], justification="A copy.", by=page(alice)
@@ -145,8 +145,8 @@ def test_sentences_about_it_say_gib(storage: GpuClass) -> None:
     assert many.message == "Enter 0 to 100,000 GiB."
     line = request_types.ReclaimLine("storage", 100, now + 8 * DAY)
     taken = mails.reclaim_text("Team storage", 200, line, now, unit="GiB", is_storage=True)
-    assert taken.startswith("Team storage: from 200 to 100 GiB from ")
-    assert taken.endswith("Volumes are kept. While they request more than that, new volumes are refused.")
+    assert taken.startswith("Team storage: reduction from 200 to 100 GiB on ")
+    assert taken.endswith("Volumes are kept. While they request more than that, new volumes are rejected.")
     ending = reminder_mails.grant_end_text(now, is_storage=True, is_over=False)
     assert ending.startswith("Volumes and their data are kept.")
     assert "runs" not in ending
@@ -165,14 +165,14 @@ def test_letters_of_taking_back_and_of_the_end_say_gib(
     )
     told = Delivery.objects.get(user=alice)
     assert told.subject == "Proposed quota reduction for Team A"
-    assert "Team storage: from 50 to 20 GiB from" in told.body
+    assert "Team storage: reduction from 50 to 20 GiB on" in told.body
 
     reminder_actions.send_due_reminders(namespace_a, [grant], now + 4 * DAY)
     assert "The grant of 50 GiB of Team storage expires on" in Delivery.objects.filter(user=alice).latest("pk").body
     reminder_actions.notify_ended_grants(namespace_a, [grant])
     ended = Delivery.objects.filter(user=alice).latest("pk").body
     assert "The grant of 50 GiB of Team storage expired on" in ended
-    assert "While they request more than the quota, new volumes are refused." in ended
+    assert "While they request more than the quota, new volumes are rejected." in ended
     assert "starts on it" not in ended
 
 

@@ -89,7 +89,7 @@ def test_a_word_three_days_before_and_one_after(trial: Namespace, charlie: User)
         assert look(trial) == 3
     [letter] = Delivery.objects.all()
     assert letter.user == charlie
-    assert letter.subject.startswith("Trial of Charlie is closed on ")
+    assert letter.subject.startswith("Trial of Charlie will be closed on ")
     assert "To keep it, launch a workload or request quota" in letter.body
     assert Event.objects.get(verb="trial.reminded").actor == "system rule starter"
 
@@ -99,7 +99,7 @@ def test_a_word_three_days_before_and_one_after(trial: Namespace, charlie: User)
     assert wanted(trial) == "closed"
     event = Event.objects.get(verb="namespace.changed")
     assert event.actor == "system rule starter"
-    assert event.after["because"].startswith("No workload ran in this trial since ")
+    assert event.after["because"].startswith("No workload has run in this trial since ")
     assert (
         Delivery.objects.latest("pk").subject
         == "Trial of Charlie is being closed: its objects in the cluster will be deleted"

@@ -33,7 +33,7 @@ def test_a_stranger_searches_asks_and_is_let_in(
     assert "Team A" not in text(as_charlie.get("/start"))
     assert "Request to join" in text(as_charlie.get("/start?q=team"))
     asked = as_charlie.post("/start/join", {"team": "team-a", "message": "I do the evaluations."}, follow=True)
-    assert "The owners of the team are notified by mail" in text(asked)
+    assert "The owners of the team are notified by email" in text(asked)
     assert "Withdraw" in text(asked)
     assert "You already have a pending request." in text(as_charlie.get("/start?q=team"))
     page = text(as_alice.get("/teams/team-a/members"))
@@ -58,7 +58,7 @@ def test_a_no_without_a_reason_stays_on_the_page(team_a: Tenant, as_alice: Clien
 
 def test_an_unknown_address_is_invited_and_the_invitation_taken_back(team_a: Tenant, as_alice: Client) -> None:
     page = as_alice.post("/teams/team-a/members/add", {"email": "new@example.org", "role": "member"}, follow=True)
-    assert "new@example.org has no account yet. An invitation was sent by mail." in text(page)
+    assert "new@example.org has no account yet. An invitation was sent by email." in text(page)
     assert "Invitations" in text(page)
     again = as_alice.post("/teams/team-a/members/add", {"email": "new@example.org", "role": "member"})
     assert again.status_code == 422

@@ -135,7 +135,7 @@ def test_an_address_without_an_account_is_invited_by_mail(invitation: Invitation
     [message] = mail.outbox
     assert message.to == ["new@example.org"]
     assert message.subject == "Invitation to Team A"
-    assert "Alice invites you to Team A as member" in message.body
+    assert "Alice invites you to join Team A with the role member" in message.body
     assert "/start" in message.body
     assert not Membership.objects.filter(user__email="new@example.org").exists()
 
@@ -147,7 +147,7 @@ def test_who_signs_in_with_the_address_accepts(invitation: Invitation, team_a: T
     invitation_actions.accept_invitation(seen.pk, by=page(new))
     assert team_a.memberships.get(user=new).role == "member"
     assert invitation_queries.invitations_for(page(new), at=timezone.now()) == []
-    assert Delivery.objects.filter(user=alice, subject="New is now member of Team A").exists()
+    assert Delivery.objects.filter(user=alice, subject="New now has the role member in Team A").exists()
     assert refused(lambda: invitation_actions.accept_invitation(seen.pk, by=page(new)))[0] == "already_decided"
 
 

@@ -55,7 +55,7 @@ def test_from_the_start_to_a_team_that_holds_its_bundle(
     start = text(as_(charlie).get("/start"))
     assert "Request a team" in start
     assert "Training: 2 GPUs of A100 80GB whole card, for 60 days" in start
-    assert "Approvers are notified by mail" in text(as_(charlie).post("/start/team-requests", typed, follow=True))
+    assert "Approvers are notified by email" in text(as_(charlie).post("/start/team-requests", typed, follow=True))
     waiting = text(as_(charlie).get("/start"))
     assert "Withdraw" in waiting
     assert "Request team" not in waiting

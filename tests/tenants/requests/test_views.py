@@ -176,7 +176,8 @@ def test_a_boost_is_asked_beside_a_new_total_with_dates_of_its_own(
     make.grant(team_a, limited, units=4)
     client, today = as_(alice), timezone.localdate()
     form = client.get("/teams/team-a/requests/new").text
-    assert "Temporary increase: for example, 2 GPUs more make 6 for its dates, then 4 again." in form
+    example = "Example: +2 gives 6 in total, then 4 again when it expires."
+    assert f"Temporary increase: added to the current quota for its dates. {example}" in form
     boost = {
         f"kind-{limited.slug}": "boost",
         f"from-{limited.slug}": today + timedelta(days=3),
@@ -442,7 +443,7 @@ def test_the_plan_is_shown_object_by_object(filed: QuotaRequest, dana: User) -> 
     Plan.objects.update(objects_planned=[planned, same, refused], made_at=timezone.now())
     page = as_(dana).get(f"/requests/{filed.pk}")
     plan = page.context["page"]["plan"]
-    assert plan["headline"] == "2 objects would change, 1 refused"
+    assert plan["headline"] == "2 objects would change, 1 rejected"
     assert plan["unchanged"] == "1 object unchanged."
     assert "spec.hard.pods: 2" in page.text
 
@@ -466,7 +467,7 @@ def test_the_team_page_says_object_by_object_whether_the_cluster_agrees(
     }.items():
         AppliedObject.objects.create(kind=kind, name="gpu-portal", **common, **changes)
     page = as_(alice).get("/teams/team-a/members")
-    counts = "1 applied, 1 repaired, 1 refused, 1 foreign, 1 missing, 1 drifted, 1 terminating"
+    counts = "1 applied, 1 repaired, 1 rejected, 1 name conflict, 1 missing, 1 drifted, 1 terminating"
     assert page.context["namespace"]["counts"].startswith(counts)
     for word in ("Repaired", "Drift repaired: it was changed.", "Missing", "The cluster rejected the object."):
         assert word in page.text
@@ -488,7 +489,7 @@ def test_an_owner_adds_and_removes_members(team_a: Tenant, alice: User, charlie:
 def test_an_address_that_gets_no_mail_is_told_beside_the_field(team_a: Tenant, alice: User) -> None:
     response = as_(alice).post("/teams/team-a/members/add", {"email": "nobody@localhost", "role": "member"})
     assert response.status_code == 422
-    assert "is not an e-mail address. Enter an address" in response.text
+    assert "is not an email address. Enter an address" in response.text
 
 
 def test_a_member_manages_nobody_but_may_leave(team_a: Tenant, bob: User, alice: User) -> None:

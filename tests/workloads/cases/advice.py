@@ -132,7 +132,7 @@ CASES = [
     Case(
         "waits for what others leave idle", "quota in use, nothing else", QUOTA,
         with_own(replace(FULL, each=6, ahead=(1,)), borrowing_limit=4), NOT_YET,
-        "wait", "", "idle GPUs of other teams",
+        "wait", "", "GPUs that other teams do not use",
     ),
     Case(
         "quota in use, nothing else", "waits for what others leave idle", QUOTA,

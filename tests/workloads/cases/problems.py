@@ -122,7 +122,7 @@ REFUSED_PODS = [
     Problem(
         "cpu over the limits", "quota too small", refused(FORBIDDEN + LIMITS),
         "blocked", "limit_range",
-        "The namespace's LimitRange refuses the pod: cpu per container: 8 cores requested, maximum 4; memory per "
+        "The namespace's LimitRange rejects the pod: cpu per container: 8 cores requested, maximum 4; memory per "
         "container: 16 GiB requested, maximum 8.",
         "Request less cpu or memory", (STOP, CHANGE), {"resource": "cpu", "asked": 8, "limit": 4},
     ),
@@ -130,13 +130,13 @@ REFUSED_PODS = [
         "memory below the limits", "cpu over the limits",
         refused(f"{FORBIDDEN}minimum memory usage per Container is 1Gi, but request is 512Mi"),
         "blocked", "below_limit_range",
-        "The namespace's LimitRange refuses the pod: memory per container: 0.5 GiB requested, minimum 1.",
+        "The namespace's LimitRange rejects the pod: memory per container: 0.5 GiB requested, minimum 1.",
         "Request more", (STOP, CHANGE), {"resource": "memory", "asked": 0.5, "limit": 1},
     ),
     Problem(
         "Pod Security", "webhook says no", refused(FORBIDDEN + VIOLATES),
         "blocked", "pod_security",
-        "The cluster's Pod Security rules (restricted) refuse the pod: allowPrivilegeEscalation != false, "
+        "The cluster's Pod Security rules (restricted) reject the pod: allowPrivilegeEscalation != false, "
         "unrestricted capabilities, runAsNonRoot != true.",
         "Contact an operator. Your settings are not the cause.",
     ),
@@ -357,7 +357,7 @@ STARTING = [
         "registry limits", "registry does not answer",
         pulled_in_vain(f"{RESOLVE}: unexpected status: 429 Too Many Requests - Server message: toomanyrequests"),
         "blocked", "registry_limit",
-        "The registry of the image minimal:1 limits requests from the cluster; node a100-1 retries.",
+        "The registry of the image minimal:1 rate-limits pulls from the cluster; node a100-1 retries.",
         "It starts automatically", (STOP,), NODE,
     ),
     Problem(
@@ -386,7 +386,7 @@ STARTING = [
         ),
         "preparing", "image_slow",
         "On a100-1: pulling the image since 21 Nov 2026, 11:53, for more than 5 minutes.",
-        "a large image on a node takes long", (STOP,), NODE,
+        "a large image on a node can take several minutes", (STOP,), NODE,
     ),
     Problem(
         "image for long that others have", "image for a while",
@@ -398,7 +398,7 @@ STARTING = [
         "preparing", "image_slow",
         "On a100-1: pulling the image (4.2 GiB) since 21 Nov 2026, 11:53, for more than 5 minutes; 3 other nodes "
         "already have it.",
-        "a large image on a node takes long", (STOP,), {**NODE, "image_mib": 4300, "nodes_with_image": 3},
+        "a large image on a node can take several minutes", (STOP,), {**NODE, "image_mib": 4300, "nodes_with_image": 3},
     ),
     Problem(
         "image for a while", "image for long",
@@ -779,7 +779,7 @@ OTHERS = [
             ),
         ),
         "blocked", "limit_range",
-        "The namespace's LimitRange refuses the pod: cpu and memory requested above the maximum for one container.",
+        "The namespace's LimitRange rejects the pod: cpu and memory requested above the maximum for one container.",
         "Request less", (STOP, CHANGE),
     ),
     Problem(
@@ -788,7 +788,7 @@ OTHERS = [
             job(), ADMITTED, (RUNNING_POD,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped")
         ),
         "unknown", "node_lost",
-        "Node a100-1 does not respond any more; the state of the run is unknown.",
+        "Node a100-1 no longer responds; the state of the run is unknown.",
         "responds again or is removed from the cluster", (STOP,), NODE, raw="NodeStatusUnknown: Kubelet stopped",
     ),
     Problem(
@@ -820,7 +820,7 @@ OTHERS = [
             lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped"),
         ),
         "unknown", "node_given_up",
-        "Kubernetes gave up on node a100-1, which does not respond any more; another pod can only start when the "
+        "Kubernetes gave up on node a100-1, which no longer responds; another pod can only start when the "
         "node responds again or is removed from the cluster.",
         TELL, (STOP,), NODE,
     ),

@@ -119,7 +119,7 @@ ON_NODES: dict[str, Situation] = {
     ),
     "node lost": Situation(
         LOST, "unknown", "node_lost",
-        r"Node own-\w+ does not respond any more; the state of the run is unknown\.",
+        r"Node own-\w+ no longer responds; the state of the run is unknown\.",
         NOT_YET, "wait", "After 5 minutes Kubernetes gives up on the node", "what runs there, a moment before",
         then="runs when the node answers again",
     ),

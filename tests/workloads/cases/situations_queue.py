@@ -20,14 +20,14 @@ IN_QUEUE: dict[str, Situation] = {
     ),
     "LimitRange": Situation(
         REFUSED, BLOCKED, "limit_range",
-        r"The namespace's LimitRange refuses the pod: cpu per container: 12 cores requested, maximum 10\.",
+        r"The namespace's LimitRange rejects the pod: cpu per container: 12 cores requested, maximum 10\.",
         NEVER, "change", "The limit is 10", "over quota at ResourceQuota",
         facts={"resource": "cpu", "asked": 12, "limit": 10},
     ),
     "Pod Security": Situation(
         "test_problems_shared_live::test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod",
         BLOCKED, "pod_security",
-        r"The cluster's Pod Security rules \(restricted\) refuse the pod: host namespaces\.",
+        r"The cluster's Pod Security rules \(restricted\) reject the pod: host namespaces\.",
         NEVER, TELL, "the reason pod_security", "the same pod without what the policy adds",
         then="runs when the operators have taken the policy away",
     ),

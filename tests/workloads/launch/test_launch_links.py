@@ -387,7 +387,7 @@ def test_a_volume_that_is_being_deleted_is_kept_and_attached(her: Client, ended:
     page = text(her.get(address))
     assert "The volume <b>data</b> is marked for deletion." in page
     assert "does not exist" not in page
-    assert "Keep and attach" in page
+    assert "Cancel deletion and attach" in page
     response = her.post("/teams/team-a/volumes/data/keep", {"then": "launch"})
     assert response["Location"] == address
     page = text(her.get(address))

@@ -72,13 +72,12 @@ def test_what_is_about_to_stop_it_stands_on_top_for_everybody(runs: Workload, bo
 
 
 def test_the_list_says_it_too(runs: Workload, alice: User, client: Client) -> None:
-    assert "ends <time" in page(client, alice, "/teams/team-a/workloads")
+    assert "stops <time" in page(client, alice, "/teams/team-a/workloads")
     NotebookWatch.objects.update(warned_at=NOW, stops_at=NOW + timedelta(minutes=10))
     assert "idle, stops <time" in page(client, alice, "/teams/team-a/workloads")
     Run.objects.update(ended_at=timezone.now(), outcome="stopped")
     text = page(client, alice, "/teams/team-a/workloads")
-    assert "ends <time" not in text
-    assert "idle, stops" not in text
+    assert "stops <time" not in text
 
 
 def test_what_has_no_rule_shows_none(namespace_a: Namespace, a100: GpuClass, alice: User, client: Client) -> None:
@@ -97,7 +96,7 @@ def test_the_buttons(runs: Workload, alice: User, client: Client) -> None:
     assert "10 h from its start, including 2 h added" in page(client, alice)
     assert client.post(f"{PAGE}/keep", {"hours": "3", "reason": "a demo at four"}).headers["Location"] == PAGE
     text = page(client, alice)
-    assert "Kept until" in text
+    assert "Kept running until" in text
     assert "a demo at four" in text
     assert "extended the time limit of" in text, "the event"
 

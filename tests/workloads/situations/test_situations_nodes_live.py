@@ -45,7 +45,7 @@ KINDS = ("tainted", "elsewhere", "closed", "spread", "ending", "nodra", "dra", "
 
 
 # What else is known around them.
-NOT_OURS = "started in the portal. They are not in your lists; only who started them can stop them."
+NOT_OURS = "started in the portal. The portal does not stop them. Contact the person who created them, or an operator."
 FINDINGS = {
     "closed": ("2 GPUs of Closed are on nodes that are cordoned or reserved for other workloads.",),
     "tainted": ("2 GPUs of Tainted are on nodes that are cordoned or reserved for other workloads.",),

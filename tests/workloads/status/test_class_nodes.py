@@ -214,8 +214,8 @@ def test_a_device_class_that_nobody_knows_is_told_apart_from_one_that_is_not_cou
         (
             {"outside": 2, "idle": 3},
             [
-                "2 GPUs of A100 are in use by pods of your team that were not started in the portal. They are not in "
-                "your lists; only who started them can stop them.",
+                "2 GPUs of A100 are in use by pods of your team that were not started in the portal. The portal does "
+                "not stop them. Contact the person who created them, or an operator.",
                 "3 GPUs of A100 are in use by idle notebooks, in all teams together.",
             ],
         ),

@@ -54,7 +54,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(),
         "blocked",
         "refused_by_cluster",
-        "refused the job",
+        "rejected the job",
     ),
     ("sent, not mirrored yet", replace(WISH, sent_at=JUST), Observation(), "queued", "requested", "Requested just now"),
     ("sent long ago, not there", WISH, Observation(), "unknown", "job_gone", "no longer in the cluster"),

@@ -146,7 +146,7 @@ def test_a_lost_node_is_shown_behind_what_had_happened() -> None:
     )
     step = progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW))[-1]
     assert (step.title, step.state) == ("Node", "stuck")
-    assert "does not respond any more" in step.problem
+    assert "no longer responds" in step.problem
     assert "gives up on the node" in step.remedy
 
 

@@ -294,10 +294,10 @@ def test_limits_are_told_with_what_was_asked_and_what_is_the_most() -> None:
         return status_of(asked, Observation(SUSPENDED, pending(ABOVE), at=LocalQueueState({}, limits=limits)), now=NOW)
 
     assert told(cpu="10", memory="100Gi").sentence == (
-        "The namespace's LimitRange refuses the pod: cpu per container: 12 cores requested, maximum 10."
+        "The namespace's LimitRange rejects the pod: cpu per container: 12 cores requested, maximum 10."
     )
     assert told(cpu="10", memory="32Gi").sentence == (
-        "The namespace's LimitRange refuses the pod: cpu per container: 12 cores requested, maximum 10; memory per "
+        "The namespace's LimitRange rejects the pod: cpu per container: 12 cores requested, maximum 10; memory per "
         "container: 64 GiB requested, maximum 32."
     )
     assert told(cpu="10").facts == {"resource": "cpu", "asked": 12, "limit": 10}

@@ -38,7 +38,7 @@ def refused_pod(message: str) -> Explanation:
     """The event FailedCreate of a Job: it is admitted, but the API server refuses its pod."""
     found = _refused(message, Refused.POD) or Explanation(
         "pod_refused",
-        "The cluster refused the pod.",
+        "The cluster rejected the pod.",
         "See the cluster's message, and contact an operator.",
         is_final=True,
         is_known=False,
@@ -52,7 +52,7 @@ def refused_job(message: str) -> Explanation:
     if found is None:
         found = Explanation(
             "refused_by_cluster",
-            "The cluster refused the job. Stop it, or contact an operator.",
+            "The cluster rejected the job. Stop it, or contact an operator.",
             "Contact an operator.",
             is_final=True,
             actions=("stop", "delete"),
@@ -157,7 +157,7 @@ def _by_limits(message: str, what: Refused) -> Explanation | None:
         parts.append(f"{resource} per {per.lower()}: {said}, {which} {number(resource, bound)}")
     _, resource, _, bound, asked = found[0]
     facts = figures(resource, **({"asked": asked} if asked else {}), limit=bound)
-    text = f"The namespace's LimitRange refuses the {what}: {'; '.join(parts)}."
+    text = f"The namespace's LimitRange rejects the {what}: {'; '.join(parts)}."
     if all(which == "minimum" for which, *_ in found):
         remedy = "Request more, or contact an operator."
         return Explanation("below_limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
@@ -175,7 +175,7 @@ def with_numbers(found: Explanation, asked: Mapping[str, str], most: Mapping[str
         for name in over
     )
     facts = figures(over[0], asked=asked[over[0]], limit=most[over[0]])
-    return replace(found, sentence=f"The namespace's LimitRange refuses the pod: {sizes}.", facts=facts)
+    return replace(found, sentence=f"The namespace's LimitRange rejects the pod: {sizes}.", facts=facts)
 
 
 def _by_admission(message: str, what: Refused) -> Explanation | None:
@@ -183,7 +183,7 @@ def _by_admission(message: str, what: Refused) -> Explanation | None:
         rules = ", ".join(part.strip() for part in _NESTED.sub("", found[2] or "").split(","))
         return Explanation(
             "pod_security",
-            f"The cluster's Pod Security rules ({found[1]}) refuse the {what}{f': {rules}' if rules else ''}.",
+            f"The cluster's Pod Security rules ({found[1]}) reject the {what}{f': {rules}' if rules else ''}.",
             NOT_YOUR_SETTINGS,
             is_final=True,
         )

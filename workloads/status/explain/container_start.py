@@ -116,7 +116,7 @@ def _pull(message: str, image: str, node: str) -> Explanation:
         text = f"Node {node} cannot find the registry {found[1]} of the image {image}."
         return _change("registry_unknown", text, _NAME)
     if "toomanyrequests" in message or "429 Too Many Requests" in message:
-        text = f"The registry of the image {image} limits requests from the cluster; node {node} retries."
+        text = f"The registry of the image {image} rate-limits pulls from the cluster; node {node} retries."
         return Explanation("registry_limit", text, "It starts automatically when the registry accepts requests again.")
     if any(part in message for part in ("denied", "unauthorized", "401 ", "403 Forbidden", "authentication required")):
         text = (
@@ -214,7 +214,7 @@ def slow_pull(node: str, since: datetime, limit: timedelta, image: ImagePresence
     minutes = int(limit.total_seconds() // 60)
     began = date_and_time(since)
     text = f"On {node}: pulling the image{size} since {began}, for more than {minutes} minutes{others}."
-    remedy = "The first pull of a large image on a node takes long. Contact an operator after 30 minutes."
+    remedy = "The first pull of a large image on a node can take several minutes. Contact an operator after 30 minutes."
     return Explanation("image_slow", text, remedy, facts=facts)
 
 

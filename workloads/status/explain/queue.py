@@ -121,11 +121,11 @@ def _limit_range(message: str) -> Explanation:
     found = _OUTSIDE.search(message)
     names = " and ".join(re.findall(r"[a-z][a-z0-9./-]*", found[1])) if found else "cpu or memory"
     if found and found[2] == "below":
-        text = f"The namespace's LimitRange refuses the pod: {names} requested below the minimum for one container."
+        text = f"The namespace's LimitRange rejects the pod: {names} requested below the minimum for one container."
         return Explanation(
             "below_limit_range", text, "Request more, or contact an operator.", is_final=True, actions=STOP_OR_CHANGE
         )
-    text = f"The namespace's LimitRange refuses the pod: {names} requested above the maximum for one container."
+    text = f"The namespace's LimitRange rejects the pod: {names} requested above the maximum for one container."
     return Explanation(
         "limit_range", text, "Request less, or contact an operator.", is_final=True, actions=STOP_OR_CHANGE
     )

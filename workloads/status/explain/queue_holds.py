@@ -82,7 +82,7 @@ def deactivated(checks: Mapping[str, str]) -> Explanation:
 def mirror_outdated(at: datetime, problem: str) -> Explanation:
     """The mirror is older than this run's Job."""
     text = f"No cluster updates since {date_and_time(at)}; the status is unknown."
-    remedy = "Contact an operator. What was submitted to the cluster is processed there all the same."
+    remedy = "Contact an operator. The cluster continues to process submitted workloads."
     return Explanation("mirror_stale", text, remedy, problem, "the mirror", facts={"heard_at": at.isoformat()})
 
 

@@ -121,7 +121,7 @@ def _disruption(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
         return "node_shutdown", f"{node} was shut down.", NOT_SAVED, stop
     if why == "NodeLost" or ended.disruption in ("DeletionByTaintManager", "DeletionByPodGC"):
         is_gone = "no longer exists" in ended.disruption_message
-        said = f"{node} {'is no longer in the cluster' if is_gone else 'does not respond any more'}."
+        said = f"{node} {'is no longer in the cluster' if is_gone else 'no longer responds'}."
         return "node_lost", said, NOT_SAVED, stop
     if ended.disruption == "EvictionByEvictionAPI":
         return "drained", f"{node} is being drained.", NOT_SAVED, stop

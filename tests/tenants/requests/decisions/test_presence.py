@@ -62,12 +62,12 @@ def test_other_approvers_see_who_has_it_open(
     filed: QuotaRequest, team_a: Tenant, alice: User, dana: User, dora: User, olga: User
 ) -> None:
     path = f"/requests/{filed.pk}"
-    assert "has this request open" not in as_(dana).get(path).text
-    assert "has this request open" not in as_(dana).get(path).text  # it is her own
+    assert "request open since" not in as_(dana).get(path).text
+    assert "request open since" not in as_(dana).get(path).text  # it is her own
     for page in (path, "/inbox"):
-        assert "Dana has this request open since" in " ".join(as_(dora).get(page).text.split())
+        assert "Dana has had this request open since" in " ".join(as_(dora).get(page).text.split())
     for nobody in (alice, olga):
-        assert "has this request open" not in as_(nobody).get(path).text
+        assert "request open since" not in as_(nobody).get(path).text
 
 
 def test_who_may_not_decide_leaves_no_trace(filed: QuotaRequest, alice: User, dora: User, olga: User) -> None:

@@ -78,8 +78,11 @@ def test_a_line_that_promises_too_much_is_a_conflict(changes: dict[str, object],
 @pytest.mark.parametrize(
     ("plan", "reason"),
     [
-        (replace(PLAN, refused=2), "The cluster refused 2 planned objects in the dry run."),
-        (replace(PLAN, foreign=1), "1 planned object cannot be created: the name belongs to another owner's object."),
+        (replace(PLAN, refused=2), "The cluster rejected 2 planned objects in the dry run."),
+        (
+            replace(PLAN, foreign=1),
+            "1 planned object cannot be created: an object with that name exists that the portal did not create.",
+        ),
     ],
 )
 def test_a_plan_that_the_cluster_does_not_take_is_a_conflict(plan: TriagePlan, reason: str) -> None:
@@ -93,7 +96,11 @@ def test_a_plan_that_the_cluster_does_not_take_is_a_conflict(plan: TriagePlan, r
         ({"refusal": Refusal("not_your_class", "A100 is decided by other approvers.")}, "A100 is decided by other"),
         ({"obstacle": "The period is over."}, "The period is over."),
         ({"obstacle": "The period is over.", "kind": "boost"}, "The period is over."),
-        ({"kind": "boost", "asked": 1}, "A100: temporary increase of 1 GPU. Usage can justify only totals."),
+        (
+            {"kind": "boost", "asked": 1},
+            "A100: temporary increase of 1 GPU. Temporary increases are not checked against past usage; decide from "
+            "the justification.",
+        ),
         ({"kind": "reclaim", "asked": 1}, "Reduces the quota of the team for A100."),
         ({"increase": None}, "A100: 6 instead of 4, but its usage is not measured."),
         ({"increase": replace(USE, peak=None, mean=None)}, "The team's usage of A100 is unknown"),

@@ -149,10 +149,10 @@ def test_it_waits_for_another_approver_and_the_team_hears_of_it(
     assert Event.objects.get(verb="request.reclaimed").actor == "Olga"
     told = {one.user.name: f"{one.subject} {one.body}" for one in Delivery.objects.select_related("user") if one.user}
     assert set(told) == {"Alice", "Mona", "Dana"}
-    assert f"{a100.name}: from 8 to 3 units from {line.asked_from:%d %b %Y}" in told["Alice"]
+    assert f"{a100.name}: reduction from 8 to 3 units on {line.asked_from:%d %b %Y}" in told["Alice"]
     assert "in 8 days" in told["Alice"] or "in 9 days" in told["Alice"]
     assert WHY in told["Alice"]
-    assert "To decide" in told["Dana"]
+    assert "Decision needed" in told["Dana"]
 
 
 def test_who_proposes_it_does_not_decide_it(granted: Grant, dana: User) -> None:
