@@ -25,8 +25,8 @@ SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
 # Sets the environment of Django's settings; pytest-django reads those before any conftest.
 PLUGIN = ("-p", "tests.plugin")
 BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
-# Those of a cluster mostly wait for it: more processes than the two cores of a small machine keep these at work. A file
-# stays in one process; tests/conftest.py says which come first.
+# Those of a cluster mostly wait for it: more processes than the two cores of a small machine keep these at work. Five
+# take a minute longer than four. A file stays in one process; tests/conftest.py says which come first.
 AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 

@@ -132,7 +132,7 @@ def test_volumes_are_kept_alone_until_their_day(
     assert not AppliedObject.objects.filter(owner=owner_label(namespace_a)).exists()
     subjects = list(Delivery.objects.filter(user__email="alice@example.org").values_list("subject", flat=True))
     assert [subject.split(" on ")[0] for subject in subjects] == [
-        "The volumes of Team A are deleted",
+        "The volumes of Team A will be deleted",
         "Team A was deleted from the cluster",
     ]
 
