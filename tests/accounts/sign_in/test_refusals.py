@@ -163,7 +163,7 @@ SIGNED: list[tuple[str, Signed, str]] = [
     ),
     ("altered", altered, "signature"),
     ("another kind of key", lambda claims, header: jwt.encode(claims, ec_key(), "ES256", headers=header), "key"),
-    ("no token", lambda _claims, _header: "abc", "malformed"),
+    ("no token", lambda _claims, _header: "no-such-token", "malformed"),
     ("empty", lambda _claims, _header: "", "malformed"),
 ]
 
