@@ -21,6 +21,11 @@ LifeCycle = GpuClass.LifeCycle
 OPEN_STATES = (LifeCycle.ACTIVE, LifeCycle.RETIRING)
 
 
+def sharing_of(one: GpuClass) -> str:
+    """`exclusive`, or how many share a GPU and by what: `time-sliced ×4`."""
+    return f"{one.get_sharing_display()} ×{one.replicas}" if one.sharing != GpuClass.Sharing.NONE else "exclusive"
+
+
 def unit_of(one: GpuClass) -> str:
     """What one unit is called: GPU, slice, share, core or GiB."""
     if one.is_storage:

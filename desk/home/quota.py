@@ -95,7 +95,7 @@ def _of_class(
     found = ClassQuota(
         name=one.name,
         slug=one.slug,
-        note=f"{one.get_sharing_display()} ×{one.replicas}" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
+        note=class_queries.sharing_of(one),
         unit=class_queries.unit_of(one),
         granted=own,
     )

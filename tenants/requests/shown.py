@@ -6,6 +6,7 @@ from typing import Any
 
 from accounts.events.texts import verb_text
 from accounts.models import Event
+from catalog.classes import queries as class_queries
 from catalog.classes.capacity.types import Capacity
 from catalog.models import GpuClass
 from portal.ui.text import plural
@@ -67,8 +68,7 @@ def class_note(one: GpuClass, capacity: Capacity, promised: int) -> str:
     if one.is_storage:
         storage_limit = "unknown" if one.promise_limit is None else one.promise_limit
         return f"for volumes; {promised} of {storage_limit} GiB allocated to teams"
-    is_shared = one.sharing != GpuClass.Sharing.NONE
-    kind = f"{one.get_sharing_display()} ×{one.replicas}" if is_shared else "exclusive"
     limit = capacity.allocatable if one.promise_limit is None else one.promise_limit
     free = "free: unknown" if capacity.free is None else f"{capacity.free} of {capacity.allocatable} free"
+    kind = class_queries.sharing_of(one)
     return f"{kind}; {free}; {promised} of {'unknown' if limit is None else limit} allocated to teams"
