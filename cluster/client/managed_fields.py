@@ -61,8 +61,8 @@ def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership 
     written_at = ""
     for entry in entries:
         if entry.get("manager") == OWN_MANAGER:
-            ours.update(field_paths(entry.get("fieldsV1") or {}))
-            maps.update(_map_paths(entry.get("fieldsV1") or {}))
+            for path, has_leaves in _nodes(entry.get("fieldsV1") or {}):
+                (maps if has_leaves else ours).add(path)
             written_at = max(written_at, entry.get("time") or "")
     if not ours:
         return None
@@ -153,10 +153,6 @@ def _set_none(patch: dict[str, Any], keys: tuple[str, ...]) -> None:
 def field_paths(fields: dict[str, Any]) -> Iterator[str]:
     """Leaves of a FieldsV1 tree as text: `spec.hard.requests.nvidia.com/gpu`, `spec.ports[{"port":80}].name`."""
     return (path for path, has_leaves in _nodes(fields) if not has_leaves)
-
-
-def _map_paths(fields: dict[str, Any]) -> Iterator[str]:
-    return (path for path, has_leaves in _nodes(fields) if has_leaves)
 
 
 def _nodes(fields: dict[str, Any], above: str = "") -> Iterator[tuple[str, bool]]:
