@@ -37,6 +37,7 @@ STATUSES = {
     "drifted": Status("Drifted", "git-compare", "wait"),
     "missing": Status("Missing", "alert-triangle", "wait"),
     "repaired": Status("Repaired", "circle-check", "good"),
+    "terminating": Status("Terminating", "power", "busy"),
     # findings of a check
     "error": Status("Error", "alert-octagon", "bad"),
     "warning": Status("Warning", "alert-triangle", "wait"),

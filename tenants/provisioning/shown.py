@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster.apply import status
 from cluster.models import AppliedObject
+from portal.ui.statuses import STATUSES
 from tenants.models import Namespace
 
 
@@ -18,23 +19,19 @@ def result_of(row: AppliedObject, absent: Collection[int] = ()) -> str:
 def applied_object(row: AppliedObject, absent: Collection[int] = ()) -> dict[str, Any]:
     """For components/data/_objects.html. `absent`: see cluster/apply/queries.py."""
     result = result_of(row, absent)
-    shown: dict[str, Any] = {
+    return {
         "kind": row.kind,
         "name": row.name,
         "result": result,
-        "label": "",
         "detail": status.status_sentence(row, absent),
         "at": row.sent_at,
         "raw": row.text if result == "refused" else "",
     }
-    if result == "terminating":
-        shown |= {"result": "stopping", "label": "Terminating"}
-    return shown
 
 
 def missing_object(kind: str, name: str) -> dict[str, Any]:
     text = "Not applied yet: it depends on objects that are applied first."
-    return {"kind": kind, "name": name, "result": "missing", "label": "", "detail": text, "at": None, "raw": ""}
+    return {"kind": kind, "name": name, "result": "missing", "detail": text, "at": None, "raw": ""}
 
 
 def namespace_context(
@@ -64,5 +61,4 @@ def namespace_context(
 def result_counts(rows: Collection[AppliedObject], absent: Collection[int] = ()) -> str:
     """`14 applied, 1 rejected`."""
     found = Counter(result_of(row, absent) for row in rows)
-    words = {"refused": "rejected", "foreign": "name conflict"}
-    return ", ".join(f"{found[one]} {words.get(one, one)}" for one in status.STATUSES if found[one])
+    return ", ".join(f"{found[one]} {STATUSES[one].word.lower()}" for one in status.STATUSES if found[one])
