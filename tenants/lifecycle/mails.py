@@ -22,20 +22,25 @@ def closing_announcement(*, closes_at: datetime, volumes_until: datetime, at: da
 def _volumes_sentence(closes_at: datetime, volumes_until: datetime, claims: int) -> str:
     if not claims:
         return "The team has no volumes."
-    volumes_are = f"{plural(claims, 'volume')} {'is' if claims == 1 else 'are'}"
     if volumes_until == closes_at:
-        return f"At that time, its {volumes_are} deleted with all data."
+        return f"At that time, its {_volumes_are(claims)} deleted with all data."
     return (
-        f"Its {volumes_are} deleted with all data on {time_with_zone(volumes_until)}. "
+        f"Its {_volumes_are(claims)} deleted with all data on {time_with_zone(volumes_until)}. "
         "If you still need the data, contact an operator before that."
     )
 
 
+def _volumes_are(claims: int) -> str:
+    """Without a number where none is known."""
+    if not claims:
+        return "volumes are"
+    return f"{plural(claims, 'volume')} {'is' if claims == 1 else 'are'}"
+
+
 def volume_deletion_reminder(team: str, *, volumes_until: datetime, claims: int) -> tuple[str, str]:
     """Subject and body."""
-    what = f"{plural(claims, 'volume')} {'is' if claims == 1 else 'are'}" if claims else "volumes are"
     body = (
-        f"{team} is closed. Its {what} deleted with all data on {time_with_zone(volumes_until)}.\n"
+        f"{team} is closed. Its {_volumes_are(claims)} deleted with all data on {time_with_zone(volumes_until)}.\n"
         "If you still need the data, contact an operator before that. Deleted data cannot be restored."
     )
     return f"The volumes of {team} will be deleted on {date_with_year(volumes_until)}", body

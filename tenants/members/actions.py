@@ -14,10 +14,11 @@ from accounts.people.queries import user_at_verified_address
 from cluster.models import MirrorJob
 from portal.core.due import wake_owners
 from portal.core.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
-from tenants.core.notifications import hint_team_pages, page_url
+from tenants.core.notifications import hint_team_pages
 from tenants.members import policy, queries
 from tenants.members.invitations.actions import invite
 from tenants.members.invitations.queries import pending_invitations, pending_join_requests
+from tenants.members.mails import role_notice
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
 
 # ---- by owners and managers --------------------------------------------------------------------------------------
@@ -50,7 +51,8 @@ def _add_membership(tenant: Tenant, user: User, role: str, by: Actor, *, by_grou
     pending_join_requests(tenant, user).update(**answer)
     at_their_address = pending_invitations(user.email).filter(tenant=tenant)
     at_their_address.update(state=Invitation.State.ACCEPTED, ended_at=timezone.now())
-    deliver(event, [user], subject=f"Your role in {tenant.name} is now: {role}", body=page_url(f"/teams/{tenant.slug}"))
+    subject, body = role_notice(tenant, role)
+    deliver(event, [user], subject=subject, body=body)
     hint_team_pages(tenant)
     return membership
 
@@ -79,12 +81,8 @@ def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Members
         before={"user": member.user.email, "role": before},
         after={"role": role},
     )
-    deliver(
-        event,
-        [member.user],
-        subject=f"Your role in {tenant.name} is now: {role}",
-        body=page_url(f"/teams/{tenant.slug}"),
-    )
+    subject, body = role_notice(tenant, role)
+    deliver(event, [member.user], subject=subject, body=body)
     hint_team_pages(tenant)
     _wake_workloads(tenant)
     return member

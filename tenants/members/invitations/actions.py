@@ -18,6 +18,7 @@ from tenants.members import policy as member_policy
 from tenants.members import queries as member_queries
 from tenants.members.invitations import queries as invitation_queries
 from tenants.members.invitations.queries import pending_invitations, pending_join_requests
+from tenants.members.mails import role_notice
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
 
 INVITATION_LIFETIME = timedelta(days=30)
@@ -73,7 +74,7 @@ def answer_join(
     after = {"user": row.user.email, "accepted": accept, **({"role": role} if accept else {"reason": reason})}
     event = record(by, "join.answered", tenant, tenant=tenant.slug, after=after)
     if accept:
-        subject, body = f"Your role in {tenant.name} is now: {role}", page_url(f"/teams/{tenant.slug}")
+        subject, body = role_notice(tenant, role)
     else:
         subject, body = f"{tenant.name} declined your request to join", f"{reason}\n\n" + page_url("/start")
     deliver(event, [row.user], subject=subject, body=body)
