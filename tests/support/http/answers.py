@@ -25,6 +25,21 @@ class Answer:
 DONE = Answer()
 
 
+def answers_agree(door: str, said: Answer, reference: Answer, *, page_conflict: tuple[int, ...] = (409,)) -> bool:
+    """Every door says the sentence, the API the code as well; a page has one of `page_conflict` for a 409."""
+    if DONE in (said, reference):
+        return said == reference
+    if door == "command":
+        return said.sentence == reference.sentence
+    if door == "API":
+        return said == reference
+    assert said.sentence is not None
+    assert reference.sentence is not None
+    statuses = page_conflict if reference.status == 409 else (reference.status,)
+    # What is not there has a page of its own.
+    return said.status in statuses and (reference.status == 404 or reference.sentence in said.sentence)
+
+
 def raced(verbs: list[Callable[[], Any]]) -> list[str]:
     """All start together, each on a connection of its own; "" or the code of the refusal, in the verbs' order."""
     start = threading.Barrier(len(verbs))

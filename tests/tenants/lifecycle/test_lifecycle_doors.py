@@ -25,7 +25,7 @@ from portal.core.errors import Refused
 from tenants.lifecycle import actions as lifecycle_actions
 from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 from tenants.requests.renewals import actions as renewal_actions
-from tests.support.http.answers import DONE, Answer
+from tests.support.http.answers import DONE, Answer, answers_agree
 from tests.support.http.visits import rows_of, signed_in_once, undone, visit
 from tests.support.rows import make
 
@@ -133,19 +133,6 @@ def by_command(verb: str, world: World, who: User | None) -> Answer:
 DOORS: dict[str, Callable[[str, World, Any], Answer]] = {"page": by_page, "API": by_api, "command": by_command}
 
 
-def same(door: str, said: Answer, reference: Answer) -> bool:
-    if DONE in (said, reference):
-        return said == reference
-    if door == "command":
-        return said.sentence == reference.sentence
-    if door == "API":
-        return said == reference
-    assert said.sentence is not None
-    assert reference.sentence is not None
-    # What is not there has a page of its own.
-    return said.status == reference.status and (reference.status == 404 or reference.sentence in said.sentence)
-
-
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +171,7 @@ def test_every_door_gives_the_same_answer_to_everybody(world: World, state: str,
         for door, ask in DOORS.items():
             with undone():
                 said = ask(verb, world, who)
-                agrees = same(door, said, reference)
+                agrees = answers_agree(door, said, reference)
                 if not agrees or (outcome() != done if said == DONE else rows() != before):
                     disagreements[f"{name}: {door}"] = said
     assert disagreements == {}

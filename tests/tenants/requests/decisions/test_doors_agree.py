@@ -28,7 +28,7 @@ from tenants.requests.decisions import actions as decision_actions
 from tenants.requests.decisions.types import Decision, OverPromise
 from tenants.requests.reclaims import actions as reclaim_actions
 from tenants.requests.types import ReclaimLine, RequestedLine
-from tests.support.http.answers import DONE, Answer, raced
+from tests.support.http.answers import DONE, Answer, answers_agree, raced
 from tests.support.http.visits import rows_of, signed_in_once, undone, visit
 from tests.support.rows import make
 
@@ -39,6 +39,7 @@ APPROVERS = ("approver", "approver of another class", "approver in the team", "a
 DEPUTIES = ("deputy", "deputy of another class")
 PEOPLE = (*TEAM, *APPROVERS, *DEPUTIES, "operator", "stranger")
 REASON = "No cards are left."
+IN_A_FORM = (409, 422)  # a form is shown again with the conflict beside it
 
 
 def expected(verb: str, who: str, state: str, *, is_reclaim: bool = False) -> str:
@@ -198,21 +199,6 @@ def doors(verb: str) -> dict[str, Callable[[str, QuotaRequest, Any], Answer]]:
     return found | ({"command": by_command} if verb in ("approve", "deny", "withdraw") else {})
 
 
-def same(door: str, said: Answer, reference: Answer) -> bool:
-    """Every door says the sentence; API also the code; the page of a form shows a conflict beside it, as 422."""
-    if DONE in (said, reference):
-        return said == reference
-    if door == "command":
-        return said.sentence == reference.sentence
-    if door == "API":
-        return said == reference
-    assert reference.sentence is not None
-    assert said.sentence is not None
-    statuses = (409, 422) if reference.status == 409 else (reference.status,)
-    # What is not there has a page of its own.
-    return said.status in statuses and (reference.status == 404 or reference.sentence in said.sentence)
-
-
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
@@ -281,7 +267,7 @@ def disagreements(filed: QuotaRequest, people: dict[str, User], state: str) -> d
             for door, ask in doors(verb).items():
                 with undone():
                     said = ask(verb, filed, who)
-                    agrees = same(door, said, reference)
+                    agrees = answers_agree(door, said, reference, page_conflict=IN_A_FORM)
                     if not agrees or (outcome() != done if said == DONE else rows() != before):
                         found[f"{verb}: {name}: {door}"] = (said, rows() != before)
     return found
