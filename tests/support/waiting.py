@@ -12,7 +12,8 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 
 
-# To look again costs a query, a call of the API or a page: it is done for a third of the time, and four times a second.
+# To look again costs a query, a call of the API or a page: that takes a third of the time at most, unless it would be
+# done less than four times a second.
 SELDOM_S, OFTEN_S = 0.25, 0.05
 
 

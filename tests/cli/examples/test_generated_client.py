@@ -23,6 +23,7 @@ from tests.cli.examples.ci import play
 from tests.cli.examples.test_ci_live import classes, portal
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
+from tests.support.source import ROOT
 from tests.workloads.conftest import doors, watcher, worker
 
 # Fixtures of others, by their names.
@@ -42,7 +43,7 @@ def test_the_main_path_by_a_generated_client(
     command = [str(generated.generator()), str(Path(__file__).with_name("main_path.py")), portal, free.slug]
     known = {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(package.parent),
+        "PYTHONPATH": f"{package.parent}{os.pathsep}{ROOT}",
         "GPU_TOKEN": token_of(bob, "read", "launch"),
     }
     with ScriptedKubelet(admin).claim(namespace_a.name, script=play), ThreadPoolExecutor(1) as threads:

@@ -15,12 +15,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 NOT_YET = -1000  # the answer to "how did it end" while it runs
@@ -65,12 +66,9 @@ class Child:
         return self.returncode
 
     def wait(self, timeout: float) -> int:
-        deadline = time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
-            time.sleep(0.01)
-        return code
+        wait_until(lambda: self.poll() is not None, within_s=timeout, every_s=0.01, what=f"end of process {self.pid}")
+        assert self.returncode is not None
+        return self.returncode
 
     def send_signal(self, number: signal.Signals) -> None:
         if self.poll() is None:
