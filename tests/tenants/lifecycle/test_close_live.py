@@ -130,7 +130,8 @@ def test_volumes_are_kept_alone_until_their_day(
     namespace_a.refresh_from_db()
     assert namespace_a.gone_at is not None
     assert not AppliedObject.objects.filter(owner=owner_label(namespace_a)).exists()
-    subjects = list(Delivery.objects.filter(user__email="alice@example.org").values_list("subject", flat=True))
+    told = Delivery.objects.filter(user__email="alice@example.org").order_by("pk")
+    subjects = list(told.values_list("subject", flat=True))
     assert [subject.split(" on ")[0] for subject in subjects] == [
         "The volumes of Team A will be deleted",
         "Team A was deleted from the cluster",
