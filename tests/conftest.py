@@ -34,6 +34,8 @@ from tests.support.processes.streaming import IN_DATABASE, NOTEBOOKS, Doors
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
+# Fixtures that tests of several rooms use.
+pytest_plugins = ("tests.support.cluster.queued", "tests.support.workload_fixtures")
 ROOT = Path(__file__).parent.parent
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"

@@ -26,6 +26,8 @@ COMMANDS = "/management/commands/"
 # Where imports begin, as in pyproject.toml.
 PYTHON_PATH = ("", "cli/")
 IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import (\([^)]*\)|[^\n]*)|import ([^\n]*))", re.MULTILINE)
+# Fixtures that a conftest names for pytest to import.
+PLUGINS = re.compile(r"^pytest_plugins = \(([^)]*)\)", re.MULTILINE)
 # What may name a template or another file that Python does not import.
 READ = (".py", ".html", ".txt")
 
@@ -131,7 +133,7 @@ def _importers(texts: Mapping[str, str]) -> dict[str, set[str]]:
 
 def _imported(text: str) -> set[str]:
     """Of `from a import b` both: b may be a module or a name in one. By pattern: to parse all takes ten seconds."""
-    found = set()
+    found = {name for listed in PLUGINS.findall(text) for name in re.findall(r'"([\w.]+)"', listed)}
     for module, names, modules in IMPORT.findall(text):
         found |= {module, *(f"{module}.{name}" for name in _names(names))} if module else set(_names(modules))
     return found

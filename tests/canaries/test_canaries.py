@@ -37,12 +37,9 @@ from tests.plugin import process_environment
 from tests.support.http.callers import bearer
 from tests.support.rows import make
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import granted, images, provisioned
 from workloads.credentials.notebook_token import notebook_token
 from workloads.models import Workload
 
-# Fixtures of others, by their names.
-__all__ = ["granted", "images", "provisioned"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300), pytest.mark.usefixtures("images")]
 KEYS = ("SECRET_KEY", "NOTEBOOK_TOKEN_KEY", "SECRETS_PRIVATE_KEY", "SECOND_FACTOR_KEY")
 MARKED = (

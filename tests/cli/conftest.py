@@ -7,18 +7,6 @@ import pytest
 
 from accounts.models import User
 from tests.cli.command import PORTAL, Gpu, token_of
-from tests.workloads.conftest import (
-    by_alice,
-    by_bob,
-    by_charlie,
-    granted,
-    images,
-    job,
-    notebook,
-)
-
-# Fixtures of others, by their names.
-__all__ = ["by_alice", "by_bob", "by_charlie", "granted", "images", "job", "notebook"]
 
 
 @pytest.fixture

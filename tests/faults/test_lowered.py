@@ -15,12 +15,12 @@ from portal.core.due import Deadline, Outcome
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import steps
 from tests.support.cluster.ended_grants import end, kept, waits_for
-from tests.support.cluster.queued import admitted, launch, look
+from tests.support.cluster.queued import admitted, launch
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 from tests.tenants.provisioning.test_grants_grace import namespace_b, xe
 
-__all__ = ["look", "namespace_b", "xe"]
+__all__ = ["namespace_b", "xe"]
 
 
 @pytest.mark.usefixtures("clean_cluster")

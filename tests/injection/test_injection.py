@@ -32,10 +32,9 @@ from tests.support.processes.streaming import Doors, Stream, session_of
 from tests.support.rows import make, mirrored
 from tests.support.waiting import wait_until
 from tests.test_bodies import calls
-from tests.workloads.conftest import doors
 
 # Fixtures of others, by their names.
-__all__ = ["browser_type_launch_args", "calls", "doors", "open_page"]
+__all__ = ["browser_type_launch_args", "calls", "open_page"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pytest.mark.timeout(480)]
 # No rule for text lets any of it in: names, addresses, choices. Each answers with a sentence.
 REFUSED = {

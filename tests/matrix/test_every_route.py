@@ -19,7 +19,7 @@ ELSEWHERE = {
     "styleguide": "there while templates are written, and to nobody else: tests/portal/ui/test_styleguide.py",
     "password-code": "the way in: tests/accounts/account_setup/test_account_setup.py",
     "mfa_authenticate": "the second step of the way in: tests/accounts",
-    "live": "served by doors: tests/workloads/streaming/test_streaming_closed.py",
+    "live": "served by doors: tests/desk/streaming/test_streaming_closed.py",
     "workload-log": "served by doors: tests/workloads/gateway/test_logs.py",
 }
 

@@ -25,11 +25,9 @@ from tests.load.churn import killed_processes, moments, pod_ends, random_steps
 from tests.load.churn.audit import Accounts
 from tests.load.churn.killed_processes import Processes
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import by_alice, granted, images, job, notebook, provisioned
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 
-__all__ = ["by_alice", "granted", "images", "job", "notebook", "provisioned"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned")]
 STEPS = int(os.environ.get("SOAK_STEPS", "200"))
 SEED = int(os.environ.get("SOAK_SEED", "2026"))

@@ -1,5 +1,5 @@
 """Faults between the cluster and a page, one after another in random order, seen from the page: see
-tests/workloads/streaming/test_faults_at_the_viewer.py.
+tests/desk/streaming/test_faults_at_the_viewer.py.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import random
 
 import pytest
 
-from tests.workloads.conftest import by_alice, doors, granted, images, job, provisioned, worker
-from tests.workloads.streaming.test_faults_at_the_viewer import FAULTS, RIGHT_WITHIN_S, Scene, proxy, scene, watchers
+from tests.desk.streaming.test_faults_at_the_viewer import FAULTS, RIGHT_WITHIN_S, Scene, proxy, scene, watchers
 
-__all__ = ["by_alice", "doors", "granted", "images", "job", "provisioned", "proxy", "scene", "watchers", "worker"]
+__all__ = ["proxy", "scene", "watchers"]
 ROUNDS = int(os.environ.get("SOAK_ROUNDS", "10"))
 SEED = int(os.environ.get("SOAK_SEED", "2026"))
 

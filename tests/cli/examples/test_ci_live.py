@@ -37,13 +37,10 @@ from tests.support.processes.streaming import Doors
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 from tests.workloads.cases.live import is_open
-from tests.workloads.conftest import doors, watcher, worker
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run
 
-# Fixtures of others, by their names.
-__all__ = ["doors", "watcher", "worker"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher"), pytest.mark.timeout(480)]
 
 

@@ -24,10 +24,9 @@ from tests.cli.examples.test_ci_live import classes, portal
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.source import ROOT
-from tests.workloads.conftest import doors, watcher, worker
 
 # Fixtures of others, by their names.
-__all__ = ["classes", "doors", "portal", "watcher", "worker"]
+__all__ = ["classes", "portal"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher"), pytest.mark.timeout(480)]
 
 

@@ -23,11 +23,12 @@ TEXTS = {
     "templates/desk/home/home.html": '{% include "desk/home/_row.html" %}',
     "templates/desk/home/_row.html": "",
     "tests/conftest.py": "import portal.core.sql",
+    "tests/support/fixtures.py": "",
     "tests/support/rows.py": "from desk.home import queries",
     "tests/test_docs.py": "",
     "tests/test_shape.py": "import portal.urls",
     "tests/cli/api/test_client.py": "",
-    "tests/desk/conftest.py": "",
+    "tests/desk/conftest.py": 'pytest_plugins = ("tests.support.fixtures",)',
     "tests/desk/home/test_home.py": "from tests.support import rows",
     "tests/desk/queue/test_queue.py": "from desk.queue import views",
     "tests/e2e/test_walk.py": "from desk.home import queries",
@@ -44,6 +45,7 @@ SHAPE = "tests/test_shape.py"
         ("tests/e2e/test_walk.py", {"tests/e2e/test_walk.py"}),
         ("tests/support/rows.py", {"tests/desk/home/test_home.py"}),
         ("tests/desk/conftest.py", {"tests/desk/home/test_home.py", "tests/desk/queue/test_queue.py"}),
+        ("tests/support/fixtures.py", {"tests/desk/home/test_home.py", "tests/desk/queue/test_queue.py"}),
         # Who imports it, or what imports it; its room; no walk through everything.
         ("desk/home/queries.py", {"tests/desk/home/test_home.py", "tests/desk/queue/test_queue.py"}),
         ("desk/home/views.py", {"tests/desk/home/test_home.py"}),  # not whoever imports the map of all addresses

@@ -40,7 +40,6 @@ from tenants.requests.decisions.types import Decision, OverPromise
 from tenants.requests.reclaims import actions as reclaim_actions
 from tenants.requests.reclaims import mails
 from tenants.requests.types import RequestedLine
-from tests.support.cluster.queued import look as look
 from tests.support.http.callers import caller
 from tests.support.rows import make, mirrored
 from tests.support.rows.claims import claim

@@ -1,4 +1,4 @@
-"""A provisioned team A on the real control plane, the watcher beside it, and the worker's part done in the test."""
+"""Fixtures: team A provisioned on the real control plane, the watcher beside it, the worker's part done by the test."""
 
 from __future__ import annotations
 
