@@ -66,12 +66,14 @@ def test_a_connection_that_broke_while_news_were_told_is_not_replaced_unseen(
     assert "database_lost" in caplog.text
 
 
-def test_pages_are_hinted_once_a_batch_however_many_rows_changed() -> None:
+def test_pages_are_hinted_once_a_batch_however_many_rows_changed(unique: str) -> None:
+    """Channels of its own: subscriptions are not separated by the database of Redis, as keys are."""
+    one, other = f"team-{unique}", f"cluster-{unique}"
     with hints.redis_connection().pubsub(ignore_subscribe_messages=True) as listener:
-        listener.subscribe(hints.channel_name("team-a"), hints.channel_name("cluster"))
+        listener.subscribe(hints.channel_name(one), hints.channel_name(other))
         pages = PageHints()
-        pages.send({"team-a"})
-        pages.send({"team-a", "cluster"})
+        pages.send({one})
+        pages.send({one, other})
         pages.start()
         heard = []
         deadline = time.monotonic() + 10
@@ -80,10 +82,11 @@ def test_pages_are_hinted_once_a_batch_however_many_rows_changed() -> None:
             if message:
                 heard.append(message["channel"].decode())
         pages.stop()
-    assert sorted(heard) == [hints.channel_name("cluster"), hints.channel_name("team-a")]
+    assert sorted(heard) == [hints.channel_name(other), hints.channel_name(one)]
 
 
-def test_a_redis_that_was_gone_costs_one_hint_and_not_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redis_that_was_gone_costs_one_hint_and_not_the_thread(monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
+    lost, received = f"lost-{unique}", f"received-{unique}"
     working = hints.redis_connection()
     tried = threading.Event()
 
@@ -93,17 +96,17 @@ def test_a_redis_that_was_gone_costs_one_hint_and_not_the_thread(monkeypatch: py
         raise redis.ConnectionError("nobody there")
 
     with working.pubsub(ignore_subscribe_messages=True) as listener:
-        listener.subscribe(hints.channel_name("team-b"))
+        listener.subscribe(hints.channel_name(received))
         monkeypatch.setattr(hints, "redis_connection", nobody)
         pages = PageHints()
         pages.start()
-        pages.send({"team-a"})
+        pages.send({lost})
         assert tried.wait(10)
-        pages.send({"team-b"})
+        pages.send({received})
         deadline = time.monotonic() + 10
         heard = None
         while heard is None and time.monotonic() < deadline:
             heard = listener.get_message(timeout=0.5)
         pages.stop()
     assert heard is not None
-    assert heard["channel"].decode() == hints.channel_name("team-b")
+    assert heard["channel"].decode() == hints.channel_name(received)
