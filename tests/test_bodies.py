@@ -40,7 +40,7 @@ from workloads.models import Run, Volume
 from workloads.storage import actions as storage_actions
 
 # Anybody may send these: there is nothing in them that a stranger may not know of.
-OF_NO_TEAM = {"tokens_create", "joins_ask", "deputies_name", "team_requests_ask", "trials_begin"}
+OF_NO_TEAM = {"tokens_create", "joins_ask", "delegations_create", "team_requests_ask", "trials_begin"}
 
 
 # ---- the contract ------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def calls(
         name="New", slug="new", purpose="Trying.", bundle="Starter", by=by_alice
     )
     Membership.objects.filter(user=bob).update(role="manager")
-    ends, team = later.isoformat(), {"tenant": "team-a"}
+    ends, team = later.isoformat(), {"team": "team-a"}
     line = {"gpu_class": a100.slug, "units": 1, "ends_at": ends}
     vision = make.tenant(a100.cluster, slug="vision")
     held = make.grant(vision, a100, units=1)
@@ -139,10 +139,10 @@ def calls(
     named = team | {"name": "one"}
     return {
         "banner_put": Call(olga, {}, {"text": "Hello."}),
-        "deputies_name": Call(dana, {}, {"email": bob.email, "ends_at": ends}),
-        "joins_ask": Call(dana, {}, {"tenant": "team-a", "message": "Please."}),
+        "delegations_create": Call(dana, {}, {"email": bob.email, "ends_at": ends}),
+        "joins_ask": Call(dana, {}, {"team": "team-a", "message": "Please."}),
         "registries_put": Call(alice, team | {"registry": "registry.example.org"}, {"username": "u", "password": "p"}),
-        "requests_file": Call(alice, {}, {"tenant": "team-a", "justification": "Two.", "lines": [line]}),
+        "requests_file": Call(alice, {}, {"team": "team-a", "justification": "Two.", "lines": [line]}),
         "requests_comment": Call(alice, {"pk": str(filed.pk)}, {"text": "Soon, please."}),
         "requests_decide": Call(
             dana, {"pk": str(filed.pk)}, {"lines": [{"id": filed.lines.get().pk, "approve": True}]}
@@ -151,7 +151,7 @@ def calls(
         "team_requests_ask": Call(bob, {}, {"name": "Third", "purpose": "Trying.", "bundle": "Starter"}),
         "team_requests_decide": Call(dana, {"pk": str(founded.pk)}, {"approve": True}),
         "image_prefixes_allow": Call(olga, team, {"prefix": "ghcr.io/a/"}),
-        "tenant_joins_answer": Call(alice, team | {"pk": str(joining.pk)}, {"accept": True}),
+        "team_joins_answer": Call(alice, team | {"pk": str(joining.pk)}, {"accept": True}),
         "members_add": Call(alice, team, {"email": dana.email}),
         "members_set_role": Call(alice, team | {"pk": str(bob.pk)}, {"role": "viewer"}),
         "namespace_set": Call(olga, team, {"wanted": "closed"}),
@@ -176,17 +176,17 @@ def calls(
         "registries_delete": Call(alice, team | {"registry": "registry.example.org"}),
         "secrets_delete": Call(alice, team | {"name": "KEY"}),
         "team_tokens_revoke": Call(alice, team | {"prefix": ofteam.prefix}),
-        "tenant_invitations_revoke": Call(alice, team | {"pk": str(invited.pk)}),
+        "team_invitations_revoke": Call(alice, team | {"pk": str(invited.pk)}),
         "tokens_revoke": Call(alice, {"prefix": own.prefix}),
         "workloads_delete": Call(alice, named),
         "people_approver_for": Call(olga, {"pk": str(dana.pk), "slug": other.slug}),
         "people_approver_for_all": Call(olga, {"pk": str(dana.pk)}),
-        "deputies_end": Call(dana, {"pk": str(deputy.pk)}),
+        "delegations_end": Call(dana, {"pk": str(deputy.pk)}),
         "invitations_accept": Call(frank, {"pk": str(invited.pk)}),
         "invitations_decline": Call(frank, {"pk": str(invited.pk)}),
         "requests_withdraw": Call(alice, {"pk": str(filed.pk)}),
         "team_requests_withdraw": Call(alice, {"pk": str(founded.pk)}),
-        "tenants_grant_renew": Call(alice, {"tenant": "vision", "pk": str(held.pk)}),
+        "teams_grant_renew": Call(alice, {"team": "vision", "pk": str(held.pk)}),
         "trials_begin": Call(charlie, {}),
         "volumes_delete": Call(alice, team | {"name": "kept"}),
         "volumes_keep": Call(alice, team | {"name": "going"}),
@@ -270,7 +270,7 @@ def taken_beyond(operation: str, call: Call) -> Iterator[str]:
     tried, events = 0, Event.objects.count()
     for where, body, is_number in beyond(bodies()[operation][2], call.body):
         answer = answer_of(call.who, operation, call, body)
-        if (operation, where) == ("requests_file", "tenant") and answer.status_code == 404:
+        if (operation, where) == ("requests_file", "team") and answer.status_code == 404:
             continue  # what no team can be called is no team
         said = answer.json() if answer.content else {}
         # A verb names the field, not the way to it.
@@ -294,7 +294,7 @@ def test_a_stranger_is_told_that_nothing_is_there_whatever_is_sent(calls: dict[s
         for operation in sorted(bodies().keys() - OF_NO_TEAM):
             call = calls[operation]
             for where, body, _is_number in [("", call.body, False), *beyond(bodies()[operation][2], call.body)]:
-                if operation == "requests_file" and where == "tenant":
+                if operation == "requests_file" and where == "team":
                     continue  # it names no team
                 with undone():
                     answer = answer_of(stranger, operation, call, body)

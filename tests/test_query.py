@@ -17,7 +17,7 @@ from tenants.models import Namespace, Tenant
 from tests.support.http import contract
 
 pytestmark = pytest.mark.django_db
-FILLED = {"pk": "1", "number": "1", "slug": "a100", "tenant": "team-a", "name": "one", "prefix": "p", "registry": "r"}
+FILLED = {"pk": "1", "number": "1", "slug": "a100", "team": "team-a", "name": "one", "prefix": "p", "registry": "r"}
 # Of the web process: the contract itself takes nothing, and the log is doors' own.
 OPERATIONS = {
     operation["operationId"]: (method, path.format(**FILLED), operation)
@@ -92,6 +92,6 @@ def test_every_get_may_be_asked_to_wait_and_answers_at_once_where_there_is_nothi
 
 
 def test_a_stranger_learns_nothing_by_it(charlie: User, alice: User, namespace_a: Namespace) -> None:
-    for operation in ("workloads_get", "workloads_declare", "tenants_get"):
-        told = [answer_of(who, operation, "tenant=team-a&no_such=1") for who in (charlie, alice)]
+    for operation in ("workloads_get", "workloads_declare", "teams_get"):
+        told = [answer_of(who, operation, "team=team-a&no_such=1") for who in (charlie, alice)]
         assert told[0] == told[1]

@@ -105,7 +105,7 @@ def address(route: str, house: dict[str, str]) -> str:
             return ""
         values["object_id"] = str(row.pk)
     path = filled(route, values)
-    return path + query_of("GET", route, tenant=house["tenant"])
+    return path + query_of("GET", route, team=house["tenant"])
 
 
 def people(alice: User, dana: User, olga: User) -> dict[str, User]:

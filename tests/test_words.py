@@ -50,7 +50,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "tenants/grants/api.py": ("or boost (",),
     "tenants/requests/policy.py": ("or boost (",),
     "tenants/requests/serializers.py": ("boost: ",),
-    "templates/workloads/pages/launch/_launch_preview.html": ("&amp;tenant=",),
     # Classes, in types.
     "tenants/approvers/delegation/models.py": ("Deputy",),
     "tenants/models.py": ("Tenant",),

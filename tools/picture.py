@@ -88,20 +88,20 @@ def _fill_home(portal_url: str, accounts: dict[str, dict[str, Any]]) -> None:
         for name in ("Alice", "Dana")
     )
     lines = [{"gpu_class": name, "units": units, "ends_at": UNTIL} for name, units in QUOTA.items()]
-    body = {"tenant": "team-a", "justification": "Segmentation and its lectures.", "lines": lines}
+    body = {"team": "team-a", "justification": "Segmentation and its lectures.", "lines": lines}
     filed = _json(alice.post("/requests", json=body))
     decided = [{"id": line["id"], "approve": True} for line in filed["lines"]]
     _json(dana.post(f"/requests/{filed['id']}/decide", json={"lines": decided}))
     for workload in RUNNING:
         name = workload["name"]
-        _json(alice.post("/workloads?tenant=team-a", json=workload))
+        _json(alice.post("/workloads?team=team-a", json=workload))
         _wait(lambda name=name: _phase(alice, name) in ("running", "ready"), f"{name} runs")
-    _json(alice.post("/workloads?tenant=team-a", json=QUEUED))
+    _json(alice.post("/workloads?team=team-a", json=QUEUED))
     _wait(lambda: _phase(alice, str(QUEUED["name"])) == "queued", "the last one is queued")
 
 
 def _phase(client: httpx.Client, name: str) -> str:
-    return str(_json(client.get(f"/workloads/{name}?tenant=team-a"))["status"]["phase"])
+    return str(_json(client.get(f"/workloads/{name}?team=team-a"))["status"]["phase"])
 
 
 def _json(answer: httpx.Response) -> Any:

@@ -13,8 +13,8 @@ from accounts.rest.strict.serializers import StrictSerializer
 class TokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     prefix = serializers.CharField(help_text="The visible part after `gpt_`.")
-    tenant = serializers.CharField(
-        allow_blank=True, help_text="The team that the token is limited to; empty for a personal token."
+    team = serializers.CharField(
+        source="tenant", allow_blank=True, help_text="Team to which the token is limited; empty for a personal token."
     )
     owner = serializers.EmailField(source="user.email", help_text="The account that the token acts as.")
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))

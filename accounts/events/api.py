@@ -20,13 +20,13 @@ from accounts.rest.strict.query import text_filter
 
 
 class EventFilter(FilterSet):
-    tenant = text_filter(63, "Slug of a team.")
+    team = text_filter(63, "Slug of a team.", field_name="tenant")
     row = text_filter(120, "The object of the event, as `<app>.<model>.<id>`.")
     verb = text_filter(60, "The verb of the event, for example `token.created`.")
 
     class Meta:
         model = Event
-        fields = ["tenant", "row", "verb"]
+        fields = ["team", "row", "verb"]
 
 
 class Events(generics.ListAPIView[Event]):

@@ -13,7 +13,7 @@ class EventSerializer(serializers.Serializer[Any]):
     actor = serializers.CharField()
     via = serializers.CharField()
     verb = serializers.CharField()
-    tenant = serializers.CharField(allow_blank=True)
+    team = serializers.CharField(source="tenant", allow_blank=True)
     row = serializers.CharField(help_text="`<app>.<model>.<id>`")
     name = serializers.CharField(allow_blank=True)
     before = serializers.DictField()

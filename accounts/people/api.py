@@ -25,7 +25,7 @@ class Me(APIView):
             "name": by.person.name,
             "roles": by.roles,
             "scopes": sorted(by.scopes),
-            "tenants": sorted(team_slugs(self.tenants_of, by)),
+            "teams": sorted(team_slugs(self.tenants_of, by)),
             "via": by.via,
             "confined_to": by.confined_to,
         }

@@ -14,7 +14,7 @@ class MeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     roles = serializers.ListField(child=serializers.ChoiceField(choices=Role.values))
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))
-    tenants = serializers.ListField(
+    teams = serializers.ListField(
         child=serializers.CharField(),
         help_text="Slugs of your own teams. Staff can see all teams: `GET /api/v1/teams`.",
     )

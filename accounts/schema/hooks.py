@@ -28,7 +28,7 @@ PATH_PARAMETERS = {
     "prefix": "Prefix of the token, as in the list.",
     "registry": "Host of the registry, with its port if it has one.",
     "slug": "Slug of a class.",
-    "tenant": "Slug of a team.",
+    "team": "Slug of a team.",
 }
 
 
@@ -56,10 +56,15 @@ def undocumented_bases() -> list[type]:
 
 
 def add_path_parameters(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """drf-spectacular asks the model of a view's queryset; ours have none. KeyError for an unknown name."""
+    """drf-spectacular asks the model of a view's queryset; ours have none. KeyError for an unknown name.
+
+    Code calls a team by the name of its model; the contract calls it a team.
+    """
     for operations in result.get("paths", {}).values():
         for operation in operations.values():
             for one in operation.get("parameters", []):
                 if one["in"] == "path":
+                    one["name"] = "team" if one["name"] == "tenant" else one["name"]
                     one["description"] = PATH_PARAMETERS[one["name"]]
+    result["paths"] = {path.replace("{tenant}", "{team}"): found for path, found in result.get("paths", {}).items()}
     return result

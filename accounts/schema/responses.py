@@ -63,14 +63,14 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
             },
         }
     },
-    "/live/logs/{tenant}/{name}": {
+    "/live/logs/{team}/{name}": {
         "get": {
             "operationId": "workloads_log",
             "summary": "Follow the log of a workload's last run as text",
             "tags": ["workloads"],
             "security": [{"token": ["read"]}, {"session": []}],
             "parameters": [
-                {"in": "path", "name": "tenant", "required": True, "schema": {"type": "string"}},
+                {"in": "path", "name": "team", "required": True, "schema": {"type": "string"}},
                 {"in": "path", "name": "name", "required": True, "schema": {"type": "string"}},
                 {
                     "in": "query",
@@ -119,7 +119,7 @@ def refusal_statuses(method: str, operation: dict[str, Any], body: dict[str, Any
     named = {one["name"] for one in parameters}
     if operation.get("security"):
         found |= {"401", "403"}
-    if "tenant" in named | body.keys() or any(one["in"] == "path" for one in parameters):
+    if "team" in named | body.keys() or any(one["in"] == "path" for one in parameters):
         found.add("404")
     if method != "get":  # also where no body is asked for: one that is sent is read, and has no fields
         found |= {"409", "413", "415"}

@@ -97,7 +97,7 @@ def requests(found: Json) -> Table:
     rows = []
     for one in found["items"]:
         ending = [one.get("group"), " ".join(one.get("reasons", ()))] if is_inbox else []
-        rows += [[one["id"], one["tenant"], *_line_row(line), one["filed_by"], *ending] for line in one["lines"]]
+        rows += [[one["id"], one["team"], *_line_row(line), one["filed_by"], *ending] for line in one["lines"]]
     return table(headings, rows)
 
 
@@ -108,7 +108,7 @@ def _line_row(line: Json) -> list[object]:
 
 
 def request(found: Json) -> str:
-    head = f"Request {found['id']} of team {value(found['tenant'])}: {found['state']}."
+    head = f"Request {found['id']} of team {value(found['team'])}: {found['state']}."
     lines = [
         f"  line {line['id']}: {value(line['gpu_class'])}={line['asked_units']} ({line['kind']}), {line['state']}"
         + (f": {plain(line['reason'])}" if line["reason"] else "")
@@ -134,7 +134,7 @@ def workload(found: Json) -> str:
     """Its status, and the times and the outcome of its last run."""
     run = found["run"]
     rows = [
-        ("team", found["tenant"]),
+        ("team", found["team"]),
         ("kind", found["kind"]),
         ("class", found["gpu_class"]),
         ("units", found["units"]),
@@ -202,5 +202,5 @@ def tokens(found: Json) -> Table:
 
 
 def me(found: Json) -> str:
-    teams = ", ".join(map(plain, found["tenants"])) or "none"
+    teams = ", ".join(map(plain, found["teams"])) or "none"
     return f"Signed in as {plain(found['email'])}. Teams: {teams}. Token scopes: {', '.join(found['scopes'])}."

@@ -22,8 +22,8 @@ COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 CONTROL = re.compile(r"\x1b\[[0-9;:]*m|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-def print_log(session: Session, tenant: str, name: str, worker: int | None = None) -> None:
-    with session.client.stream(address(tenant, name), follow=0, worker=worker) as response:
+def print_log(session: Session, team: str, name: str, worker: int | None = None) -> None:
+    with session.client.stream(address(team, name), follow=0, worker=worker) as response:
         if retry_after_s(response) is not None:
             session.say(response.read().decode(errors="replace"))
             return
@@ -33,7 +33,7 @@ def print_log(session: Session, tenant: str, name: str, worker: int | None = Non
 
 def follow_log(session: Session, found: Json, worker: int | None) -> None:
     """Follow the log of a workload until its run has ended and all lines are read."""
-    tenant, name = found["tenant"], found["name"]
+    team, name = found["team"], found["name"]
     printed: deque[str] = deque(maxlen=REPEATED)
     waits, failures = pauses(), 0
     with Progress(session) as progress:
@@ -41,7 +41,7 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
             # Decided before the log is read: a run that ends in between is read once more.
             is_over = found["run"] is None or found["run"]["ended_at"] is not None
             try:
-                with session.client.stream(address(tenant, name), follow=int(not is_over), worker=worker) as response:
+                with session.client.stream(address(team, name), follow=int(not is_over), worker=worker) as response:
                     is_there = retry_after_s(response) is None
                     if is_there:
                         progress.end()
@@ -64,12 +64,12 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
                     raise
                 session.say(f"{lost} Reconnecting.")
             session.outside.sleep(next(waits))
-            found = session.client.get("workloads", name, tenant=tenant)
+            found = session.client.get("workloads", name, team=team)
 
 
-def address(tenant: str, name: str) -> str:
+def address(team: str, name: str) -> str:
     """A path of the process `doors`, which keeps logs open. Names need no escaping there."""
-    return f"/live/logs/{tenant}/{name}"
+    return f"/live/logs/{team}/{name}"
 
 
 def lines(parts: Iterable[bytes], *, is_all: bool) -> Iterator[str]:

@@ -35,15 +35,15 @@ class WaitResult:
         return exit_code(self.run, timed_out=self.timed_out)
 
 
-def wait(session: Session, name: str, number: int, *, tenant: str, until: str, timeout_s: float) -> WaitResult:
+def wait(session: Session, name: str, number: int, *, team: str, until: str, timeout_s: float) -> WaitResult:
     """Wait for this run, or for the run that replaced it after an interruption."""
     client, now = session.client, session.outside.now
     ends_at = now() + timeout_s
     pause_s = 0.0
     with Progress(session) as progress:
-        run = latest(session, name, number, tenant)
+        run = latest(session, name, number, team)
         while True:
-            progress.tell(with_estimate(session, run, tenant))
+            progress.tell(with_estimate(session, run, team))
             if has_reached(run, until) or can_never_start(run):
                 return WaitResult(run, timed_out=False)
             if (left_s := ends_at - now()) <= 0:
@@ -52,39 +52,39 @@ def wait(session: Session, name: str, number: int, *, tenant: str, until: str, t
             asked_at, wait_s = now(), min(WAIT_S, math.ceil(max(left_s - pause_s, 1)))
             path = ("workloads", name, "runs", str(run["number"]))
             try:
-                answer = client.wait(*path, wait_s=wait_s, until=next_stage(run, until), tenant=tenant)
+                answer = client.wait(*path, wait_s=wait_s, until=next_stage(run, until), team=team)
             except Refused as refused:
-                raise _not_begun(session, run, tenant, refused) from None
+                raise _not_begun(session, run, team, refused) from None
             run = answer.body
             if run["followed_by"] is not None:
-                run = latest(session, name, run["followed_by"], tenant)
+                run = latest(session, name, run["followed_by"], team)
             pause_s = answer.retry_after_s or max(0.0, LEAST_GAP_S - (now() - asked_at))
 
 
-def latest(session: Session, name: str, number: int, tenant: str) -> Json:
+def latest(session: Session, name: str, number: int, team: str) -> Json:
     """This run, or the run that replaced it after an interruption."""
     while True:
-        run: Json = session.client.get("workloads", name, "runs", str(number), tenant=tenant)
+        run: Json = session.client.get("workloads", name, "runs", str(number), team=team)
         if run["followed_by"] is None:
             return run
         number = run["followed_by"]
 
 
-def _not_begun(session: Session, run: Json, tenant: str, refused: Refused) -> Refused:
+def _not_begun(session: Session, run: Json, team: str, refused: Refused) -> Refused:
     """A run that was to follow another no longer exists: the message of the earlier run says why."""
     if run["requested_at"] is not None:
         return refused
-    before = session.client.get("workloads", run["workload"], "runs", str(run["number"] - 1), tenant=tenant)
+    before = session.client.get("workloads", run["workload"], "runs", str(run["number"] - 1), team=team)
     text = f"Run {run['number']} did not start. {before['status']['message']}"
     return Refused(text, status=refused.status, body=refused.body)
 
 
-def with_estimate(session: Session, run: Json, tenant: str) -> Json:
+def with_estimate(session: Session, run: Json, team: str) -> Json:
     """A queued run with its start estimate, which the API gives with the workload for its last run."""
     waits = run["ended_at"] is None and run["status"]["phase"] in ("queued", "blocked")
     if not waits or can_never_start(run):
         return run
-    workload = session.client.get("workloads", run["workload"], tenant=tenant)
+    workload = session.client.get("workloads", run["workload"], team=team)
     is_its = workload["run"] is not None and workload["run"]["number"] == run["number"]
     return {**run, "estimate": workload["estimate"] if is_its else None}
 

@@ -68,14 +68,14 @@ class Session:
             trace=self.say if self.is_verbose else lambda _text: None,
         )
 
-    def team(self, tenant: str) -> str:
+    def team(self, team: str) -> str:
         """For addresses that contain the team. For calls about workloads the portal finds the team."""
-        if tenant:
-            return tenant
-        teams = self.client.get("me")["tenants"]
+        if team:
+            return team
+        teams = self.client.get("me")["teams"]
         if len(teams) != 1:
             told = ", ".join(teams[:9]) if teams else "none"
-            raise UsageError(f"Select a team with --tenant or GPU_TENANT. Your teams: {told}.")
+            raise UsageError(f"Select a team with --team or GPU_TEAM. Your teams: {told}.")
         return str(teams[0])
 
     # ---- output --------------------------------------------------------------------------------------------------
@@ -101,8 +101,8 @@ class Session:
         if self.wants_json and isinstance(problem, Refused):
             typer.echo(json.dumps(problem.body, indent=2))
         self.say(str(problem))
-        if isinstance(problem, Refused) and problem.code == "which_tenant":
-            self.say("Use --tenant or set GPU_TENANT.")
+        if isinstance(problem, Refused) and problem.code == "which_team":
+            self.say("Use --team or set GPU_TEAM.")
 
 
 def console(stream: TextIO) -> Console:
@@ -127,6 +127,6 @@ def _wants_json(context: typer.Context, given: bool) -> bool:
 
 
 AsJson = Annotated[bool, typer.Option("--json", callback=_wants_json, help="Print the API response as JSON to stdout.")]
-Tenant = Annotated[
-    str, typer.Option("--tenant", "-t", envvar="GPU_TENANT", help="Slug of the team. Required if you have several.")
+Team = Annotated[
+    str, typer.Option("--team", "-t", envvar="GPU_TEAM", help="Slug of the team. Required if you have several.")
 ]

@@ -18,11 +18,11 @@ from workloads.core import queries as core_queries
 KINDS_SHOWN = ("Job", "Pod", "Workload")
 
 
-class TenantLive(APIView):
+class TeamLive(APIView):
     required_scope = Scope.READ
 
     @extend_schema(
-        operation_id="tenants_live", summary="Quota, running and queued workloads of a team", responses=LiveSerializer
+        operation_id="teams_live", summary="Quota, running and queued workloads of a team", responses=LiveSerializer
     )
     def get(self, request: Request, tenant: str) -> Response:
         namespace, _team = core_queries.team(actor(request), tenant)

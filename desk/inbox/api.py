@@ -34,7 +34,7 @@ from workloads.usage.queries import PERIOD, classes_used
 class Inbox(generics.GenericAPIView[QuotaRequest]):
     required_scope = Scope.READ
     query = (
-        text_parameter("tenant", 40, "Slug of a team."),
+        text_parameter("team", 40, "Slug of a team."),
         text_parameter("gpu_class", 60, "Slug of a class."),
         choice_parameter("group", GROUPS, "A group of the inbox."),
     )
@@ -54,7 +54,7 @@ class Inbox(generics.GenericAPIView[QuotaRequest]):
         mine = approver_queries.rights_of(by)
         refuse_if(approver_policy.may_see_inbox(by, mine))
         asked = request.query_params
-        chosen = InboxFilter(asked.get("tenant", ""), asked.get("gpu_class", ""), asked.get("group", ""))
+        chosen = InboxFilter(asked.get("team", ""), asked.get("gpu_class", ""), asked.get("group", ""))
         if chosen.group and chosen.group not in GROUPS:
             text = f"Unknown group '{chosen.group[:40]}'. Use one of {', '.join(GROUPS)}."
             raise refuse("unknown_group", text, field="group")
@@ -69,11 +69,11 @@ def _shown(row: queries.InboxRow) -> dict[str, Any]:
     return {**RequestSerializer(row.request).data, "group": str(row.triage.group), "reasons": reasons}
 
 
-class TenantUsage(APIView):
+class TeamUsageDetail(APIView):
     required_scope = Scope.READ
 
     @extend_schema(
-        operation_id="tenants_usage", summary="What a team used in the last 30 days", responses=UsageSerializer
+        operation_id="teams_usage", summary="What a team used in the last 30 days", responses=UsageSerializer
     )
     def get(self, request: Request, tenant: str) -> Response:
         found = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)

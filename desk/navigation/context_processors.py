@@ -88,7 +88,7 @@ SECTIONS = {
     "inbox": Section.INBOX,
     "inbox-approve": Section.INBOX,
     "inbox-deny": Section.INBOX,
-    "deputies": Section.INBOX,
+    "delegations": Section.INBOX,
     "team-request": Section.INBOX,
     "team-request-decide": Section.INBOX,
     "history": Section.HISTORY,

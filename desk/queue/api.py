@@ -24,7 +24,7 @@ class QueueView(APIView):
     required_scope = Scope.READ
     query = (
         text_parameter("gpu_class", 60, "Slug of a class."),
-        text_parameter("tenant", 40, "Slug of a team."),
+        text_parameter("team", 40, "Slug of a team."),
         text_parameter("reason", 60, "A code of `status.reason`."),
         *PAGING,
     )
@@ -39,7 +39,7 @@ class QueueView(APIView):
     def get(self, request: Request) -> Response:
         queries.require_staff(actor(request))
         asked = request.query_params
-        chosen = QueueFilter(asked.get("gpu_class", ""), asked.get("tenant", ""), asked.get("reason", ""))
+        chosen = QueueFilter(asked.get("gpu_class", ""), asked.get("team", ""), asked.get("reason", ""))
         limit = parse_limit(asked.get("limit"))
         found = queries.read_queue(read_queries.current_cluster(), chosen, cursor=asked.get("cursor"), limit=limit)
         address = request.build_absolute_uri()
@@ -69,7 +69,7 @@ def _item(row: QueuedRun) -> dict[str, Any]:
     )
     return {
         **{name: getattr(row, name) for name in same},
-        "tenant": row.team,
+        "team": row.team,
         "run": row.number,
         "phase": row.status.phase,
         "reason": row.status.reason,

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 
 class WaitingSerializer(serializers.Serializer[Any]):
-    tenant = serializers.CharField()
+    team = serializers.CharField()
     workload = serializers.CharField()
     kind = serializers.CharField()
     run = serializers.IntegerField(help_text="The run's number.")

@@ -214,7 +214,7 @@ class StreamingApplication:
             credential = stream_access.StreamViewer(by.user_id, body["namespace"], session_key, token_prefix)
             caller = Viewer(credential)
             number = int(found["number"]) if found["number"] else None
-            waits = AwaitedRun(by, body["tenant"], body["namespace"], found["name"], number)
+            waits = AwaitedRun(by, body["team"], body["namespace"], found["name"], number)
 
             async def wait() -> None:
                 async with self.live.watching(caller, receive):

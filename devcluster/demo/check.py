@@ -191,7 +191,7 @@ class ThinPath:
             refused = visitor.request("GET", url)
             assert refused.status in (302, 303, 401, 403, 404), f"{refused.status} without the gateway's cookie"
         by_token = BrowserSession(self.alice.base, token=self.accounts["Charlie"]["token"])
-        found = by_token.api("GET", f"/api/v1/workloads/first?tenant={TEAM}")
+        found = by_token.api("GET", f"/api/v1/workloads/first?team={TEAM}")
         assert found.status == 404, f"Charlie gets {found.status}"
 
     def stop(self) -> None:
@@ -201,16 +201,16 @@ class ThinPath:
 
     def by_token(self) -> None:
         wanted = {"kind": "notebook", "gpu_class": self.slug, "units": 1, "image": "JupyterLab"}
-        path = f"/api/v1/workloads/second?tenant={TEAM}"
+        path = f"/api/v1/workloads/second?team={TEAM}"
         declared = self.alice_api.api("PUT", path, wanted)
         again = self.alice_api.api("PUT", path, wanted)
         assert (declared.status, again.status) == (201, 200), f"declared: {declared.status}, again: {again.status}"
-        started = self.alice_api.api("POST", f"/api/v1/workloads/second/runs?tenant={TEAM}")
+        started = self.alice_api.api("POST", f"/api/v1/workloads/second/runs?team={TEAM}")
         assert started.status == 201, f"{started.status}: {started.text[:300]}"
         waited = self._json(self.alice_api.api("GET", f"{path}&wait=60&until=ready"))
         assert waited["status"]["phase"] == "ready", f"after waiting it is {waited['status']}"
         assert self.seen.ready_pod("second"), "no ready pod in the cluster"
-        stopped = self.alice_api.api("POST", f"/api/v1/workloads/second/stop?tenant={TEAM}")
+        stopped = self.alice_api.api("POST", f"/api/v1/workloads/second/stop?team={TEAM}")
         assert stopped.status == 202, f"{stopped.status}: {stopped.text[:300]}"
         self._gone("second")
 
@@ -220,7 +220,7 @@ class ThinPath:
         self.seen.until("the release of the units", lambda: self.seen.used(RESOURCE) == 0)
 
     def _phase(self, workload: str) -> str:
-        found = self._json(self.alice_api.api("GET", f"/api/v1/workloads/{workload}?tenant={TEAM}"))
+        found = self._json(self.alice_api.api("GET", f"/api/v1/workloads/{workload}?team={TEAM}"))
         return str(found["status"]["phase"])
 
     def _json(self, page: Page) -> Any:

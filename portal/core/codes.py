@@ -88,7 +88,7 @@ Code = Literal[
     "form_too_old",
     "grant_overlaps",
     "group_missing",
-    "has_deputy",
+    "has_delegate",
     "has_follower",
     "has_team",
     "held",
@@ -229,6 +229,6 @@ Code = Literal[
     "volume_in_use",
     "volume_on_one_node",
     "volume_taken",
-    "which_tenant",
+    "which_team",
 ]
 CODES: tuple[str, ...] = get_args(Code)

@@ -1,7 +1,7 @@
 """The API equivalent of a page: which call returns what a page shows, or does what its form does.
 
-Addresses are URI templates: `{slug}` is taken from the page's own address, `{?tenant,state}` from it or from the page's
-filters, where they are there, `{?gpu_class=class}` where the page's filter has another name.
+Addresses are URI templates: `{slug}` is taken from the page's own address, `{?team=tenant,state}` from it or from the
+page's filters, where they are there; behind the sign of equality the page's own name, if it has another.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ PAGE_CALLS = {
     "catalog-compare": f"{V1}/classes",
     "class": f"{V1}/classes/{{slug}}",
     "cluster": f"{V1}/cluster",
-    "deputies": f"{V1}/deputies",
+    "delegations": f"{V1}/delegations",
     "grants": f"{V1}/teams/{{tenant}}/grants",
-    "history": f"{V1}/events{{?tenant,verb,row}}",
+    "history": f"{V1}/events{{?team=tenant,verb,row}}",
     "home": f"{V1}/me",
-    "inbox": f"{V1}/inbox{{?tenant=team,gpu_class=class,group}}",
+    "inbox": f"{V1}/inbox{{?team,gpu_class=class,group}}",
     "launch-link": f"{V1}/teams",
     "people": f"{V1}/people{{?q,role}}",
     "person": f"{V1}/people/{{pk}}",
-    "queue": f"{V1}/queue{{?gpu_class=class,tenant=team,reason}}",
+    "queue": f"{V1}/queue{{?gpu_class=class,team,reason}}",
     "request": f"{V1}/requests/{{pk}}",
-    "requests": f"{V1}/requests{{?tenant,state}}",
-    "secrets": f"{V1}/secrets{{?tenant}}",
+    "requests": f"{V1}/requests{{?team=tenant,state}}",
+    "secrets": f"{V1}/secrets{{?team=tenant}}",
     "start": f"{V1}/joins",
     "team": f"{V1}/teams/{{tenant}}",
-    "team-history": f"{V1}/events{{?tenant,verb,row}}",
-    "team-images": f"{V1}/registries{{?tenant}}",
+    "team-history": f"{V1}/events{{?team=tenant,verb,row}}",
+    "team-images": f"{V1}/registries{{?team=tenant}}",
     "team-request": f"{V1}/team-requests",
     "team-tokens": f"{V1}/teams/{{tenant}}/tokens",
     "tenant-home": f"{V1}/teams/{{tenant}}/live",
-    "volumes": f"{V1}/volumes{{?tenant}}",
-    "workload-change": f"{V1}/workloads/{{name}}{{?tenant}}",
-    "workloads": f"{V1}/workloads{{?tenant}}",
+    "volumes": f"{V1}/volumes{{?team=tenant}}",
+    "workload-change": f"{V1}/workloads/{{name}}{{?team=tenant}}",
+    "workloads": f"{V1}/workloads{{?team=tenant}}",
 }
 # Pages that are a form for a request: the kind of its line. What is to be filled in is in capital letters.
 REQUEST_FORMS = {"request-new": "base", "grant-reclaim": "reclaim"}
@@ -103,7 +103,7 @@ def _asked(tenant: str, kind: str) -> dict[str, Any]:
         line = {"kind": kind, "gpu_class": "CLASS", "units": 1, "starts_at": f"{day}T00:00:00Z"}
     else:
         line = {"gpu_class": "CLASS", "units": 1, "ends_at": f"{day}T23:59:59Z"}
-    return {"tenant": tenant, "justification": "WHY", "lines": [line]}
+    return {"team": tenant, "justification": "WHY", "lines": [line]}
 
 
 def curl(

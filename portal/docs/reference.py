@@ -15,7 +15,7 @@ THEMES = {
     "Quota requests": ("requests", "bundles", "team-requests", "trials"),
     "Teams and people": ("teams", "joins", "invitations"),
     "Catalog and cluster": ("classes", "images", "capacity", "cluster"),
-    "Approval and operations": ("inbox", "deputies", "queue", "people"),
+    "Approval and operations": ("inbox", "delegations", "queue", "people"),
     "Account": ("me", "tokens", "events"),
     "Contract": ("openapi.json",),
 }

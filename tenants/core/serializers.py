@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 
-class TenantSerializer(serializers.Serializer[Any]):
+class TeamSerializer(serializers.Serializer[Any]):
     slug = serializers.CharField()
     name = serializers.CharField()
     purpose = serializers.CharField(allow_blank=True)

@@ -44,7 +44,7 @@ class TeamGrants(generics.GenericAPIView[Grant]):
     queryset = Grant.objects.none()  # for the schema
 
     @extend_schema(
-        operation_id="tenants_grants",
+        operation_id="teams_grants",
         summary="List the grants of a team: in force, future, or in the grace period; newest first",
         responses=GrantSerializer(many=True),
     )

@@ -26,7 +26,7 @@ class PersonSerializer(serializers.Serializer[Any]):
 
 class InvitationSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
-    tenant = serializers.CharField(source="tenant.slug")
+    team = serializers.CharField(source="tenant.slug")
     email = serializers.CharField()
     role = serializers.CharField(help_text=ROLES)
     state = serializers.CharField(help_text="pending, accepted, declined or revoked")
@@ -35,7 +35,7 @@ class InvitationSerializer(serializers.Serializer[Any]):
 
 class JoinSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
-    tenant = serializers.CharField(source="tenant.slug")
+    team = serializers.CharField(source="tenant.slug")
     email = serializers.CharField(source="user.email")
     name = serializers.CharField(source="user.name")
     message = serializers.CharField(allow_blank=True)
@@ -65,7 +65,7 @@ class JoinAnswerSerializer(StrictSerializer):
 
 
 class NewJoinSerializer(StrictSerializer):
-    tenant = serializers.CharField(max_length=40, help_text="Slug of a team.")
+    team = serializers.CharField(max_length=40, help_text="Slug of a team.")
     message = serializers.CharField(
         default="", allow_blank=True, validators=documented_length(member_policy.MESSAGE_MAX)
     )

@@ -34,7 +34,7 @@ class AccountSerializer(serializers.Serializer[Any]):
 
 
 class TeamOfSerializer(serializers.Serializer[Any]):
-    tenant = serializers.CharField(source="slug")
+    team = serializers.CharField(source="slug")
     role = serializers.CharField()
     is_only_owner = serializers.BooleanField(help_text="No other active account owns the team.")
 

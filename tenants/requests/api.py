@@ -42,7 +42,7 @@ from tenants.requests.usage_evidence import MeasureUsage
 
 def _check_team(request: Request) -> None:
     """A stranger reads nothing about the rest of the body."""
-    slug = dict(request.data).get("tenant")
+    slug = dict(request.data).get("team")
     if isinstance(slug, str):
         get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=slug)
 
@@ -53,7 +53,7 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
     query_of_get = (
-        text_parameter("tenant", 40, "Slug of a team."),
+        text_parameter("team", 40, "Slug of a team."),
         choice_parameter("state", STATES, "State of the request."),
     )
     serializer_class = RequestSerializer
@@ -73,7 +73,7 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
             raise refuse(
                 "unknown_state", f"There is no state '{state[:40]}'. Choose one of {', '.join(STATES)}.", field="state"
             )
-        found = request_queries.requests_for(by, tenant=asked.get("tenant", ""), state=state)
+        found = request_queries.requests_for(by, tenant=asked.get("team", ""), state=state)
         rows = request_queries.request_rows(self.paginate_queryset(found) or [], by=by)
         return self.get_paginated_response(RequestSerializer(rows, many=True).data)
 
@@ -89,14 +89,14 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
         _check_team(request)
         typed = self.body(NewRequestSerializer)
         by = self.by
-        tenant, lines, why = typed["tenant"], typed["lines"], typed["justification"]
+        team, lines, why = typed["team"], typed["lines"], typed["justification"]
         if lines[0]["kind"] == QuotaLine.Kind.RECLAIM:
             filed = reclaim_actions.file_reclaim(
-                tenant, lines=[reclaim_line(line) for line in lines], justification=why, by=by
+                team, lines=[reclaim_line(line) for line in lines], justification=why, by=by
             )
         else:
             asked_lines = [requested_line(line) for line in lines]
-            filed = actions.file_request(tenant, lines=asked_lines, justification=why, by=by, measure=self.measure)
+            filed = actions.file_request(team, lines=asked_lines, justification=why, by=by, measure=self.measure)
         address = request.build_absolute_uri(reverse("api-request", args=[filed.pk]))
         return Response(_shown(filed, by), status=status.HTTP_201_CREATED, headers={"Location": address})
 

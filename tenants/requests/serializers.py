@@ -47,7 +47,7 @@ class LineSerializer(serializers.Serializer[Any]):
 
 class RequestSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
-    tenant = serializers.CharField(source="tenant.slug")
+    team = serializers.CharField(source="tenant.slug")
     state = serializers.ChoiceField(choices=STATES, help_text="Derived from the lines.")
     filed_by = serializers.CharField()
     filed_at = serializers.DateTimeField()
@@ -77,7 +77,7 @@ class NewLineSerializer(StrictSerializer):
 
 
 class NewRequestSerializer(StrictSerializer):
-    tenant = serializers.CharField(max_length=40, help_text="Slug of a team.")
+    team = serializers.CharField(max_length=40, help_text="Slug of a team.")
     justification = serializers.CharField(max_length=request_policy.JUSTIFICATION_MAX)
     lines = serializers.ListField(child=NewLineSerializer(), min_length=1, max_length=request_policy.LINES_MAX)
 

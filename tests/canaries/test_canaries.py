@@ -48,7 +48,7 @@ MARKED = (
     "POST /teams/team-a/secrets 422", "GET /api/v1/workloads", "stream /live",
 )  # fmt: skip
 API = "/api/v1"
-TEAM = {"tenant": "team-a"}
+TEAM = {"team": "team-a"}
 
 
 def canary(what: str) -> str:
@@ -228,7 +228,7 @@ def keeps_secrets(on: Grounds) -> None:
     on.call("PUT", path, 4, params=TEAM, content=broken, headers={"Content-Type": "application/json"})
     on.call("PUT", path, 4, params=TEAM, data={"value": refused})
     on.call("PUT", f"{API}/secrets/LD_PRELOAD", 422, params=TEAM, json={"value": refused})
-    on.call("PUT", path, 404, params={"tenant": "team-z"}, json={"value": refused})
+    on.call("PUT", path, 404, params={"team": "team-z"}, json={"value": refused})
     on.call("DELETE", f"{API}/secrets/NONE", 404, params=TEAM)
     password = on.plant("password of a registry")
     registry = f"{API}/registries/registry.example.org"
@@ -244,7 +244,7 @@ def goes_astray(on: Grounds) -> None:
     sent = {"X-Api-Key": lost.encode(), "Authorization": f"Basic {base64.b64encode(lost.encode()).decode()}".encode()}
     cookie = {"Cookie": f"session={lost_token}; auth_token={lost_token}"}
     for path in ("/login", f"/no-such-{on.mark}", f"{API}/me", f"/live/{on.namespace}", f"/live/no-such-{on.mark}",
-                 f"{API}/workloads/{on.mark}?tenant=team-a&wait=1", "/gateway/open"):  # fmt: skip
+                 f"{API}/workloads/{on.mark}?team=team-a&wait=1", "/gateway/open"):  # fmt: skip
         for headers in (sent, cookie, {"Authorization": f"Bearer {lost_token}"}):
             query = {"password": lost, "access_token": lost_token, "ticket": lost_token, "next": "/"}
             answer = httpx.get(f"{on.portal.url}{path}", params=query, headers=headers)

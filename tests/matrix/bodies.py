@@ -24,7 +24,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "starts_at": (now + timedelta(days=20)).isoformat(),
             "ends_at": (now + timedelta(days=30)).isoformat(),
         },
-        "join": {"tenant": "team-a"},
+        "join": {"team": "team-a"},
         "team request": {"name": "Vision", "slug": "vision", "purpose": "To see.", "bundle": "Small"},
         "team denied": {"approve": False, "reason": "No."},
         "suspend": {"wanted": "suspended", "because": "The bill."},
@@ -33,7 +33,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "member": {"email": "dave@example.org", "role": "viewer"},
         "role": {"role": "viewer"},
         "request": {
-            "tenant": values.get("tenant"),
+            "team": values.get("tenant"),
             "justification": "For the course.",
             "lines": [{"gpu_class": slug, "units": 50, "ends_at": (now + timedelta(days=40)).isoformat()}],
         },

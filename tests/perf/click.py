@@ -150,12 +150,12 @@ class _Ground:
 
     def _grant(self, team: str, owner: BrowserSession, dana: BrowserSession) -> None:
         """Instead of what the team of the demo already asked for."""
-        for one in _ok(owner.api("GET", f"/api/v1/requests?tenant={team}&state=pending")).json()["items"]:
+        for one in _ok(owner.api("GET", f"/api/v1/requests?team={team}&state=pending")).json()["items"]:
             _ok(owner.api("POST", f"/api/v1/requests/{one['id']}/withdraw"))
         lines = [
             {"gpu_class": self.slug, "units": UNITS, "ends_at": (datetime.now(UTC) + timedelta(days=1)).isoformat()}
         ]
-        asked = {"tenant": team, "justification": "A benchmark.", "lines": lines}
+        asked = {"team": team, "justification": "A benchmark.", "lines": lines}
         filed = _ok(owner.api("POST", "/api/v1/requests", asked)).json()
         decision = {"lines": [{"id": line["id"], "approve": True} for line in filed["lines"]]}
         _ok(dana.api("POST", f"/api/v1/requests/{filed['id']}/decide", decision))
@@ -171,7 +171,7 @@ class _Ground:
         return page, form
 
     def _remove(self, name: str) -> None:
-        removed = self.api.api("DELETE", f"/api/v1/workloads/{name}?tenant={TEAM}")
+        removed = self.api.api("DELETE", f"/api/v1/workloads/{name}?team={TEAM}")
         assert removed.status == 202, f"{removed.status}: {removed.text[:200]}"
         self.seen.until("the end of the Job", lambda: self.seen.job(name) is None and not self.seen.of("v1/pods", name))
 

@@ -1,4 +1,4 @@
-"""The query parameter `tenant` of this app's API, and the team that a call means."""
+"""The query parameter `team` of this app's API, and the team that a call means."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tenants.members.models import in_teams_of
 from tenants.models import Tenant
 from workloads.core import queries as core_queries
 
-TENANT_PARAMETER = text_parameter("tenant", 40, "Slug of the team. Required if you are in several teams.")
+TEAM_PARAMETER = text_parameter("team", 40, "Slug of the team. Required if you are in several teams.")
 
 
 def require_team(request: Request, name: str = "") -> None:
@@ -25,28 +25,26 @@ def require_team(request: Request, name: str = "") -> None:
 
 
 def requested_tenant(request: Request, by: Actor) -> str:
-    """`?tenant=`, or the caller's only team."""
-    asked = request.query_params.get("tenant")
+    """`?team=`, or the caller's only team."""
+    asked = request.query_params.get("team")
     if asked:
         return str(asked)
     own = list(Tenant.objects.filter(in_teams_of(by)).values_list("slug", flat=True)[:9])
     if not own:
         raise Refused(NOT_FOUND)
     if len(own) > 1:
-        raise refuse(
-            "which_tenant", f"You are in several teams. Add ?tenant= with one of {', '.join(own)}.", field="tenant"
-        )
+        raise refuse("which_team", f"You are in several teams. Add ?team= with one of {', '.join(own)}.", field="team")
     return own[0]
 
 
 class TeamVerbView(VerbView):
     """A view whose calls are about one team."""
 
-    query = (TENANT_PARAMETER,)
+    query = (TEAM_PARAMETER,)
 
     @cached_property
     def tenant(self) -> str:
-        """Slug of the team of `?tenant=`, or of the caller's only one, which takes a query. Whether the caller may see
-        it is for the action to say. Raises Refused: not_found (404), which_tenant (422).
+        """Slug of the team of `?team=`, or of the caller's only one, which takes a query. Whether the caller may see
+        it is for the action to say. Raises Refused: not_found (404), which_team (422).
         """
         return requested_tenant(self.request, self.by)

@@ -225,5 +225,5 @@ def served_by_doors(request: HttpRequest, **_parts: str) -> HttpResponse:
 
 def _curl(row: WorkloadRow) -> str:
     address = f"{settings.PORTAL_URL}{reverse('api-workload', args=[row.workload.name])}"
-    query = urlencode({"tenant": row.workload.tenant.slug, "wait": 60, "until": "ready"})
+    query = urlencode({"team": row.workload.tenant.slug, "wait": 60, "until": "ready"})
     return f"curl -H 'Authorization: Bearer <token>' '{address}?{query}'"

@@ -52,7 +52,7 @@ def workload_body(row: WorkloadRow, helps: Mapping[str, Advice]) -> Any:
     return _written(
         {
             **{name: getattr(workload, name) for name in _PLAIN},
-            "tenant": workload.tenant.slug,
+            "team": workload.tenant.slug,
             "namespace": workload.namespace.name,
             "gpu_class": workload.gpu_class.slug,
             "volume": workload.volume.name if workload.volume else "",

@@ -74,7 +74,7 @@ class RunSerializer(serializers.Serializer[Any]):
 
 class WorkloadSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    tenant = serializers.CharField()
+    team = serializers.CharField()
     namespace = serializers.CharField()
     kind = serializers.CharField()
     gpu_class = serializers.CharField()

@@ -144,7 +144,7 @@ class Restart(TeamVerbView):
 
 def _address(request: Request, tenant: str, name: str, number: int) -> str:
     path = reverse("api-workload-run", args=[name, number])
-    return request.build_absolute_uri(f"{path}?{urlencode({'tenant': tenant})}")
+    return request.build_absolute_uri(f"{path}?{urlencode({'team': tenant})}")
 
 
 def _body(row: RunRow, by: Actor) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _body(row: RunRow, by: Actor) -> dict[str, Any]:
     return {
         **_written(row.run),
         "workload": workload.name,
-        "tenant": tenant,
+        "team": tenant,
         "namespace": workload.namespace.name,
         "url": page_url(workload),
         "status": _status_written(told),

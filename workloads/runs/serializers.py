@@ -31,7 +31,7 @@ class OneRunSerializer(RunSerializer):
         allow_null=True, help_text="null: it starts when the previous run has ended."
     )
     workload = serializers.CharField()
-    tenant = serializers.CharField()
+    team = serializers.CharField()
     namespace = serializers.CharField()
     url = serializers.URLField(help_text="The page of its workload.")
     status = StatusSerializer(help_text="Of the last run, that of its workload; of an earlier run, its end.")

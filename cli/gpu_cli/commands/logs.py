@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpu_cli.log_stream import follow_log, print_log
-from gpu_cli.session import Name, Tenant, session_of
+from gpu_cli.session import Name, Team, session_of
 
 Worker = Annotated[
     int | None, typer.Option(help="Number of the worker. Default: the worker that failed, otherwise the first.")
@@ -19,15 +19,15 @@ def logs(
     name: Name,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the run ends.")] = False,
     worker: Worker = None,
-    tenant: Tenant = "",
+    team: Team = "",
 ) -> None:
     """Print the log of the last run of a workload."""
     session = session_of(context)
-    found = session.client.get("workloads", name, tenant=tenant)
+    found = session.client.get("workloads", name, team=team)
     if follow:
         follow_log(session, found, worker)
     else:
-        print_log(session, found["tenant"], name, worker)
+        print_log(session, found["team"], name, worker)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpu_cli import formatting
-from gpu_cli.session import AsJson, Name, Tenant, session_of
+from gpu_cli.session import AsJson, Name, Team, session_of
 
 
 def classes(context: typer.Context, json: AsJson = False) -> None:
@@ -22,41 +22,41 @@ def capacity(context: typer.Context, json: AsJson = False) -> None:
     session.give(session.client.get("capacity"), formatting.capacity)
 
 
-def quota(context: typer.Context, tenant: Tenant = "", json: AsJson = False) -> None:
+def quota(context: typer.Context, team: Team = "", json: AsJson = False) -> None:
     """Show the team's quota of each class and its use."""
     session = session_of(context)
-    session.give(session.client.get("teams", session.team(tenant), "live"), formatting.quota)
+    session.give(session.client.get("teams", session.team(team), "live"), formatting.quota)
 
 
 def status(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of a notebook or job. Default: all of the team.")] = "",
-    tenant: Tenant = "",
+    team: Team = "",
     json: AsJson = False,
 ) -> None:
     """Show one workload, or all of the team."""
     session = session_of(context)
     if name:
-        session.give(session.client.get("workloads", name, tenant=tenant), formatting.workload)
+        session.give(session.client.get("workloads", name, team=team), formatting.workload)
     else:
-        session.give(session.client.everything("workloads", tenant=tenant), formatting.workloads)
+        session.give(session.client.everything("workloads", team=team), formatting.workloads)
 
 
-def why(context: typer.Context, name: Name, tenant: Tenant = "", json: AsJson = False) -> None:
+def why(context: typer.Context, name: Name, team: Team = "", json: AsJson = False) -> None:
     """Explain why a workload is queued or failed. Prints reason, numbers, start estimate and suggested actions."""
     session = session_of(context)
-    session.give(session.client.get("workloads", name, tenant=tenant), formatting.why)
+    session.give(session.client.get("workloads", name, team=team), formatting.why)
 
 
 def open_page(
     context: typer.Context,
     name: Name,
-    tenant: Tenant = "",
+    team: Team = "",
     is_printed_only: Annotated[bool, typer.Option("--print", help="Only print the address.")] = False,
 ) -> None:
     """Print and open the page of a workload. A notebook is opened from there."""
     session = session_of(context)
-    url = str(session.client.get("workloads", name, tenant=tenant)["url"])
+    url = str(session.client.get("workloads", name, team=team)["url"])
     typer.echo(formatting.plain(url))
     # Output to a pipe opens no browser.
     if session.is_watched and not is_printed_only:

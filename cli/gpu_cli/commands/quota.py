@@ -11,7 +11,7 @@ import typer
 from gpu_cli import formatting
 from gpu_cli.api.client import Json, new_idempotency_key
 from gpu_cli.api.errors import UsageError
-from gpu_cli.session import AsJson, Session, Tenant, session_of
+from gpu_cli.session import AsJson, Session, Team, session_of
 
 LINE = re.compile(r"(?P<gpu_class>[^=:]+)=(?P<units>\d{1,9})(?::(?P<kind>base|boost))?")
 DECISION = re.compile(r"(?P<id>\d{1,18})(?:=(?P<units>\d{1,9}))?")
@@ -34,7 +34,7 @@ def new(
     until: Annotated[str, typer.Option(help="Last day (UTC) like 2027-03-31, or a time.")],
     because: Annotated[str, typer.Option(help="Justification.")],
     since: Annotated[str, typer.Option("--from", help="First day (UTC) or time. Default: now.")] = "",
-    tenant: Tenant = "",
+    team: Team = "",
     json: AsJson = False,
 ) -> None:
     """Request quota for one or more classes."""
@@ -43,7 +43,7 @@ def new(
         {"starts_at": parse_moment(since, at=time.min)} if since else {}
     )
     body = {
-        "tenant": session.team(tenant),
+        "team": session.team(team),
         "justification": because,
         "lines": [{**parse_line(text), **period} for text in lines],
     }
@@ -54,12 +54,12 @@ def new(
 def list_requests(
     context: typer.Context,
     state: Annotated[str, typer.Option(help="pending, approved, denied or withdrawn.")] = "",
-    tenant: Tenant = "",
+    team: Team = "",
     json: AsJson = False,
 ) -> None:
     """List the requests of your teams, newest first."""
     session = session_of(context)
-    session.give(session.client.everything("requests", tenant=tenant, state=state), formatting.requests)
+    session.give(session.client.everything("requests", team=team, state=state), formatting.requests)
 
 
 @requests.command("show")
@@ -81,14 +81,12 @@ def list_inbox(
     context: typer.Context,
     group: Annotated[str, typer.Option(help="one_click, conflict or look.")] = "",
     gpu_class: Annotated[str, typer.Option("--class", help="Slug of a class.")] = "",
-    tenant: Tenant = "",
+    team: Team = "",
     json: AsJson = False,
 ) -> None:
     """List the requests that you can decide, oldest first."""
     session = session_of(context)
-    session.give(
-        session.client.everything("inbox", group=group, gpu_class=gpu_class, tenant=tenant), formatting.requests
-    )
+    session.give(session.client.everything("inbox", group=group, gpu_class=gpu_class, team=team), formatting.requests)
 
 
 @inbox.command()

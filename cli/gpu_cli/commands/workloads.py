@@ -17,7 +17,7 @@ from gpu_cli.api.exit_codes import ExitCode
 from gpu_cli.commands import launch_options
 from gpu_cli.log_stream import print_log
 from gpu_cli.run_watch import WaitResult
-from gpu_cli.session import AsJson, Name, Session, Tenant, session_of
+from gpu_cli.session import AsJson, Name, Session, Team, session_of
 
 Key = Annotated[
     str,
@@ -36,7 +36,7 @@ def launch(
     *,
     said: Json,
     key: Key = "",
-    tenant: Tenant = "",
+    team: Team = "",
     json: AsJson = False,
 ) -> None:
     """Create a notebook or job and start it. Prints the address of its page."""
@@ -45,7 +45,7 @@ def launch(
         said["kind"] = kind or ("job" if said.get("command") else "notebook")
     body = {**said, "name": name}
     made = session.client.call(
-        "POST", "workloads", query={"tenant": tenant}, body=body, key=key or new_idempotency_key()
+        "POST", "workloads", query={"team": team}, body=body, key=key or new_idempotency_key()
     ).body
     session.say(formatting.progress({**made["run"], "status": made["status"], "estimate": made["estimate"]}))
     session.give(made, lambda found: formatting.plain(found["url"]))
@@ -69,7 +69,7 @@ def run(
     ] = False,
     log: Annotated[bool, typer.Option("--log", help="Print the log when the run has ended.")] = False,
     key: Key = "",
-    tenant: Tenant = "",
+    team: Team = "",
     json: AsJson = False,
 ) -> None:
     """Declare a job, start a run and wait until it ends, for CI. Without options the job runs as declared before."""
@@ -78,7 +78,7 @@ def run(
     if declare_only and not said:
         raise UsageError("--declare-only requires --class and --image, or --file.")
     if said:
-        declared = session.client.call("PUT", "workloads", name, query={"tenant": tenant}, body={"kind": "job", **said})
+        declared = session.client.call("PUT", "workloads", name, query={"team": team}, body={"kind": "job", **said})
         if declare_only:
             is_new = declared.status == CREATED
             session.say(f"{name} is declared." if is_new else f"{name} exists. Changes apply to its next run.")
@@ -87,19 +87,19 @@ def run(
     # The portal checks the group.
     push = {name: of for name, of in (("group", group), ("cancel_running", cancel_running)) if of}
     terms = {name: of for name, of in said.items() if name == "accept_terms"}
-    number = _start(session, name, tenant, {**push, **terms}, key or new_idempotency_key(), timeout_s)
+    number = _start(session, name, team, {**push, **terms}, key or new_idempotency_key(), timeout_s)
     if detach:
         # No further call without --json: the number is known even if the portal stops answering.
-        found = session.client.get("workloads", name, "runs", str(number), tenant=tenant) if json else {}
+        found = session.client.get("workloads", name, "runs", str(number), team=team) if json else {}
         session.give(found, lambda _found: str(number))
         return
-    with stop_on_interrupt(session, name, number, tenant, stop):
-        waited = run_watch.wait(session, name, number, tenant=tenant, until="finished", timeout_s=timeout_s)
+    with stop_on_interrupt(session, name, number, team, stop):
+        waited = run_watch.wait(session, name, number, team=team, until="finished", timeout_s=timeout_s)
     if stop:
-        _give_up(session, waited.run, tenant)
+        _give_up(session, waited.run, team)
     if log and waited.run["started_at"] is not None:
         try:
-            print_log(session, waited.run["tenant"], name)
+            print_log(session, waited.run["team"], name)
         except CommandError as problem:
             # The exit code is that of the run.
             session.say(str(problem))
@@ -114,7 +114,7 @@ def wait(
         str, typer.Option(help="admitted, ready or finished. Default: ready for a notebook, finished for a job.")
     ] = "",
     timeout: Timeout = "1h",
-    tenant: Tenant = "",
+    team: Team = "",
     json: AsJson = False,
 ) -> None:
     """Wait until a run is admitted, ready or finished. Reports its status."""
@@ -123,58 +123,58 @@ def wait(
     if until and until not in run_watch.UNTIL:
         raise UsageError(f"Enter for --until one of {', '.join(run_watch.UNTIL)}.")
     if number is None or not until:
-        found = session.client.get("workloads", name, tenant=tenant)
+        found = session.client.get("workloads", name, team=team)
         if found["run"] is None:
             raise UsageError(f"{name} has no run. Start one with 'gpu run {name}'.")
         number = number or int(found["run"]["number"])
         until = until or ("finished" if found["kind"] == "job" else "ready")
-    _end(session, run_watch.wait(session, name, number, tenant=tenant, until=until, timeout_s=timeout_s), timeout)
+    _end(session, run_watch.wait(session, name, number, team=team, until=until, timeout_s=timeout_s), timeout)
 
 
-def stop(context: typer.Context, name: Name, tenant: Tenant = "", json: AsJson = False) -> None:
+def stop(context: typer.Context, name: Name, team: Team = "", json: AsJson = False) -> None:
     """Stop the run of a workload and release its units."""
     session = session_of(context)
-    session.give(_stop(session, name, tenant), lambda found: formatting.progress({**found, "estimate": None}))
+    session.give(_stop(session, name, team), lambda found: formatting.progress({**found, "estimate": None}))
 
 
-def _stop(session: Session, name: str, tenant: str) -> Json:
+def _stop(session: Session, name: str, team: str) -> Json:
     """A second call changes nothing more."""
     path = ("workloads", name, "stop")
-    found: Json = session.client.call("POST", *path, query={"tenant": tenant}, is_repeatable=True).body
+    found: Json = session.client.call("POST", *path, query={"team": team}, is_repeatable=True).body
     return found
 
 
-def _give_up(session: Session, run: Json, tenant: str) -> None:
+def _give_up(session: Session, run: Json, team: str) -> None:
     """A run that is already stopping may be followed by the run of a newer push, which another stop would cancel."""
     if run["ended_at"] is None and run["status"]["phase"] != "stopping":
-        _stop(session, run["workload"], tenant)
+        _stop(session, run["workload"], team)
 
 
-def _start(session: Session, name: str, tenant: str, body: Json, key: str, timeout_s: float) -> int:
+def _start(session: Session, name: str, team: str, body: Json, key: str, timeout_s: float) -> int:
     """The number of the run. It may be a run that starts when the one before it has ended."""
 
     def start() -> Answer:
         path = ("workloads", name, "runs")
-        return session.client.call("POST", *path, query={"tenant": tenant}, body=body, key=key)
+        return session.client.call("POST", *path, query={"team": team}, body=body, key=key)
 
     try:
         started = start()
     except Refused as refused:
         if refused.code != STILL_RUNNING:
             raise
-        _until_stopped(session, name, tenant, timeout_s, refused)
+        _until_stopped(session, name, team, timeout_s, refused)
         started = start()
     number = int(URL(started.location).path.rpartition("/")[2])
     session.say(f"{name}: run {number}, {started.body['url']}")
     return number
 
 
-def _until_stopped(session: Session, name: str, tenant: str, timeout_s: float, refused: Refused) -> None:
+def _until_stopped(session: Session, name: str, team: str, timeout_s: float, refused: Refused) -> None:
     """Wait for a run of an older push that is being stopped. Any other run is a refusal."""
-    found = session.client.get("workloads", name, tenant=tenant)
+    found = session.client.get("workloads", name, team=team)
     if found["status"]["phase"] != "stopping":
         raise refused
-    run_watch.wait(session, name, int(found["run"]["number"]), tenant=tenant, until="finished", timeout_s=timeout_s)
+    run_watch.wait(session, name, int(found["run"]["number"]), team=team, until="finished", timeout_s=timeout_s)
 
 
 def _end(session: Session, waited: WaitResult, timeout: str) -> None:
@@ -189,14 +189,14 @@ def _end(session: Session, waited: WaitResult, timeout: str) -> None:
 
 
 @contextmanager
-def stop_on_interrupt(session: Session, name: str, number: int, tenant: str, is_wanted: bool) -> Iterator[None]:
+def stop_on_interrupt(session: Session, name: str, number: int, team: str, is_wanted: bool) -> Iterator[None]:
     """CI cancels a job by SIGINT or SIGTERM. Both are handled here, so that the run does not keep its GPUs."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
         if is_wanted:
-            _give_up(session, run_watch.latest(session, name, number, tenant), tenant)
+            _give_up(session, run_watch.latest(session, name, number, team), team)
         session.say(f"Stopping {name}." if is_wanted else f"{name} is still running. 'gpu stop {name}' stops it.")
         raise
     finally:

@@ -49,12 +49,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         lists = verbs.add_parser("list", help="requests, newest first")
-        lists.add_argument("--tenant", default="", help="only of this team")
+        lists.add_argument("--team", dest="tenant", metavar="TEAM", default="", help="only of this team")
         lists.add_argument("--state", default="", help=f"only {', '.join(STATES)}")
         lists.add_argument("--limit", default="50", help="how many at most, 1 to 200 (default: 50)")
         verbs.add_parser("show", help="one request with its lines and comments").add_argument("pk", type=int)
         file = _acting(verbs.add_parser("file", help="request quota"))
-        file.add_argument("tenant")
+        file.add_argument("tenant", metavar="team")
         file.add_argument(
             "--line",
             action="append",
@@ -66,7 +66,7 @@ class Command(BaseCommand):
         file.add_argument("--until", required=True, metavar="DATE", help="last day, inclusive: 2027-03-31")
         file.add_argument("--because", required=True, metavar="TEXT", help="justification for the approvers")
         take = _acting(verbs.add_parser("reclaim", help="staff: reduce the quota of a team, with notice"))
-        take.add_argument("tenant")
+        take.add_argument("tenant", metavar="team")
         take.add_argument("--line", action="append", required=True, metavar="CLASS=UNITS", help="the lower total")
         take.add_argument(
             "--from", dest="from_date", required=True, metavar="DATE", help="first day of the lower total"
@@ -97,7 +97,7 @@ class Command(BaseCommand):
             ("close", "all is removed"),
         ):
             wanted = _acting(verbs.add_parser(verb, help=f"{verb} a team: {told}"))
-            wanted.add_argument("tenant")
+            wanted.add_argument("tenant", metavar="team")
             wanted.add_argument("--because", default="", metavar="TEXT", help="reason for its owners and managers")
             if verb == "close":
                 wanted.add_argument(
@@ -120,7 +120,7 @@ class Command(BaseCommand):
         delegate.add_argument("--until", required=True, metavar="DATE", help="last day, inclusive")
         _acting(verbs.add_parser("undelegate", help="end a delegation now")).add_argument("pk", type=int)
         renew = _acting(verbs.add_parser("renew", help="request to renew a grant from its end for the same period"))
-        renew.add_argument("tenant")
+        renew.add_argument("tenant", metavar="team")
         renew.add_argument("pk", type=int, help="number of the grant")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
@@ -152,7 +152,7 @@ class Command(BaseCommand):
         if not page.items:
             self.stdout.write("No requests.")
         if page.next_cursor:
-            self.stdout.write("More requests exist; use --limit, --tenant and --state.")
+            self.stdout.write("More requests exist; use --limit, --team and --state.")
 
     def _show(self, options: dict[str, Any]) -> None:
         found = get_or_refuse(QuotaRequest.objects.all(), pk=options["pk"])

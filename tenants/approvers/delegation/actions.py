@@ -23,7 +23,7 @@ from tenants.models import Deputy
 def name_delegate(*, email: str, starts: datetime, ends: datetime, by: Actor) -> Deputy:
     """Who decides, within the period, what this approver may decide at that moment. The person is notified.
 
-    Raises Refused: not_allowed (403), nothing_to_give, suspended, has_deputy (409), unknown_person, is_self,
+    Raises Refused: not_allowed (403), nothing_to_give, suspended, has_delegate (409), unknown_person, is_self,
     bad_period (422).
     """
     refuse_if(delegation_policy.may_name_delegate(by, queries.rights_of(by)))
@@ -45,12 +45,12 @@ def name_delegate(*, email: str, starts: datetime, ends: datetime, by: Actor) ->
 
 
 @transaction.atomic
-def end_delegation(deputy_id: int, *, by: Actor) -> Deputy:
+def end_delegation(delegation_id: int, *, by: Actor) -> Deputy:
     """At once; of two who end it one does. The other is notified. Raises Refused: not_found (404), not_allowed (403),
     is_over (409).
     """
     rows = Deputy.objects.visible_to(by).select_for_update(of=("self",)).select_related("approver", "deputy")
-    row = get_or_refuse(rows, pk=deputy_id)
+    row = get_or_refuse(rows, pk=delegation_id)
     now = core_queries.database_now()
     is_over = row.ended_at is not None or row.period.upper <= now
     refuse_if(delegation_policy.may_end_delegation(by, approver=row.approver_id, deputy=row.deputy_id, is_over=is_over))
@@ -59,5 +59,5 @@ def end_delegation(deputy_id: int, *, by: Actor) -> Deputy:
     event = record(by, "deputy.ended", row, after={"user": row.deputy.email})
     others = [person for person in (row.approver, row.deputy) if person.pk != by.user_id]
     subject = f"{row.deputy.name} is no longer a delegate of {row.approver.name}"
-    deliver(event, others, subject=subject, body=page_url("/deputies"))
+    deliver(event, others, subject=subject, body=page_url("/delegations"))
     return row

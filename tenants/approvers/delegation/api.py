@@ -1,4 +1,4 @@
-"""/api/v1/deputies: the delegates of approvers."""
+"""/api/v1/delegations: the delegates of approvers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tenants.approvers.delegation.queries import delegation_row, delegations_of,
 from tenants.models import Deputy
 
 
-class DeputySerializer(serializers.Serializer[Any]):
+class DelegationSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
     approver = serializers.CharField()
-    deputy = serializers.CharField()
+    delegate = serializers.CharField(source="deputy")
     starts_at = serializers.DateTimeField(source="starts")
     ends_at = serializers.DateTimeField(source="ends")
     state = serializers.CharField(
@@ -31,7 +31,7 @@ class DeputySerializer(serializers.Serializer[Any]):
     )
 
 
-class NewDeputySerializer(StrictSerializer):
+class NewDelegationSerializer(StrictSerializer):
     email = serializers.EmailField(max_length=254)
     starts_at = serializers.DateTimeField(required=False, help_text="Default: now.")
     ends_at = serializers.DateTimeField(help_text="At most 92 days later.")
@@ -41,7 +41,7 @@ class Delegations(VerbView, generics.GenericAPIView[Deputy]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.DECIDE}
     is_personal = True
-    serializer_class = DeputySerializer
+    serializer_class = DelegationSerializer
     filter_backends = ()
     queryset = Deputy.objects.none()  # for the schema
 
@@ -49,26 +49,26 @@ class Delegations(VerbView, generics.GenericAPIView[Deputy]):
         return delegations_of(actor(self.request))
 
     @extend_schema(
-        operation_id="deputies_of_mine",
+        operation_id="delegations_list",
         summary="List current and future delegations from me and to me (staff: all), newest first",
-        responses=DeputySerializer(many=True),
+        responses=DelegationSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset()) or []
         rows = rows_of_delegations(page, actor(request))
-        return self.get_paginated_response(DeputySerializer(rows, many=True).data)
+        return self.get_paginated_response(DelegationSerializer(rows, many=True).data)
 
     @extend_schema(
-        operation_id="deputies_name",
+        operation_id="delegations_create",
         summary="Name a delegate who decides for me during a period",
-        request=NewDeputySerializer,
-        responses={201: DeputySerializer},
+        request=NewDelegationSerializer,
+        responses={201: DelegationSerializer},
     )
     def post(self, request: Request) -> Response:
-        typed = self.body(NewDeputySerializer)
+        typed = self.body(NewDelegationSerializer)
         starts = typed.get("starts_at") or timezone.now()
         row = delegation_actions.name_delegate(email=typed["email"], starts=starts, ends=typed["ends_at"], by=self.by)
-        return self.created(DeputySerializer(delegation_row(row, self.by)))
+        return self.created(DelegationSerializer(delegation_row(row, self.by)))
 
 
 class DelegationEnd(VerbView):
@@ -76,12 +76,12 @@ class DelegationEnd(VerbView):
     is_personal = True
 
     @extend_schema(
-        operation_id="deputies_end",
+        operation_id="delegations_end",
         summary="End a delegation immediately, as approver or as delegate",
         request=None,
-        responses=DeputySerializer,
+        responses=DelegationSerializer,
     )
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
         row: Deputy = delegation_actions.end_delegation(pk, by=self.by)
-        return self.answer(DeputySerializer(delegation_row(row, self.by)))
+        return self.answer(DelegationSerializer(delegation_row(row, self.by)))

@@ -82,7 +82,7 @@ class Deputy(models.Model):
 
 constraint_sentence(
     "one_deputy_at_a_time",
-    "has_deputy",
+    "has_delegate",
     "You already have a delegate in this period. End that delegation first, or choose other dates.",
     field="starts_at",
 )

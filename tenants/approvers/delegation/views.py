@@ -38,7 +38,7 @@ def delegation_list(request: HttpRequest) -> HttpResponse:
             starts, ends = start_of_day(typed["starts_at"]), end_of_day(typed["ends_at"])
             row = delegation_actions.name_delegate(email=typed["email"], starts=starts, ends=ends, by=by)
             messages.success(request, f"{row.deputy.name} is your delegate in this period and is notified by email.")
-            return redirect("deputies")
+            return redirect("delegations")
     context: dict[str, Any] = {
         "rows": delegation_rows(by),
         "form": form,
@@ -56,4 +56,4 @@ def delegation_list(request: HttpRequest) -> HttpResponse:
 def delegation_end(request: HttpRequest, pk: int) -> HttpResponse:
     row = delegation_actions.end_delegation(pk, by=actor(request))
     messages.success(request, f"{row.deputy.name} is no longer a delegate of {row.approver.name}.")
-    return redirect("deputies")
+    return redirect("delegations")

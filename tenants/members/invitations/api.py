@@ -44,7 +44,7 @@ class TeamInvitations(generics.GenericAPIView[Invitation]):
     queryset = Invitation.objects.none()  # for the schema
 
     @extend_schema(
-        operation_id="tenant_invitations_list",
+        operation_id="team_invitations_list",
         summary="List pending invitations of a team, newest first",
         responses=InvitationSerializer(many=True),
     )
@@ -58,7 +58,7 @@ class TeamInvitation(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
-        operation_id="tenant_invitations_revoke",
+        operation_id="team_invitations_revoke",
         summary="Revoke an invitation",
         request=None,
         responses={204: None},
@@ -76,7 +76,7 @@ class TeamJoins(generics.GenericAPIView[JoinRequest]):
     queryset = JoinRequest.objects.none()  # for the schema
 
     @extend_schema(
-        operation_id="tenant_joins_list",
+        operation_id="team_joins_list",
         summary="List pending join requests of a team, newest first",
         responses=JoinSerializer(many=True),
     )
@@ -90,7 +90,7 @@ class TeamJoin(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
-        operation_id="tenant_joins_answer",
+        operation_id="team_joins_answer",
         summary="Accept or decline a join request",
         request=JoinAnswerSerializer,
         responses=JoinSerializer,
@@ -127,7 +127,7 @@ class Joins(VerbView, generics.GenericAPIView[JoinRequest]):
     )
     def post(self, request: Request) -> Response:
         typed = self.body(NewJoinSerializer)
-        row = invitation_actions.ask_to_join(typed["tenant"], message=typed["message"], by=self.by)
+        row = invitation_actions.ask_to_join(typed["team"], message=typed["message"], by=self.by)
         row.refresh_from_db()
         return self.created(JoinSerializer(row))
 

@@ -28,7 +28,7 @@ class TeamRequestSerializer(serializers.Serializer[Any]):
     decided_by = serializers.CharField(allow_blank=True)
     decided_at = serializers.DateTimeField(allow_null=True)
     reason = serializers.CharField(allow_blank=True)
-    tenant = serializers.CharField(allow_blank=True, help_text="Slug of the created team.")
+    team = serializers.CharField(source="tenant", allow_blank=True, help_text="Slug of the created team.")
 
 
 class NewTeamSerializer(StrictSerializer):

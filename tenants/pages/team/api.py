@@ -16,17 +16,17 @@ from accounts.models import Scope
 from accounts.rest.strict.query import text_parameter
 from portal.core.errors import get_or_refuse
 from tenants.core import queries as core_queries
-from tenants.core.serializers import TenantSerializer
+from tenants.core.serializers import TeamSerializer
 from tenants.grants import queries as grant_queries
 from tenants.models import Membership, Tenant
-from tenants.pages.team.serializers import TenantDetailSerializer
+from tenants.pages.team.serializers import TeamDetailSerializer
 from tenants.provisioning import queries as provisioning_queries
 from tenants.provisioning import shown as provisioning_shown
 
 
 class Tenants(generics.GenericAPIView[Tenant]):
     required_scope = Scope.READ
-    serializer_class = TenantSerializer
+    serializer_class = TeamSerializer
     query = (text_parameter("q", 80, "Part of the name or the slug."),)
     filter_backends = ()
     keyset = ("slug",)
@@ -37,22 +37,22 @@ class Tenants(generics.GenericAPIView[Tenant]):
         return core_queries.teams_matching(seen, self.request.query_params.get("q", ""))
 
     @extend_schema(
-        operation_id="tenants_list",
+        operation_id="teams_list",
         summary="List my teams (staff: all), by slug",
-        responses=TenantSerializer(many=True),
+        responses=TeamSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset()) or []
-        return self.get_paginated_response(TenantSerializer(page, many=True).data)
+        return self.get_paginated_response(TeamSerializer(page, many=True).data)
 
 
-class TenantDetail(APIView):
+class TeamDetail(APIView):
     required_scope = Scope.READ
 
     @extend_schema(
-        operation_id="tenants_get",
+        operation_id="teams_get",
         summary="Get a team with its members, quota and objects in the cluster",
-        responses=TenantDetailSerializer,
+        responses=TeamDetailSerializer,
     )
     def get(self, request: Request, tenant: str) -> Response:
         found = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)
@@ -65,7 +65,7 @@ class TenantDetail(APIView):
             "holdings": grant_queries.holdings_of(found),
             "namespace": _namespace(found),
         }
-        return Response(TenantDetailSerializer(body).data)
+        return Response(TeamDetailSerializer(body).data)
 
 
 def _namespace(tenant: Tenant) -> dict[str, Any] | None:

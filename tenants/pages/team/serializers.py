@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenants.core.serializers import TenantSerializer
+from tenants.core.serializers import TeamSerializer
 
 
 class ObjectSerializer(serializers.Serializer[Any]):
@@ -39,7 +39,7 @@ class MemberSerializer(serializers.Serializer[Any]):
     role = serializers.CharField()
 
 
-class TenantDetailSerializer(TenantSerializer):
+class TeamDetailSerializer(TeamSerializer):
     members = MemberSerializer(many=True)
     holdings = HoldingSerializer(many=True)
     namespace = NamespaceSerializer(allow_null=True)

@@ -23,7 +23,7 @@ class GrantRenew(VerbView):
     measure: MeasureUsage | None = None
 
     @extend_schema(
-        operation_id="tenants_grant_renew",
+        operation_id="teams_grant_renew",
         summary="Request the renewal of a base grant from its end, for the same duration",
         request=None,
         responses={201: RequestSerializer},

@@ -54,7 +54,7 @@ def test_a_token_acts_as_its_owner(client: Client, alice: User, token: str) -> N
         "name": "Alice",
         "roles": [],
         "scopes": ["admin", "decide", "launch", "read", "request"],
-        "tenants": [],
+        "teams": [],
         "via": f"token {token[4:12]}",
         "confined_to": "",
     }

@@ -297,7 +297,7 @@ def test_where_nothing_is_no_tag_matches(things: Callable[[str], Thing]) -> None
 def test_a_stranger_is_told_nothing_else(things: Callable[[str], Thing], charlie: User, name: str) -> None:
     thing = things(name)
     thing.client = caller(charlie)
-    team = "?tenant=team-a" if "workloads" in thing.read else ""
+    team = "?team=team-a" if "workloads" in thing.read else ""
     thing.path += team
     assert [thing.send(sent).status_code for sent in (None, "*", '"x"')] == [404, 404, 404]
 
@@ -363,8 +363,8 @@ def test_the_contract_says_where() -> None:
         "/api/v1/cluster/banner",
         person,
         "/api/v1/requests/{pk}",
-        "/api/v1/teams/{tenant}/members/{pk}",
-        "/api/v1/teams/{tenant}/namespace",
+        "/api/v1/teams/{team}/members/{pk}",
+        "/api/v1/teams/{team}/namespace",
         "/api/v1/workloads/{name}",
     }
     assert found["written"] == {
@@ -376,9 +376,9 @@ def test_the_contract_says_where() -> None:
         f"put {person}/approver-for-all",
         f"delete {person}/approver-for-all",
         "post /api/v1/requests/{pk}/decide",
-        "patch /api/v1/teams/{tenant}/members/{pk}",
-        "delete /api/v1/teams/{tenant}/members/{pk}",
-        "patch /api/v1/teams/{tenant}/namespace",
+        "patch /api/v1/teams/{team}/members/{pk}",
+        "delete /api/v1/teams/{team}/members/{pk}",
+        "patch /api/v1/teams/{team}/namespace",
         "put /api/v1/workloads/{name}",
         "delete /api/v1/workloads/{name}",
     }

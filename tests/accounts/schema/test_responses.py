@@ -30,7 +30,7 @@ def test_what_a_call_is_made_of_says_what_it_may_meet() -> None:
     assert refusal_statuses("delete", {**secured, "parameters": [{"in": "path", "name": "pk"}]}, {}) == body | {"404"}
     assert refusal_statuses("post", secured, {}) == body
     assert refusal_statuses("put", {**secured, "requestBody": {}}, {"name": {}}) == body
-    assert refusal_statuses("put", {**secured, "requestBody": {}}, {"tenant": {}}) == body | {"404"}
+    assert refusal_statuses("put", {**secured, "requestBody": {}}, {"team": {}}) == body | {"404"}
     assert "412" in refusal_statuses("put", {**secured, "parameters": [{"in": "header", "name": "If-Match"}]}, {})
 
 
@@ -54,7 +54,7 @@ def test_the_scope_named_is_the_scope_asked(alice: User) -> None:
 
 
 def test_the_contract_and_the_log_stand_in_the_contract() -> None:
-    assert {"/api/v1/openapi.json", "/live/logs/{tenant}/{name}"} <= contract.contract()["paths"].keys()
+    assert {"/api/v1/openapi.json", "/live/logs/{team}/{name}"} <= contract.contract()["paths"].keys()
     assert resolve("/live/logs/team-a/one").url_name == "workload-log"
 
 

@@ -14,7 +14,7 @@ from tenants.models import QuotaRequest
 from tests.cli.command import PORTAL, Gpu, answered, unheard
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("team_a")]
-ASK = ("request", "new", "a100=2", "--until", "2027-03-31", "--because", "Two.", "--tenant", "team-a")
+ASK = ("request", "new", "a100=2", "--until", "2027-03-31", "--because", "Two.", "--team", "team-a")
 ANSWER = ("inbox", "deny", "1", "--line", "1", "--reason", "No.")
 
 
@@ -83,7 +83,7 @@ def test_a_call_with_a_key_whose_answer_was_lost_is_done_once(
 def test_what_is_not_the_portal_is_no_refusal(gpu: Gpu, fault: object) -> None:
     """A redirect is not followed: whoever it leads to would get the token."""
     gpu.between.faults = [fault]  # type: ignore[list-item]
-    done = gpu("quota", "--tenant", "team-a", "--json")
+    done = gpu("quota", "--team", "team-a", "--json")
     assert (done.code, done.out, len(gpu.between.asked)) == (5, "", 1)
 
 

@@ -105,7 +105,7 @@ def test_a_stranger_meets_nothing(
     running.workload(namespace_a, a100, name="one", by=bob)
     stranger = gpu_of(charlie, "read")
     for arguments in (("status", "one"), ("why", "one"), ("quota",)):
-        done = stranger(*arguments, "--tenant", "team-a")
+        done = stranger(*arguments, "--team", "team-a")
         assert (done.code, done.out) == (2, "")
         assert "Not found: the address is wrong" in done.err
 
@@ -118,7 +118,7 @@ def test_who_is_in_several_teams_says_which(
     for command in ("status", "quota"):
         refused = gpu(command)
         assert refused.code == 2
-        assert "--tenant" in refused.err
-    assert gpu("status", "--tenant", "team-a").code == 0
-    monkeypatch.setenv("GPU_TENANT", "team-a")
+        assert "--team" in refused.err
+    assert gpu("status", "--team", "team-a").code == 0
+    monkeypatch.setenv("GPU_TEAM", "team-a")
     assert gpu("quota").code == 0

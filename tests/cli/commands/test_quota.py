@@ -66,7 +66,7 @@ def test_withdraw(gpu: Gpu, team_a: Tenant, a100: GpuClass) -> None:
 
 @pytest.mark.parametrize("line", ["a100", "a100=", "a100=-1", "=2", "a100=2:reclaim", "a100=2.5"])
 def test_what_is_no_line_is_told_before_anybody_is_asked(gpu: Gpu, team_a: Tenant, line: str) -> None:
-    refused = gpu("request", "new", line, *ASKED, "--tenant", "team-a")
+    refused = gpu("request", "new", line, *ASKED, "--team", "team-a")
     assert (refused.code, gpu.between.asked) == (2, [])
     assert "CLASS=UNITS" in refused.err
 

@@ -47,22 +47,20 @@ def main(address: str, gpu_class: str) -> dict[str, Any]:
         said["classes"] = [one.slug for one in page.items]
         wanted = Wanted(gpu_class=gpu_class, image="python", kind=WorkloadKind.JOB, command=["python", "-V"])
         for again in ("declared", "declared again"):
-            answer = workloads_declare.sync_detailed(NAME, client=client, tenant=TEAM, body=wanted)
+            answer = workloads_declare.sync_detailed(NAME, client=client, team=TEAM, body=wanted)
             said[again] = [answer.status_code, type(answer.parsed).__name__, answer.parsed.needs_run]
-        refused = workloads_declare.sync(
-            NAME, client=client, tenant=TEAM, body=Wanted(gpu_class="none", image="python")
-        )
+        refused = workloads_declare.sync(NAME, client=client, team=TEAM, body=Wanted(gpu_class="none", image="python"))
         said["refused"] = [isinstance(refused, Refusal), refused.code.value, refused.field]
         started = workloads_start.sync_detailed(
-            NAME, client=client, tenant=TEAM, body=Start(group="main"), idempotency_key="once"
+            NAME, client=client, team=TEAM, body=Start(group="main"), idempotency_key="once"
         )
         again = workloads_start.sync_detailed(
-            NAME, client=client, tenant=TEAM, body=Start(group="main"), idempotency_key="once"
+            NAME, client=client, team=TEAM, body=Start(group="main"), idempotency_key="once"
         )
         said["started"] = [started.status_code, started.parsed.run.number, again.content == started.content]
         number, until = started.parsed.run.number, WorkloadRunsGetUntil.FINISHED
         for _ in range(8):
-            run = workload_runs_get.sync(NAME, number, client=client, tenant=TEAM, until=until, wait=60)
+            run = workload_runs_get.sync(NAME, number, client=client, team=TEAM, until=until, wait=60)
             if run.ended_at is not None:
                 break
         said["run"] = [isinstance(run, OneRun), run.group, run.outcome, run.exit_code, run.status.phase]
@@ -70,12 +68,12 @@ def main(address: str, gpu_class: str) -> dict[str, Any]:
         log = workloads_log.sync_detailed(TEAM, NAME, client=client, follow=WorkloadsLogFollow.VALUE_0)
         said["log"] = [log.status_code, bool(log.content)]
         said["listed"] = [
-            one.name for one in workloads_list.sync(client=client, tenant=TEAM, created_by="bob@example.org").items
+            one.name for one in workloads_list.sync(client=client, team=TEAM, created_by="bob@example.org").items
         ]
-        deleted = workloads_delete.sync_detailed(NAME, client=client, tenant=TEAM)
+        deleted = workloads_delete.sync_detailed(NAME, client=client, team=TEAM)
         said["deleted"] = [deleted.status_code, isinstance(deleted.parsed, Workload)]
-        wait_until(lambda: isinstance(workloads_get.sync(NAME, client=client, tenant=TEAM), Refusal), what="it is gone")
-        said["gone"] = workloads_get.sync(NAME, client=client, tenant=TEAM).code.value
+        wait_until(lambda: isinstance(workloads_get.sync(NAME, client=client, team=TEAM), Refusal), what="it is gone")
+        said["gone"] = workloads_get.sync(NAME, client=client, team=TEAM).code.value
     return said
 
 

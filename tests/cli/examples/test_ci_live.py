@@ -107,7 +107,7 @@ def test_the_examples_as_they_stand(
     homes = {name: tmp_path / name for name in ("lines", "github", "gitlab", "gitlab-waits", "push", "newer")}
     for home in homes.values():
         home.mkdir()
-    shared = {"GPU_PORTAL": portal, "GPU_TENANT": "team-a", "GPU_TOKEN": token_of(bob, "read", "launch")}
+    shared = {"GPU_PORTAL": portal, "GPU_TEAM": "team-a", "GPU_TOKEN": token_of(bob, "read", "launch")}
     shared |= {"GPU_CLI": str(built), "GPU_CLASS": free.slug, "UNITS": "1", "IMAGE": "python", "TIMEOUT": "5m"}
     install = 'pip install --quiet "$GPU_CLI"'
     installed = ci.bash(install, homes["lines"], ci.environment(homes["lines"]) | shared)

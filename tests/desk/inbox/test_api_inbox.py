@@ -33,9 +33,9 @@ def test_an_approver_reads_group_and_reasons(
     ]
     assert "allocation limit of 8 by 5" in items[1]["reasons"][0]
     assert "no current total" in items[1]["reasons"][1]
-    assert (items[0]["tenant"], items[0]["lines"][0]["asked_units"]) == ("team-a", 2)
+    assert (items[0]["team"], items[0]["lines"][0]["asked_units"]) == ("team-a", 2)
     assert [one["id"] for one in calls.items("/inbox?group=conflict")] == [too_much.pk]
-    assert [one["id"] for one in calls.items("/inbox?tenant=team-a")] == [clear.pk]
+    assert [one["id"] for one in calls.items("/inbox?team=team-a")] == [clear.pk]
     assert calls.items("/inbox?gpu_class=other") == []
 
 

@@ -336,7 +336,7 @@ def test_the_api_tells_the_same(a100: GpuClass, namespace_a: Namespace, alice: U
     waits(namespace_a, a100, "two", alice, minutes=4)
     first = signed_in(olga).get("/api/v1/queue?limit=1").json()
     [item] = first["items"]
-    assert (item["tenant"], item["workload"], item["place"], item["reason"]) == (
+    assert (item["team"], item["workload"], item["place"], item["reason"]) == (
         "team-a",
         "one",
         1,

@@ -142,7 +142,7 @@ def test_a_waiting_call_that_may_not_know_is_told_so_at_once(doors: Doors, noteb
     _row, text = api_token_actions.create_token(
         name="ci", scopes=["read"], expires_in_days=1, by=Actor(user=charlie, via="page")
     )
-    path = "/api/v1/workloads/canary-a?tenant=team-a&wait=30"
+    path = "/api/v1/workloads/canary-a?team=team-a&wait=30"
     status, _headers, body = doors.get(path, authorization=f"Bearer {text}")
     assert (status, json.loads(body)["code"]) == (404, "not_found")
     assert doors.get(path)[0] == 401

@@ -53,7 +53,7 @@ def crowd(doors: Doors, namespace: Namespace, sessions: list[str], clients: int)
     asked = (
         f"/live/{namespace.name}",
         f"/live/{namespace.name}?workload=one",
-        "/api/v1/workloads/one?tenant=team-a&wait=60&until=ready",
+        "/api/v1/workloads/one?team=team-a&wait=60&until=ready",
         "/live/logs/team-a/one",
     )
     requests = [f"GET {path} HTTP/1.1\r\nHost: portal\r\nCookie: session=%s\r\n\r\n" for path in asked]

@@ -143,7 +143,7 @@ def reads(of: Team, who: User, name: str, *, only: str = "") -> None:
     for route, _pattern in all_routes():
         if route.startswith(("static", "admin", "live/", "logout")) or not route.endswith(only):
             continue
-        path = filled(route, values) + (f"?tenant={of.tenant.slug}" if route.startswith("api/") else "")
+        path = filled(route, values) + (f"?team={of.tenant.slug}" if route.startswith("api/") else "")
         answer = client.get(path)
         body = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[arg-type]
         of.keep(f"{who.name} GET {path} {answer.status_code}", body + str(answer.headers).encode())
@@ -188,7 +188,7 @@ def test_no_byte_of_one_team_reaches_another(
                     assert status == 404, path
                     one.keep(path, str(headers).encode() + body)
                 seconds = 1 if number == ROUNDS - 1 else 0
-                call = f"/api/v1/workloads/{one.mark}-{number + 1}?tenant={one.tenant.slug}&wait={seconds}"
+                call = f"/api/v1/workloads/{one.mark}-{number + 1}?team={one.tenant.slug}&wait={seconds}"
                 for path, expected in ((call, 200), (call.replace(one.mark, other.mark), 404)):
                     status, headers, body = doors.get(path, cookie=f"session={session_of(one.viewer)}")
                     assert status == expected, path

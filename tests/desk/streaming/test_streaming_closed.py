@@ -78,7 +78,7 @@ def watch(doors: Doors, namespace_a: Namespace) -> Iterator[Callable[..., Watche
         streams = [Stream(doors, path, session, bearer) for path in paths]
         opened.extend(streams)
         headers = {"cookie": f"session={session}"} if session else {"authorization": f"Bearer {bearer}"}
-        call = Call(doors, "/api/v1/workloads/one?tenant=team-a&wait=60&until=ready", headers)
+        call = Call(doors, "/api/v1/workloads/one?team=team-a&wait=60&until=ready", headers)
         return Watches(ends, answers, streams, call)
 
     yield by

@@ -203,11 +203,11 @@ def move(begun: Morning, who: str, team: str, names: list[str], gpu_class: str) 
 
     def one(name: str) -> None:
         by, at = begun.api(who), f"/api/v1/workloads/{name}"
-        now = by.api("GET", f"{at}?tenant={team}").json()
+        now = by.api("GET", f"{at}?team={team}").json()
         kept = {key: now[key] for key in ("kind", "units", "image", "command", "volume", "options") if key in now}
-        declared = by.api("PUT", f"{at}?tenant={team}", {**kept, "gpu_class": gpu_class})
+        declared = by.api("PUT", f"{at}?team={team}", {**kept, "gpu_class": gpu_class})
         assert declared.status == 200, declared.text
-        asked = by.api("POST", f"{at}/restart?tenant={team}")
+        asked = by.api("POST", f"{at}/restart?team={team}")
         assert asked.status == 202, asked.text
 
     with ThreadPoolExecutor(4) as calls:

@@ -221,8 +221,8 @@ def forms(decision: QuotaLine, gpu_class: str) -> dict[str, dict[str, str]]:
         "/logout": {},
         "/login": {"username": "mallory@example.org", "password": "x"},
         # JSON in the name of a field: what a form can send without a preflight.
-        "/api/v1/workloads?tenant=team-a": {json.dumps(launch): ""},
-        "/api/v1/workloads/second/stop?tenant=team-a": {},
+        "/api/v1/workloads?team=team-a": {json.dumps(launch): ""},
+        "/api/v1/workloads/second/stop?team=team-a": {},
         "/api/v1/tokens": {'{"name": "evil", "scopes": ["read"], "expires_in_days": 1}': ""},
     }
 
@@ -303,7 +303,7 @@ def fetch_everything(first: Page, stage: Origins) -> None:
         {"method": "PUT", "body": body},
         {"method": "DELETE"},
     ]
-    paths = ["/api/v1/me", "/api/v1/workloads/second?tenant=team-a", "/api/v1/tokens", "/tokens", "/", "/live/team-a"]
+    paths = ["/api/v1/me", "/api/v1/workloads/second?team=team-a", "/api/v1/tokens", "/tokens", "/", "/live/team-a"]
     for path in paths:
         for way in ways:
             told = first.evaluate(FETCH, [stage.portal + path, way])

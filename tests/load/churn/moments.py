@@ -141,9 +141,9 @@ class Moments:
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            earlier = self._ask(f"/api/v1/workloads?tenant={slug}&limit=200")
+            earlier = self._ask(f"/api/v1/workloads?team={slug}&limit=200")
             live = self._ask(f"/api/v1/teams/{slug}/live")
-            workloads = self._ask(f"/api/v1/workloads?tenant={slug}&limit=200")
+            workloads = self._ask(f"/api/v1/workloads?team={slug}&limit=200")
             assert workloads["next"] is None
             rows = list(Workload.objects.filter(namespace=self.namespace, deleted_at=None))
             runs = {row.name: row.runs.order_by("-number").first() for row in rows}

@@ -51,10 +51,10 @@ class Ground:
         headers = {"Host": "localhost", "Authorization": f"Bearer {token}"}
         workloads = "/api/v1/workloads"
         self.calls = {
-            "list": Asked(f"{workloads}?tenant=team-0", headers),
-            "get": Asked(f"{workloads}/lab?tenant=team-0", headers),
+            "list": Asked(f"{workloads}?team=team-0", headers),
+            "get": Asked(f"{workloads}/lab?team=team-0", headers),
             "put": Asked(
-                f"{workloads}/nightly?tenant=team-0",
+                f"{workloads}/nightly?team=team-0",
                 {**headers, "Content-Type": "application/json"},
                 "PUT",
                 json.dumps(BODY).encode(),

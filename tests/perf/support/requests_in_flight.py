@@ -45,15 +45,15 @@ class Flights:
         try:
             while not self._over.is_set():
                 name, turn = f"f{lane:02}-{turn}", turn + 1
-                _done(visitor.api("POST", f"/api/v1/workloads?tenant={team}", {**work, "name": name}), 201)
+                _done(visitor.api("POST", f"/api/v1/workloads?team={team}", {**work, "name": name}), 201)
                 self._count(1)
                 if before:
                     self._count(-1)
-                    _done(visitor.api("DELETE", f"/api/v1/workloads/{before}?tenant={team}"), 202)
+                    _done(visitor.api("DELETE", f"/api/v1/workloads/{before}?team={team}"), 202)
                 before = name
                 self._over.wait(ALOFT_S)
             if before:
-                _done(visitor.api("DELETE", f"/api/v1/workloads/{before}?tenant={team}"), 202)
+                _done(visitor.api("DELETE", f"/api/v1/workloads/{before}?team={team}"), 202)
         except BaseException as error:
             self._wrong.append(error)
 

@@ -62,7 +62,7 @@ def test_every_page_has_a_call_or_a_reason(team_a: Tenant, olga: User) -> None:
 @pytest.mark.parametrize("page", PAGE_CALLS)
 def test_what_a_page_names_is_in_the_contract_with_its_filters(page: str) -> None:
     path, _, query = PAGE_CALLS[page].replace("{?", "?").partition("?")
-    operation: dict[str, Any] = contract.contract()["paths"][path]["get"]
+    operation: dict[str, Any] = contract.contract()["paths"][path.replace("{tenant}", "{team}")]["get"]
     (route,) = [route for route, pattern in all_routes() if pattern.name == page]
     taken = {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
     assert {one.split("=")[0] for one in re.findall(r"[\w=]+", query)} <= taken
@@ -73,18 +73,18 @@ def test_what_a_page_names_is_in_the_contract_with_its_filters(page: str) -> Non
 
 
 def test_filters_of_the_page_go_along_and_others_do_not(alice: User) -> None:
-    request = RequestFactory().get("/teams/team-a/requests?state=pending&cursor=x&tenant=team-b")
+    request = RequestFactory().get("/teams/team-a/requests?state=pending&cursor=x&team=team-b")
     request.resolver_match = resolve("/teams/team-a/requests")
     call = curl_for_page(request)
-    assert call.endswith(f' "$PORTAL{V1}/requests?tenant=team-a&state=pending"')
+    assert call.endswith(f' "$PORTAL{V1}/requests?team=team-a&state=pending"')
     assert expand_template(PAGE_CALLS["queue"], {"class": "a100", "q": "x"}) == f"{V1}/queue?gpu_class=a100"
 
 
 def test_nothing_that_is_typed_means_anything_to_a_shell() -> None:
     values = {"name": "a b/$(id)`id`\"'\n", "tenant": "$HOME&x=1"}
     assert (
-        expand_template("/w/{name}{?tenant}", values)
-        == "/w/a%20b%2F%24%28id%29%60id%60%22%27%0A?tenant=%24HOME%26x%3D1"
+        expand_template("/w/{name}{?team=tenant}", values)
+        == "/w/a%20b%2F%24%28id%29%60id%60%22%27%0A?team=%24HOME%26x%3D1"
     )
     assert curl("POST", "/x", body={"why": "it's $HOME"}).endswith("""-d '{\n  "why": "it'"'"'s $HOME"\n}'""")
 
@@ -112,7 +112,7 @@ PAGES = [
     ("alice", "/teams/team-a/workloads"),
     ("dana", "/inbox"),
     ("dana", "/history"),
-    ("dana", "/deputies"),
+    ("dana", "/delegations"),
     ("olga", "/queue"),
     ("olga", "/queue?class={slug}&team=team-a"),
 ]

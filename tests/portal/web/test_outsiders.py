@@ -80,7 +80,7 @@ def test_a_stranger_gets_404_for_everything_of_a_tenant(
         for method in METHODS:
             path = filled(route, values)
             if route.startswith("api/"):
-                path += query_of(method, route, tenant="team-a")
+                path += query_of(method, route, team="team-a")
                 status = client.generic(method, path, as_json, content_type="application/json").status_code
             else:
                 status = client.generic(method, path, "confirm=one", content_type=FORM).status_code

@@ -59,7 +59,7 @@ class Call:
 
 def answer_of(who: User, operation: str, call: Call, body: Any) -> Any:
     method, path, _schema = bodies()[operation]
-    team = f"?tenant={call.path['tenant']}" if "{tenant}" not in path and "tenant" in call.path else ""
+    team = f"?team={call.path['team']}" if "{team}" not in path and "team" in call.path else ""
     return visit(who).generic(
         method.upper(), path.format(**call.path) + team, json.dumps(body), content_type="application/json"
     )

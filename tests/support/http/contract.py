@@ -73,9 +73,13 @@ def breaches(method: str, answer: HttpResponseBase) -> list[str]:
 
 def operation_of(method: str, route: str) -> dict[str, Any] | None:
     """None: the address takes no such method."""
-    path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/{route}")
-    found: dict[str, Any] | None = contract()["paths"][path].get(method.lower())
+    found: dict[str, Any] | None = contract()["paths"][path_of(route)].get(method.lower())
     return found
+
+
+def path_of(route: str) -> str:
+    """As the contract writes it, where a team is no tenant: `api/v1/teams/<slug:tenant>` → `/api/v1/teams/{team}`."""
+    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/{route}").replace("{tenant}", "{team}")
 
 
 def query_of(method: str, route: str, **values: str) -> str:

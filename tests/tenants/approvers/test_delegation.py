@@ -87,7 +87,7 @@ def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana
     assert [row.pk for row in request_queries.requests_to_decide(queries.rights_of(page(dave)))] == [filed.pk]
     inbox = as_(dave).get("/inbox").text
     assert f'href="/requests/{filed.pk}"' in inbox
-    assert 'href="/deputies">Delegate<' in inbox
+    assert 'href="/delegations">Delegate<' in inbox
     assert "as Dave, delegate for Dana" in as_(dave).get(f"/requests/{filed.pk}").text
     assert "as Dana, approver" in as_(dana).get(f"/requests/{filed.pk}").text
     line = filed.lines.get()
@@ -274,13 +274,13 @@ def test_of_two_who_are_named_at_once_one_is(dana: User, dave: User, bob: User) 
         def run() -> None:
             client = as_(dana)
             body = json.dumps({"email": who.email, "ends_at": days(5).isoformat()})
-            answer: Any = client.post("/api/v1/deputies", body, content_type="application/json")
+            answer: Any = client.post("/api/v1/delegations", body, content_type="application/json")
             answers.append("" if answer.status_code == 201 else answer.json()["code"])
 
         return run
 
     in_threads(0, lambda: None, naming(dave), naming(bob))
-    assert sorted(answers) == ["", "has_deputy"]
+    assert sorted(answers) == ["", "has_delegate"]
     assert Deputy.objects.count() == 1
 
 
@@ -290,33 +290,33 @@ def test_of_two_who_are_named_at_once_one_is(dana: User, dave: User, bob: User) 
 def test_the_page_names_and_ends(dana: User, dave: User, charlie: User) -> None:
     today = timezone.localdate()
     typed = {"email": dave.email, "starts_at": f"{today}", "ends_at": f"{today + timedelta(days=7)}"}
-    assert "Name delegate" in as_(dana).get("/deputies").text
-    assert "No account has the address" in as_(dana).post("/deputies", {**typed, "email": "no@example.org"}).text
-    told = as_(dana).post("/deputies", typed, follow=True).text
+    assert "Name delegate" in as_(dana).get("/delegations").text
+    assert "No account has the address" in as_(dana).post("/delegations", {**typed, "email": "no@example.org"}).text
+    told = as_(dana).post("/delegations", typed, follow=True).text
     assert "Dave is your delegate in this period and is notified by email." in told
-    again = as_(dana).post("/deputies", {**typed, "email": charlie.email})
+    again = as_(dana).post("/delegations", {**typed, "email": charlie.email})
     assert again.status_code == 422
     assert "You already have a delegate in this period" in again.text
     row = Deputy.objects.get()
-    assert "End now" in as_(dave).get("/deputies").text
-    assert "Name delegate" not in as_(dave).get("/deputies").text
-    assert "Dave" not in as_(charlie).get("/deputies").text
-    assert as_(charlie).post(f"/deputies/{row.pk}/end").status_code == 404
-    assert as_(make.user("Otto", roles=[Role.OPERATOR])).post(f"/deputies/{row.pk}/end").status_code == 403
-    assert as_(dave).post(f"/deputies/{row.pk}/end").status_code == 302
+    assert "End now" in as_(dave).get("/delegations").text
+    assert "Name delegate" not in as_(dave).get("/delegations").text
+    assert "Dave" not in as_(charlie).get("/delegations").text
+    assert as_(charlie).post(f"/delegations/{row.pk}/end").status_code == 404
+    assert as_(make.user("Otto", roles=[Role.OPERATOR])).post(f"/delegations/{row.pk}/end").status_code == 403
+    assert as_(dave).post(f"/delegations/{row.pk}/end").status_code == 302
     assert delegation_rows(page(dana)) == []
 
 
 def test_the_same_by_rest(dana: User, dave: User, charlie: User) -> None:
     body = json.dumps({"email": dave.email, "ends_at": days(5).isoformat()})
-    named: Any = as_(dana).post("/api/v1/deputies", body, content_type="application/json")
-    assert (named.status_code, named.json()["state"], named.json()["deputy"]) == (201, "now", "Dave")
-    listed: Any = as_(dave).get("/api/v1/deputies")
+    named: Any = as_(dana).post("/api/v1/delegations", body, content_type="application/json")
+    assert (named.status_code, named.json()["state"], named.json()["delegate"]) == (201, "now", "Dave")
+    listed: Any = as_(dave).get("/api/v1/delegations")
     assert [one["approver"] for one in listed.json()["items"]] == ["Dana"]
-    assert as_(charlie).get("/api/v1/deputies").json() == {"items": [], "next": None}
-    refusal: Any = as_(charlie).post("/api/v1/deputies", body, content_type="application/json")
+    assert as_(charlie).get("/api/v1/delegations").json() == {"items": [], "next": None}
+    refusal: Any = as_(charlie).post("/api/v1/delegations", body, content_type="application/json")
     assert (refusal.status_code, refusal.json()["code"]) == (403, "not_allowed")
-    path = f"/api/v1/deputies/{named.json()['id']}/end"
+    path = f"/api/v1/delegations/{named.json()['id']}/end"
     assert as_(charlie).post(path).status_code == 404
     ended: Any = as_(dave).post(path, content_type="application/json")
     assert (ended.status_code, ended.json()["state"]) == (200, "over")

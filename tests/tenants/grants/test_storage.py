@@ -243,7 +243,7 @@ def test_by_rest_and_by_command(
     lines = [{"gpu_class": one.slug, "units": units, "ends_at": ends} for one, units in ((a100, 2), (storage, 60))]
     filed = caller(alice).post(
         "/api/v1/requests",
-        json.dumps({"tenant": "team-a", "lines": lines, "justification": "Data."}),
+        json.dumps({"team": "team-a", "lines": lines, "justification": "Data."}),
         content_type="application/json",
     )
     assert filed.status_code == 201, filed.content

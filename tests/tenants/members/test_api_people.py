@@ -118,7 +118,7 @@ def invited(team_a: Tenant, alice: User) -> dict[str, Any]:
 
 
 def test_an_address_without_an_account_is_invited(invited: dict[str, Any], alice: User) -> None:
-    assert invited.items() >= {"tenant": "team-a", "email": "new@example.org", "state": "pending"}.items()
+    assert invited.items() >= {"team": "team-a", "email": "new@example.org", "state": "pending"}.items()
     assert items(caller(alice, Scope.READ), "/api/v1/teams/team-a/invitations") == [invited]
     again = send(caller(alice), "POST", MEMBERS, {"email": "new@example.org"})
     assert told(again) == (409, "already_invited", "email")
@@ -153,7 +153,7 @@ def test_an_invitation_is_declined_or_taken_back(invited: dict[str, Any], alice:
 
 @pytest.fixture
 def joining(team_a: Tenant, charlie: User) -> dict[str, Any]:
-    asked = {"tenant": "team-a", "message": "I do the evaluations."}
+    asked = {"team": "team-a", "message": "I do the evaluations."}
     answer = send(caller(charlie, Scope.REQUEST), "POST", "/api/v1/joins", asked)
     assert answer.status_code == 201
     found: dict[str, Any] = answer.json()
@@ -190,10 +190,10 @@ def test_asking_is_withdrawn_by_who_asked(joining: dict[str, Any], alice: User, 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ({"tenant": "team-a"}, (409, "already_asked", None)),
-        ({"tenant": "team-zzz"}, (404, "not_found", None)),
-        ({"tenant": "team-a", "message": "x" * 301}, (422, "bad_message", "message")),
-        ({}, (422, "invalid", "tenant")),
+        ({"team": "team-a"}, (409, "already_asked", None)),
+        ({"team": "team-zzz"}, (404, "not_found", None)),
+        ({"team": "team-a", "message": "x" * 301}, (422, "bad_message", "message")),
+        ({}, (422, "invalid", "team")),
     ],
 )
 def test_what_is_wrong_with_asking_is_named(

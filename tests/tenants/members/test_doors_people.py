@@ -111,7 +111,7 @@ def verbs(world: World) -> dict[str, Doors]:
         "ask to join": Doors(
             lambda by: invitation_actions.ask_to_join("team-a", message="Hello.", by=by),
             ("/start/join", {"team": "team-a", "message": "Hello."}),
-            ("POST", "/api/v1/joins", {"tenant": "team-a", "message": "Hello."}),
+            ("POST", "/api/v1/joins", {"team": "team-a", "message": "Hello."}),
         ),
         "withdraw the asking": Doors(
             lambda by: invitation_actions.withdraw_join(join, by=by),
@@ -136,7 +136,7 @@ def verbs(world: World) -> dict[str, Doors]:
                 by=by,
             ),
             (f"{team}/requests/new", {f"units-{world.gpu_class}": 2, "justification": "Training.", **dates}),
-            ("POST", "/api/v1/requests", {"tenant": "team-a", "justification": "Training.", "lines": [wish]}),
+            ("POST", "/api/v1/requests", {"team": "team-a", "justification": "Training.", "lines": [wish]}),
             ("file", "team-a", "--line", f"{world.gpu_class}=2", "--until", f"{until}", "--because", "Training."),
         ),
         "suspend": Doors(

@@ -147,7 +147,7 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
         "api-image-prefix": str(prefix.pk),
         "api-team-request-decide": str(asked.pk),
         "api-team-request-withdraw": str(own.pk),
-        "api-deputy-end": str(deputy.pk),
+        "api-delegation-end": str(deputy.pk),
         **dict.fromkeys(OF_PERSON, str(deputy.approver_id)),
         "api-team-token": other.prefix,
         "api-token": personal.prefix,
@@ -165,12 +165,12 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     token = {"name": "next", "scopes": ["read"], "expires_in_days": 3}
     return {
         "PUT api-banner": {"text": "Hello.", "until": None},
-        "POST api-deputies": {"email": "charlie@example.org", "ends_at": far},
-        "POST api-joins": {"tenant": "team-d"},
+        "POST api-delegations": {"email": "charlie@example.org", "ends_at": far},
+        "POST api-joins": {"team": "team-d"},
         "POST api-people": {"email": "new@example.org", "name": "New"},
         "POST api-person-second-factor-drop": {"because": "x"},
         "PUT api-registry": {"username": "x", "password": "y"},
-        "POST api-requests": {"tenant": "team-b", "justification": "x", "lines": lines},
+        "POST api-requests": {"team": "team-b", "justification": "x", "lines": lines},
         "POST api-request-comments": {"text": "x"},
         "POST api-request-decide": {"lines": [{"id": int(ids["line"]), "approve": False, "reason": "No."}]},
         "PUT api-secret": {"value": "x"},
@@ -205,7 +205,7 @@ def calls(ids: dict[str, str]) -> Iterator[tuple[str, str, list[str], dict[str, 
         for method in METHODS:
             if not hasattr(view, method.lower()):
                 continue
-            of_team, of_all = query_of(method, route, tenant="team-b"), query_of(method, route, owner="everybody")
+            of_team, of_all = query_of(method, route, team="team-b"), query_of(method, route, owner="everybody")
             queries = sorted({of_team} if method != "GET" else {of_team, of_all, ""})
             name = f"{method} {pattern.name}"
             yield name, method, [address + query for query in queries], sent.get(name, {})

@@ -78,7 +78,7 @@ def test_owners_and_managers_make_list_and_revoke_them_by_the_api(team_a: Tenant
     text, prefix = made.json()["token"], made.json()["prefix"]
     ci = Client(headers={"Authorization": f"Bearer {text}"})
     me = ci.get("/api/v1/me").json()
-    assert (me["name"], me["tenants"], me["confined_to"], me["via"]) == (
+    assert (me["name"], me["teams"], me["confined_to"], me["via"]) == (
         "Mona",
         ["team-a"],
         "team-a",
@@ -86,7 +86,7 @@ def test_owners_and_managers_make_list_and_revoke_them_by_the_api(team_a: Tenant
     )
 
     [listed] = by_alice.get("/api/v1/teams/team-a/tokens").json()["items"]
-    assert (listed["name"], listed["owner"], listed["tenant"]) == ("ci", "mona@example.org", "team-a")
+    assert (listed["name"], listed["owner"], listed["team"]) == ("ci", "mona@example.org", "team-a")
     assert text not in json.dumps(listed)
     assert [row["name"] for row in by_mona.get("/api/v1/tokens").json()["items"]] == ["own"]
 
@@ -161,7 +161,7 @@ def test_a_token_of_another_team_is_not_there(team_a: Tenant, alice: User, mona:
     token, ci = make_token(alice, team="team-b")
     assert personal(mona).delete(f"/api/v1/teams/team-a/tokens/{token.prefix}").status_code == 404
     assert personal(alice).delete(f"/api/v1/teams/team-a/tokens/{token.prefix}").status_code == 404
-    assert ci.get("/api/v1/me").json()["tenants"] == ["team-b"]
+    assert ci.get("/api/v1/me").json()["teams"] == ["team-b"]
 
 
 def test_names_are_the_teams_own_and_their_number_has_an_end(
@@ -200,7 +200,7 @@ def test_it_makes_no_personal_token_no_wider_one_and_none_elsewhere(team_a: Tena
     assert told(send(ci, "POST", address, {**new, "expires_in_days": 31})) == (403, "outlives_token")
     assert ApiToken.objects.count() == 1
     made = send(ci, "POST", address, new)
-    assert (made.status_code, made.json()["tenant"]) == (201, "team-a")
+    assert (made.status_code, made.json()["team"]) == (201, "team-a")
 
 
 def test_the_action_itself_lets_it_out_of_no_team(team_a: Tenant, alice: User) -> None:
@@ -246,7 +246,7 @@ def test_without_its_makers_membership_there_is_nothing(team_a: Tenant, mona: Us
     Membership.objects.filter(user=mona).delete()
     assert ci.get("/api/v1/teams").json()["items"] == []
     assert ci.get("/api/v1/teams/team-a").status_code == 404
-    assert ci.get("/api/v1/secrets?tenant=team-a").status_code == 404
+    assert ci.get("/api/v1/secrets?team=team-a").status_code == 404
     assert ci.get("/api/v1/events").json()["items"] == []
 
 
@@ -263,7 +263,7 @@ def test_what_it_does_is_its_makers_and_names_it(team_a: Tenant, a100: GpuClass,
     token, ci = make_token(alice)
     until = (timezone.now() + timedelta(days=9)).isoformat()
     asked = {
-        "tenant": "team-a",
+        "team": "team-a",
         "justification": "CI.",
         "lines": [{"gpu_class": a100.slug, "units": 1, "ends_at": until}],
     }
@@ -292,7 +292,7 @@ def test_an_answer_that_was_kept_for_its_maker_is_not_the_tokens(team_a: Tenant,
     until = (timezone.now() + timedelta(days=9)).isoformat()
     lines = [{"gpu_class": a100.slug, "units": 1, "ends_at": until}]
     for team, answer in (("team-a", (422, "key_reused")), ("team-b", (404, "not_found"))):
-        body = json.dumps({"tenant": team, "justification": "CI.", "lines": lines})
+        body = json.dumps({"team": team, "justification": "CI.", "lines": lines})
         kept = {"content_type": "application/json", "headers": {"Idempotency-Key": f"key {team}"}}
         assert personal(alice, name=team).post("/api/v1/requests", body, **kept).status_code == 201
         assert told(ci.post("/api/v1/requests", body, **kept)) == answer
@@ -343,7 +343,7 @@ def test_an_administrator_lists_everybodys_tokens(team_a: Tenant, alice: User, b
     personal(bob)
     by_olga = personal(olga, name="of olga")
     everybody = by_olga.get("/api/v1/tokens?owner=everybody").json()["items"]
-    assert [(row["owner"], row["tenant"]) for row in everybody] == [
+    assert [(row["owner"], row["team"]) for row in everybody] == [
         ("olga@example.org", ""),
         ("bob@example.org", ""),
         ("alice@example.org", "team-a"),

@@ -37,7 +37,7 @@ def test_ask_see_and_decide(wish: dict[str, str], a100: GpuClass, alice: User, c
     answer = post(caller(charlie, Scope.REQUEST), "/api/v1/team-requests", wish)
     assert answer.status_code == 201
     asked = answer.json()
-    assert (asked["slug"], asked["state"], asked["bundle"], asked["asked_by"], asked["tenant"]) == (
+    assert (asked["slug"], asked["state"], asked["bundle"], asked["asked_by"], asked["team"]) == (
         wish["slug"],
         "pending",
         "Training",
@@ -51,7 +51,7 @@ def test_ask_see_and_decide(wish: dict[str, str], a100: GpuClass, alice: User, c
     less = post(caller(dana), decide, {"approve": True, "units": {a100.slug: 1}})
     assert (less.status_code, less.json()["code"], less.json()["field"]) == (422, "reason_missing", "lines[0].reason")
     decided = post(caller(dana), decide, {"approve": True, "units": {a100.slug: 1}, "reason": "One first."}).json()
-    assert (decided["state"], decided["tenant"], decided["decided_by"]) == ("approved", wish["slug"], "Dana")
+    assert (decided["state"], decided["team"], decided["decided_by"]) == ("approved", wish["slug"], "Dana")
     [held] = caller(charlie).get(f"/api/v1/teams/{wish['slug']}").json()["holdings"]
     assert (held["gpu_class"], held["units"]) == (a100.slug, 1)
     again = post(caller(dana), decide, {"approve": False, "reason": "No."})

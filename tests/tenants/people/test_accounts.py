@@ -334,7 +334,7 @@ def test_a_team_that_nobody_else_owns_is_named_before(ada: User, alice: User, bo
     assert "has no other owner" not in client.get(f"/people/{alice.pk}").content.decode()
     User.objects.filter(pk=bob.pk).update(is_active=False)
     detail = caller(ada).get(f"{PEOPLE}/{alice.pk}").json()
-    assert detail["teams"] == [{"tenant": "team-a", "role": "owner", "is_only_owner": True}]
+    assert detail["teams"] == [{"team": "team-a", "role": "owner", "is_only_owner": True}]
 
 
 def test_why_a_team_is_suspended_is_told_after_the_pages_of_people_were_read(team_a: Tenant, olga: User) -> None:

@@ -30,7 +30,7 @@ def limited(a100: GpuClass) -> GpuClass:
 
 def wish(of: GpuClass, **line: Any) -> dict[str, Any]:
     lines = [{"gpu_class": of.slug, "units": 2, "ends_at": ends(), **line}]
-    return {"tenant": "team-a", "justification": "Two trainings.", "lines": lines}
+    return {"team": "team-a", "justification": "Two trainings.", "lines": lines}
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_lists_are_paged_and_filtered(filed: dict[str, Any], dana: User, alice: 
     second = client.get(first["next"].partition("testserver")[2]).json()
     assert [item["id"] for item in second["items"]] == [filed["id"]]
     assert second["next"] is None
-    assert len(client.get("/api/v1/requests?state=pending&tenant=team-a").json()["items"]) == 2
+    assert len(client.get("/api/v1/requests?state=pending&team=team-a").json()["items"]) == 2
     assert client.get("/api/v1/requests?state=approved").json()["items"] == []
     assert [item["slug"] for item in client.get("/api/v1/teams").json()["items"]] == ["team-a"]
 

@@ -122,14 +122,14 @@ def test_a_suspended_person_does_nothing(filed: QuotaRequest, dana: User) -> Non
 def test_requests_are_listed_and_shown(filed: QuotaRequest, limited: GpuClass, dana: User, alice: User) -> None:
     actions.comment_request(filed.pk, text="For how long?", asks_back=True, by=Actor(user=dana, via="page"))
     assert quota("list").split()[:3] == [str(filed.pk), "team-a", "pending"]
-    assert f"{limited.slug} =2" in quota("list", "--tenant", "team-a", "--state", "pending")
+    assert f"{limited.slug} =2" in quota("list", "--team", "team-a", "--state", "pending")
     assert quota("list", "--state", "denied") == "No requests.\n"
     shown = quota("show", filed.pk)
     assert f"line {filed.lines.get().pk}: {limited.slug} =2 until " in shown
     assert "Dana requests information: For how long?" in shown
     assert refused("show", 999_999).startswith("Not found")
     assert refused("list", "--state", "maybe").startswith("state: Unknown state 'maybe'. Use one of pending, approved,")
-    assert refused("list", "--tenant", "nobody").startswith("Not found")
+    assert refused("list", "--team", "nobody").startswith("Not found")
     assert refused("list", "--limit", "0") == "limit: limit must be a whole number from 1 to 200."
 
 

@@ -173,7 +173,7 @@ def by_api(by: User, grant: Grant) -> None:
     client = Client()
     client.force_login(by)
     body = {
-        "tenant": "team-a",
+        "team": "team-a",
         "justification": "We need more.",
         "lines": [{"gpu_class": grant.gpu_class.slug, "units": 6, "ends_at": days(30).isoformat()}],
     }

@@ -217,7 +217,7 @@ def test_the_page_the_list_and_the_api_say_the_same(
         name="ci", scopes=["read"], expires_in_days=1, by=Actor(user=alice, via="page")
     )
     for path in ("/api/v1/workloads/waits", "/api/v1/workloads"):
-        answer = client.get(f"{path}?tenant=team-a", headers={"authorization": f"Bearer {token}"}).json()
+        answer = client.get(f"{path}?team=team-a", headers={"authorization": f"Bearer {token}"}).json()
         body = answer if "status" in answer else answer["items"][0]
         assert body["status"]["verdict"] == "not_yet"
         steps = [(step["verb"], step["url"]) for step in body["status"]["next_steps"]]

@@ -259,7 +259,7 @@ def test_a_member_looks_on_and_a_stranger_is_told_nothing(
     assert [client.post(one).status_code for one in (*posts, f"{address}/registries")] == [404] * 4
     for method in ("get", "put", "delete"):
         path = REGISTRIES if method == "get" else f"{REGISTRIES}/{HOST}"
-        answer = getattr(client, method)(f"{path}?tenant=team-a", content_type="application/json")
+        answer = getattr(client, method)(f"{path}?team=team-a", content_type="application/json")
         assert answer.status_code == 404
 
 
@@ -355,7 +355,7 @@ def test_the_password_is_nowhere_but_sealed(
             shown = her.get(f"/teams/team-a/{address}").content.decode()
             assert CANARY not in shown, address
             assert ROBOT.username not in shown, address
-        for address in (REGISTRIES, "/api/v1/events?tenant=team-a", "/api/v1/workloads", "/api/v1/workloads/train"):
+        for address in (REGISTRIES, "/api/v1/events?team=team-a", "/api/v1/workloads", "/api/v1/workloads/train"):
             assert CANARY not in her.get(address).content.decode(), address
 
     # Columns of bytes are hexadecimal there.

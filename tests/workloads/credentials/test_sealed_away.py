@@ -84,7 +84,7 @@ def test_page_api_and_health_say_that_the_worker_cannot_open_it(
     assert Run.objects.get().admitted_at is not None, "what was seen is recorded all the same"
 
     client.force_login(alice)
-    body = client.get("/api/v1/workloads/one?tenant=team-a").json()
+    body = client.get("/api/v1/workloads/one?team=team-a").json()
     assert (body["status"]["phase"], body["status"]["reason"]) == ("blocked", code)
     assert body["status"]["message"] == sentence
     assert body["status"]["facts"] == {"node": "a100-1", "secrets": 1}

@@ -232,13 +232,13 @@ def test_page_list_and_api_say_it(
         text = html.unescape(client.get(place).content.decode())
         assert re.search(r'<time [^>]*data-when="minute">[^<]+</time> to <time [^>]*data-when="minute">', text), place
         assert "1st in your team's queue; based on the known end times of your team's runs" in text
-    body = client.get("/api/v1/workloads/waits?tenant=team-a").json()
+    body = client.get("/api/v1/workloads/waits?team=team-a").json()
     assert set(body["estimate"]) == {"earliest", "latest", "basis"}
-    assert client.get("/api/v1/workloads/holds?tenant=team-a").json()["estimate"] is None
+    assert client.get("/api/v1/workloads/holds?team=team-a").json()["estimate"] is None
     Run.objects.update(ends_at=None)
     for place in places:
         assert "No start estimate" in client.get(place).content.decode()
-    body = client.get("/api/v1/workloads/waits?tenant=team-a").json()
+    body = client.get("/api/v1/workloads/waits?team=team-a").json()
     assert set(body["estimate"]) == {"cannot_tell"}
 
 

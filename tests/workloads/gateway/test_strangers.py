@@ -47,8 +47,8 @@ def addresses(workload: Workload) -> list[tuple[str, str]]:
     tenant = workload.tenant.slug
     found = [(method, reverse(name, args=[tenant])) for name in PAGES for method in ("get", "post")]
     found += [(method, reverse(name, args=[tenant, workload.name])) for name in OF_ONE for method in ("get", "post")]
-    found += [(method, reverse(name, args=[workload.name]) + f"?tenant={tenant}") for method, name in API]
-    found.append(("get", reverse("api-workload-run", args=[workload.name, 1]) + f"?tenant={tenant}"))
+    found += [(method, reverse(name, args=[workload.name]) + f"?team={tenant}") for method, name in API]
+    found.append(("get", reverse("api-workload-run", args=[workload.name, 1]) + f"?team={tenant}"))
     return [*found, ("get", reverse("open", args=[workload.origin]))]
 
 
@@ -62,7 +62,7 @@ def test_a_stranger_meets_nothing_and_changes_nothing(stranger: Client, theirs: 
 
     assert {key: status for key, status in answers.items() if status not in (404, 405)} == {}
     assert set(answers.values()) == {404, 405}
-    assert stranger.get(f"{reverse('api-workloads')}?tenant=team-a").json()["items"] == []
+    assert stranger.get(f"{reverse('api-workloads')}?team=team-a").json()["items"] == []
     run = Run.objects.get()
     assert (run.stop_requested_at, Workload.objects.get().delete_requested_at) == (None, None)
     assert not Ticket.objects.exists()

@@ -98,7 +98,7 @@ def test_streams_logs_and_waits_of_another_team_are_not_there(
     team, own = f"Bearer {of_team(nora)[1]}", f"Bearer {personal(nora, 'read')}"
     addresses = {
         "log": "/live/logs/{tenant}/one?follow=0",
-        "wait": "/api/v1/workloads/one?tenant={tenant}&wait=1&until=ready",
+        "wait": "/api/v1/workloads/one?team={tenant}&wait=1&until=ready",
     }
     for what, address in addresses.items():
         here, there = (address.format(tenant=slug) for slug in ("team-a", "team-b"))

@@ -35,7 +35,7 @@ from workloads.launch.types import LaunchSpec
 from workloads.models import Run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
-API = "/api/v1/workloads/borrows?tenant=team-a"
+API = "/api/v1/workloads/borrows?team=team-a"
 PAGE = "/teams/team-a/workloads/borrows"
 
 
@@ -170,7 +170,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
 
 def estimate_of(client: Client, by: User, name: str) -> Any:
     client.force_login(by)
-    return client.get(f"/api/v1/workloads/{name}?tenant=team-b").json()["estimate"]
+    return client.get(f"/api/v1/workloads/{name}?team=team-b").json()["estimate"]
 
 
 def text_of(client: Client, path: str) -> str:

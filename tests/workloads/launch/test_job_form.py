@@ -23,9 +23,9 @@ from workloads.status.observations import wait_conditions
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("granted", "images")]
 LAUNCH = "/teams/team-a/launch"
-API = "/api/v1/workloads?tenant=team-a"
+API = "/api/v1/workloads?team=team-a"
 SCRIPT = "#!/usr/bin/env bash\r\nset -e\r\ntorchrun train.py\r\n"
-RUNS = "/api/v1/workloads/train/runs?tenant=team-a"
+RUNS = "/api/v1/workloads/train/runs?team=team-a"
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_the_same_by_a_call_and_what_it_answers(her: Client, a100: GpuClass) -> 
     assert Run.objects.get().total_units == 2
     again = {**body, "options": {**options, "workers": 3}}
     del again["name"]
-    assert her.put("/api/v1/workloads/train?tenant=team-a", again, content_type="application/json").status_code == 200
+    assert her.put("/api/v1/workloads/train?team=team-a", again, content_type="application/json").status_code == 200
     assert Workload.objects.get().workers == 3
 
 
@@ -192,7 +192,7 @@ def test_an_event_does_not_repeat_the_script(her: Client, a100: GpuClass, grante
     body = {key: value for key, value in typed(a100).items() if key != "name"}
     for script in ("echo one", "echo two"):
         her.put(
-            "/api/v1/workloads/train?tenant=team-a", {**body, "options": {"script": script}},
+            "/api/v1/workloads/train?team=team-a", {**body, "options": {"script": script}},
             content_type="application/json",
         )  # fmt: skip
     event = Event.objects.get(verb="workload.changed")

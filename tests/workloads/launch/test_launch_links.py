@@ -104,16 +104,16 @@ def test_with_several_teams_it_asks_which(her: Client, cluster: Cluster, alice: 
     assert f'href="/teams/team-a/launch?{query}"' in page
     assert f'href="/teams/team-b/launch?{query}"' in page
     assert REPOSITORY in page
-    assert her.get("/launch?image=minimal&tenant=team-b")["Location"] == "/teams/team-b/launch?image=minimal"
+    assert her.get("/launch?image=minimal&team=team-b")["Location"] == "/teams/team-b/launch?image=minimal"
 
 
 def test_a_team_of_others_does_not_exist(her: Client, cluster: Cluster, charlie: User) -> None:
     make.tenant(cluster, slug="team-b")
-    assert her.get("/launch?tenant=team-b").status_code == 404
-    assert her.get("/launch?tenant=%00").status_code == 404
+    assert her.get("/launch?team=team-b").status_code == 404
+    assert her.get("/launch?team=%00").status_code == 404
     stranger = Client()
     stranger.force_login(charlie)
-    assert stranger.get("/launch?tenant=team-a&image=minimal").status_code == 404
+    assert stranger.get("/launch?team=team-a&image=minimal").status_code == 404
     assert stranger.get("/teams/team-a/launch?image=minimal").status_code == 404
     assert "You are not in a team" in text(stranger.get("/launch?image=minimal"))
 

@@ -173,8 +173,8 @@ def test_who_may_by_the_api(runs: Workload, alice: User, bob: User, charlie: Use
     assert call(client, bob, "POST", "/extend", '{"hours": 1}')[0] == 403
     assert call(client, alice, "POST", "/extend", '{"hours": 1}', scopes="read")[1]["code"] == "missing_scope"
     for body in ('{"hours": 1}', "{}"):
-        assert call(client, charlie, "POST", "/extend?tenant=team-a", body)[0] == 404
-        assert call(client, charlie, "POST", "/keep?tenant=team-a", body)[0] == 404
+        assert call(client, charlie, "POST", "/extend?team=team-a", body)[0] == 404
+        assert call(client, charlie, "POST", "/keep?team=team-a", body)[0] == 404
 
 
 @pytest.mark.parametrize("path", [PAGE, f"{PAGE}/limits", "/teams/team-a/workloads"])

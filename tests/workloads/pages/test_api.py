@@ -117,15 +117,15 @@ def test_a_stranger_meets_nothing(bob_calls: WorkloadsCaller, body: dict[str, An
     bob_calls("POST", "", {**body, "name": "train"})
     stranger = WorkloadsCaller(charlie, ["read", "launch"])
     for method, path in (
-        ("GET", "/train?tenant=team-a"),
-        ("PUT", "/train?tenant=team-a"),
-        ("DELETE", "/train?tenant=team-a"),
-        ("POST", "/train/runs?tenant=team-a"),
-        ("POST", "/train/stop?tenant=team-a"),
+        ("GET", "/train?team=team-a"),
+        ("PUT", "/train?team=team-a"),
+        ("DELETE", "/train?team=team-a"),
+        ("POST", "/train/runs?team=team-a"),
+        ("POST", "/train/stop?team=team-a"),
         ("GET", "/train"),
     ):
         assert stranger(method, path, body if method != "GET" else None).status_code == 404, path
-    assert stranger("GET", "?tenant=team-a").json() == {"items": [], "next": None}
+    assert stranger("GET", "?team=team-a").json() == {"items": [], "next": None}
 
 
 def test_who_is_in_several_teams_says_which(
@@ -134,9 +134,9 @@ def test_who_is_in_several_teams_says_which(
     other = make.tenant(namespace_a.cluster, slug="team-b", namespace=f"{namespace_a.name}-b")
     make.member(other, bob)
     asked = bob_calls("GET", "/train")
-    assert (asked.status_code, asked.json()["code"]) == (422, "which_tenant")
+    assert (asked.status_code, asked.json()["code"]) == (422, "which_team")
     assert "team-a, team-b" in asked.json()["message"]
-    assert bob_calls("PUT", "/train?tenant=team-a", body).status_code == 201
+    assert bob_calls("PUT", "/train?team=team-a", body).status_code == 201
 
 
 def test_waiting_is_left_to_doors(bob_calls: WorkloadsCaller, body: dict[str, Any]) -> None:

@@ -90,14 +90,14 @@ def test_a_request_is_filed_once(alice: User, team_a: Tenant, a100: GpuClass) ->
     of_alice = Caller(alice, "read", "request")
     ends = timezone.now() + timedelta(days=30)
     line = {"gpu_class": a100.slug, "units": 3, "kind": "boost", "ends_at": ends.isoformat()}
-    asked = {"tenant": team_a.slug, "justification": "For the course.", "lines": [line]}
+    asked = {"team": team_a.slug, "justification": "For the course.", "lines": [line]}
     first, again = (of_alice.post("/api/v1/requests", asked, key="ask") for _ in range(2))
     assert first.status_code == again.status_code == 201
     assert first.headers["Location"] == again.headers["Location"]
     assert QuotaRequest.objects.count() == 1
 
 
-@pytest.mark.parametrize("path", ["/api/v1/workloads?tenant=team-a", RUNS])
+@pytest.mark.parametrize("path", ["/api/v1/workloads?team=team-a", RUNS])
 def test_another_call_with_the_key_is_refused(bob_calls: Caller, body: dict[str, Any], path: str) -> None:
     launched(bob_calls, body, key="one")
     ended()
@@ -134,12 +134,12 @@ def test_the_key_of_one_person_says_nothing_to_another(
     launched(bob_calls, body, key="one")
     of_alice = Caller(alice, "read", "launch")
     assert launched(of_alice, body, key="one").json()["code"] == "name_taken"
-    stranger = Caller(charlie, "read", "launch").post("/api/v1/workloads?tenant=team-a", body, key="one")
+    stranger = Caller(charlie, "read", "launch").post("/api/v1/workloads?team=team-a", body, key="one")
     assert (stranger.status_code, stranger.json()["code"]) == (404, "not_found")
 
 
 def test_who_has_left_is_told_nothing_again(bob_calls: Caller, body: dict[str, Any], bob: User) -> None:
-    path = "/api/v1/workloads?tenant=team-a"
+    path = "/api/v1/workloads?team=team-a"
     assert bob_calls.post(path, body, key="one").status_code == 201
     Membership.objects.filter(user=bob).delete()
     for key in ("one", "", "two"):

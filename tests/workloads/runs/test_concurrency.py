@@ -300,10 +300,10 @@ def test_the_call_says_the_number_that_the_run_has_or_will_have(call: WorkloadsC
     body = {"group": "main", "cancel_running": True}
     first = call("POST", "/train/runs", body)
     assert (first.status_code, first.json()["run"]["group"]) == (201, "main")
-    assert first.headers["Location"].endswith("/train/runs/1?tenant=team-a")
+    assert first.headers["Location"].endswith("/train/runs/1?team=team-a")
     second = call("POST", "/train/runs", body)
     assert (second.status_code, second.json()["status"]["phase"]) == (202, "stopping")
-    assert second.headers["Location"].endswith("/train/runs/2?tenant=team-a")
+    assert second.headers["Location"].endswith("/train/runs/2?team=team-a")
     waits = Client().get(second.headers["Location"], headers=call.headers).json()
     assert (waits["status"]["reason"], waits["group"]) == ("follows", "main")
 
@@ -336,10 +336,10 @@ def test_a_stranger_pushes_nothing(call: WorkloadsCaller, pushed: Make, charlie:
     pushed("old")
     make.member(make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c"), charlie)
     stranger = WorkloadsCaller(charlie, ["read", "launch"])
-    for path in ("/train/runs?tenant=team-a", "/train/runs"):
+    for path in ("/train/runs?team=team-a", "/train/runs"):
         for body in ({"group": "main", "cancel_running": True}, {"group": "", "nonsense": 1}):
             refused = stranger("POST", path, body)
-            assert refused.status_code == (404 if "tenant" in path or "nonsense" not in body else 422)
+            assert refused.status_code == (404 if "team" in path or "nonsense" not in body else 422)
     assert stopping() == {"old": False}
 
 

@@ -319,11 +319,11 @@ def test_nothing_is_said_while_nobody_knows(
     run = running.workload(namespace_a, a100, name="train", by=alice, kind="job").runs.get()
     assert shown(run).exposure is None
     client.force_login(alice)
-    body = client.get("/api/v1/workloads/train?tenant=team-a").json()["interruption"]
+    body = client.get("/api/v1/workloads/train?team=team-a").json()["interruption"]
     assert (body["standing"], body["holds_units"], body["borrowed_units"], body["last"]) == (None, None, None, None)
     assert "Interruptions:" not in text_of(client, "/teams/team-a/workloads/train")
     Run.objects.update(ended_at=timezone.now(), outcome="succeeded")
-    assert client.get("/api/v1/workloads/train?tenant=team-a").json()["interruption"] is None
+    assert client.get("/api/v1/workloads/train?team=team-a").json()["interruption"] is None
 
 
 def test_it_costs_one_query_and_one_more_where_something_was_interrupted(

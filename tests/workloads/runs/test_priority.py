@@ -31,7 +31,7 @@ from workloads.runs.priority import actions as priority_actions
 from workloads.runs.priority import reconcile as priority_reconcile
 from workloads.status import outcome
 
-PATH = "/api/v1/workloads/two/priority?tenant=team-a"
+PATH = "/api/v1/workloads/two/priority?team=team-a"
 QUEUES = "kueue.x-k8s.io/v1beta2/workloads"
 
 

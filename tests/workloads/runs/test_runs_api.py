@@ -50,9 +50,9 @@ def end(number: int, **how: Any) -> None:
 
 def test_the_answer_to_a_start_says_where_its_run_is(bob_calls: WorkloadsCaller) -> None:
     started = bob_calls("POST", "/train/runs")
-    assert started.headers["Location"] == "http://testserver/api/v1/workloads/train/runs/1?tenant=team-a"
+    assert started.headers["Location"] == "http://testserver/api/v1/workloads/train/runs/1?team=team-a"
     run = Client().get(started.headers["Location"], headers=bob_calls.headers).json()
-    assert (run["number"], run["workload"], run["tenant"]) == (1, "train", "team-a")
+    assert (run["number"], run["workload"], run["team"]) == (1, "train", "team-a")
     assert run["url"] == started.json()["url"]
     assert run["status"] == started.json()["status"]
     assert run.items() >= started.json()["run"].items()
@@ -174,7 +174,7 @@ def test_web_says_when_to_come_back(bob_calls: WorkloadsCaller) -> None:
 
 
 def start(calls: WorkloadsCaller, text: str, content_type: str, tenant: str = "team-a") -> Any:
-    path = f"/api/v1/workloads/train/runs?tenant={tenant}"
+    path = f"/api/v1/workloads/train/runs?team={tenant}"
     return Client().generic("POST", path, text, content_type=content_type, headers=calls.headers)
 
 

@@ -118,7 +118,7 @@ def look(one: Workload, kube: Kube) -> None:
 
 def told(client: Client) -> tuple[str, dict[str, Any]]:
     page = client.get("/teams/team-a/workloads/one").content.decode()
-    body = client.get("/api/v1/workloads/one?tenant=team-a").json()
+    body = client.get("/api/v1/workloads/one?team=team-a").json()
     return page, body
 
 

@@ -57,7 +57,7 @@ def test_a_clone_that_failed_is_told_alike_everywhere(one: Workload, alice: User
     client.force_login(alice)
 
     page = client.get("/teams/team-a/workloads/one").content.decode()
-    body = client.get("/api/v1/workloads/one?tenant=team-a").json()
+    body = client.get("/api/v1/workloads/one?team=team-a").json()
     listed = client.get("/teams/team-a/workloads").content.decode()
     state = shown.workload_state(row())
 

@@ -248,7 +248,7 @@ class TestPages:
     def test_a_stranger_gets_nothing(self, at: Client, charlie: User) -> None:
         at.force_login(charlie)
         assert at.get(PAGE).status_code == 404
-        assert at.get(f"{API}?tenant=team-a").status_code == 404
+        assert at.get(f"{API}?team=team-a").status_code == 404
         assert at.post(f"{PAGE}/data/delete", {"confirm": "no"}).status_code == 404
         assert at.post(f"{PAGE}/data/keep").status_code == 404
 

@@ -32,7 +32,7 @@ FIELDS = frozenset(WORDS.values())
 # These decide only where a workload runs; they bring no code.
 PLACES = frozenset({"kind", "gpu_class", "units", "workers"})
 # Known to the pages that read addresses; not filled in.
-OTHER = frozenset({"tenant", "like", "fresh"})
+OTHER = frozenset({"team", "like", "fresh"})
 # A value of 1 is omitted from a link.
 MOST = {"units": 10_000, "workers": WORKERS_LIMIT}
 SHOWN = 60

@@ -137,7 +137,7 @@ def previewed_objects(spec: RunSpec, *, volume: Volume | None) -> tuple[Previewe
 
 def api_call(tenant: str, wanted: LaunchSpec) -> str:
     """A shell command; the token's place is marked."""
-    address = f"{settings.PORTAL_URL}{reverse('api-workloads')}?{urlencode({'tenant': tenant})}"
+    address = f"{settings.PORTAL_URL}{reverse('api-workloads')}?{urlencode({'team': tenant})}"
     body = json.dumps(api_call_body(wanted), indent=2, ensure_ascii=False)
     return (
         "curl -X POST -H 'Authorization: Bearer <token>' -H 'Content-Type: application/json' \\\n"

@@ -91,7 +91,7 @@ def launch_link(request: HttpRequest) -> HttpResponse:
     """
     by = actor(request)
     query = request.GET.copy()
-    named = query.pop("tenant", [""])[-1]
+    named = query.pop("team", [""])[-1]
     if named:
         namespace, _team = queries.team(by, named)
         return redirect(_form_of(namespace.tenant.slug, query.urlencode()))

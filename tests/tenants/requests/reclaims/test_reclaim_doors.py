@@ -113,7 +113,7 @@ def by_page(grant: Grant, who: User, units: int, after: int) -> Answer:
 def by_api(grant: Grant, who: User, units: int, after: int) -> Answer:
     starts = midnight(after).isoformat()
     line = {"gpu_class": grant.gpu_class.slug, "units": units, "kind": "reclaim", "starts_at": starts}
-    body = {"tenant": "team-a", "justification": WHY, "lines": [line]}
+    body = {"team": "team-a", "justification": WHY, "lines": [line]}
     answer: Any = signed_in(who).post("/api/v1/requests", json.dumps(body), content_type="application/json")
     if answer.status_code == 201:
         return DONE
@@ -185,7 +185,7 @@ def test_the_api_says_what_a_line_of_taking_back_may_have(grant: Grant, olga: Us
     asked = {"gpu_class": grant.gpu_class.slug, "units": 3}
 
     def post(*lines: dict[str, Any]) -> tuple[int, str | None]:
-        body = {"tenant": "team-a", "justification": WHY, "lines": lines}
+        body = {"team": "team-a", "justification": WHY, "lines": lines}
         answer: Any = signed_in(olga).post("/api/v1/requests", json.dumps(body), content_type="application/json")
         return answer.status_code, answer.json().get("field")
 
