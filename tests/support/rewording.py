@@ -33,7 +33,7 @@ READERS = ("workloads/status/", "workloads/interruption/preemption.py", "cluster
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _PROSE = re.compile(r"[A-Za-z0-9 .,;:!?'’\"“”()–/%×·…→-]+")
 _SQL = r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|UNION|ORDER BY|AND|OR|COALESCE|CASE|COPY)\b"
-_NO_SENTENCE = re.compile(rf"//| -|[A-Z]{{3,}} [A-Z]{{3,}}|{_SQL}|%[a-zA-Z(]|/v1|openid|^[a-z-]+(, ?[a-z-]+)*$")
+_NO_SENTENCE = re.compile(rf"//|^-| -|[A-Z]{{3,}} [A-Z]{{3,}}|{_SQL}|%[a-zA-Z(]|/v1|openid|^[a-z-]+(, ?[a-z-]+)*$")
 
 
 def other_words(text: str) -> str:

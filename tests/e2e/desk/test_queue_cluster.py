@@ -13,7 +13,7 @@ from tenants.models import Namespace
 from tests.e2e.accessibility import look_at
 from tests.support.rows import running
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def test_queue_and_cluster(

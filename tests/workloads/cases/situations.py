@@ -40,9 +40,9 @@ class Situation:
 def as_written(written: Situation, told: Status, help_: AdviceView | None) -> None:
     """Fails where what is told is not what was written."""
     assert (str(told.phase), told.reason) == (written.phase, written.reason), told
-    assert re.fullmatch(written.sentence, told.sentence), told.sentence
+    assert re.fullmatch(written.sentence, told.sentence), (written.sentence, told.sentence)
     assert {name: told.facts.get(name) for name in written.facts} == dict(written.facts)
     assert help_ is not None, "something helps"
     first = help_.steps[0]
     assert (help_.verdict, first.verb) == (written.verdict, written.step), help_
-    assert written.why in first.why, first.why
+    assert written.why in first.why, (written.why, first.why)
