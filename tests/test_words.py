@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.http.contract import contract
 from tests.support.rewording import is_prose
 from tests.support.source import ROOT, named, product_modules, tracked_files
 
@@ -76,7 +77,7 @@ def template_text(source: str) -> str:
 
 
 def page_text(source: str) -> str:
-    """Code and addresses have names of the API, which stay."""
+    """Not code and addresses: names of the API are asked by themselves."""
     return _CODE.sub(" ", source)
 
 
@@ -107,6 +108,16 @@ def test_sentences_use_the_words_of_the_field() -> None:
 def test_the_docs_use_the_words_of_the_field() -> None:
     pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     assert _found({named(path): page_text(path.read_text()) for path in pages}) == {}
+
+
+def test_the_contract_uses_them_in_names() -> None:
+    paths, components = contract()["paths"], contract()["components"]["schemas"]
+    operations = [operation for methods in paths.values() for operation in methods.values()]
+    names = [*paths, *components, *(operation["operationId"] for operation in operations)]
+    names += [one["name"] for operation in operations for one in operation.get("parameters", [])]
+    names += [name for component in components.values() for name in component.get("properties", {})]
+    assert len(names) > 500
+    assert [name for name in names if re.search("tenant|deput", name, re.IGNORECASE)] == []
 
 
 @pytest.mark.parametrize("name", ALLOWED)
