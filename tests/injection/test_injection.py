@@ -39,13 +39,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pyte
 # No rule for text lets any of it in: names, addresses, choices. Each answers with a sentence.
 REFUSED = {
     "image_prefixes_allow prefix: 422 bad_prefix",
-    "joins_ask tenant: 404 not_found",
+    "joins_ask team: 404 not_found",
     "members_add email: 422 bad_address",
     "people_add email: 422 bad_address",
     "people_change roles.[]: 422 invalid",
     "people_second_factor_drop because: 409 no_second_factor",
     "requests_file lines.[].gpu_class: 422 unknown_class",
-    "requests_file tenant: 404 not_found",
+    "requests_file team: 404 not_found",
     "team_requests_ask bundle: 422 unknown_bundle",
     "team_requests_ask slug: 422 bad_name",
     "team_requests_decide slug: 422 bad_name",

@@ -87,6 +87,8 @@ def query_of(method: str, route: str, **values: str) -> str:
     if not route.startswith("api/v1/"):
         return ""
     parameters = (operation_of(method, route) or {}).get("parameters", [])
+    # Of values by the names in routes, where a team is a tenant.
+    values = {"team" if name == "tenant" else name: value for name, value in values.items()}
     taken = {one["name"] for one in parameters if one["in"] == "query"} & values.keys()
     return f"?{urlencode({name: values[name] for name in sorted(taken)})}" if taken else ""
 

@@ -261,7 +261,7 @@ def test_runs_are_their_teams(bob_calls: WorkloadsCaller, charlie: User, namespa
     stranger = WorkloadsCaller(charlie, ["read", "launch"])
     for path in ("/train/runs", "/train/runs/1", "/train/runs/1?wait=60&until=bad"):
         separator = "&" if "?" in path else "?"
-        assert stranger("GET", f"{path}{separator}tenant=team-a").status_code == 404
+        assert stranger("GET", f"{path}{separator}team=team-a").status_code == 404
         assert stranger("GET", path).status_code == 404
     reads = WorkloadsCaller(charlie, ["launch"])
     assert reads("GET", "/train/runs").json()["code"] == "missing_scope"
