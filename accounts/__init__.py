@@ -1,1 +1,1 @@
-"""Who acts: people, actors, tokens, events, deliveries; sign-in, and the base of the REST API."""
+"""Users, actors, tokens, events and deliveries; sign-in, and the base of the REST API."""

@@ -1,4 +1,4 @@
-"""Who acts: people, what they may do as staff, their tokens, what was done (Event) and who is told (Delivery)."""
+"""Users, their staff roles and tokens, the record of actions (Event) and notifications (Delivery)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=(username or "").lower())
 
     def create_user(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
-        """The creator of the account vouches for its address: invitations to it may be accepted."""
+        """The email counts as verified, since the account's creator vouches for it: invitations may be accepted."""
         user = self.model(email=email.lower(), name=name, **fields)
         user.set_password(password)
         with transaction.atomic(using=self._db):
@@ -48,7 +48,7 @@ class UserManager(BaseUserManager["User"]):
 
     def create_superuser(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
         """The break-glass account, for `manage.py createsuperuser`: each sign-in with it is reported to all
-        administrators. With every role, since people can give only roles that they have; it decides no class.
+        administrators. It has every role, since users can give only roles that they have; it decides no class.
         """
         roles = [str(role) for role in Role]
         return self.create_user(email=email, name=name, password=password, is_superuser=True, roles=roles, **fields)
@@ -62,7 +62,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     name = models.CharField(max_length=80)
     is_active = models.BooleanField(default=True)
     roles = ArrayField(models.CharField(max_length=10, choices=Role), default=list, blank=True)
-    # Those of `roles` that a group of the issuer gives, and takes; the others were given by hand.
+    # Those of `roles` that the issuer's groups give and remove. Administrators gave the others.
     group_roles = ArrayField(models.CharField(max_length=10, choices=Role), default=list, db_default=[], blank=True)
     joined_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -77,7 +77,7 @@ class User(AbstractBaseUser, PermissionsMixin):
                 condition=models.Q(roles__contained_by=[str(r) for r in Role]), name="user_roles_known"
             ),
         ]
-        # Few are: who asks for them, as every approver's inbox does, would read all accounts.
+        # Few accounts are suspended. Without this index, every approver's inbox would read all accounts to find them.
         indexes = [models.Index("id", condition=models.Q(is_active=False), name="user_suspended")]
 
     def __str__(self) -> str:
@@ -88,8 +88,8 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def is_staff(self) -> bool:
-        """May open the Django admin, where policies say what each may change: who keeps the catalog, and who audits it.
-        A column of its own would be a second truth that no page could set.
+        """May open the Django admin (operators, auditors, admins); policies decide what each of them may change there.
+        A separate column would duplicate the roles, and no page could set it.
         """
         return self.is_superuser or not OPENS_ADMIN.isdisjoint(self.roles)
 
@@ -98,7 +98,7 @@ constraint_sentence("accounts_user_email_key", "email_taken", "This email addres
 
 
 class Identity(models.Model):
-    """Whom an issuer of single sign-on means by a subject, which never changes and is given once; addresses are not."""
+    """The account of an issuer's subject. A subject is unique and never changes; an email may change or be reused."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)
@@ -117,15 +117,15 @@ class Identity(models.Model):
 
 
 class ApiToken(models.Model):
-    """Acts as `user`; with a `tenant`, in that team alone. Only the SHA-256 of its secret is kept; `prefix` makes it
-    recognisable in lists and logs.
+    """Acts as `user`; with a `tenant`, only in that team. Only the SHA-256 of its secret is stored; `prefix` identifies
+    it in lists and logs.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=60)
     prefix = models.CharField(max_length=12, unique=True)
     digest = models.CharField(max_length=64)
-    # Slug of the team that it belongs to; "" for a person's own.
+    # Slug of the team that the token belongs to; "" for a personal token.
     tenant = models.CharField(max_length=40, blank=True, default="", db_default="")
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -168,8 +168,8 @@ constraint_sentence(
 
 
 class KeptAnswer(models.Model):
-    """The answer to a call with an Idempotency-Key, to be given again (accounts/rest/idempotency.py). `call`: a keyed
-    digest of what was asked.
+    """The stored response to a call with an Idempotency-Key, for replays (accounts/rest/idempotency.py). `call`: a
+    keyed digest of the call.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -190,7 +190,7 @@ class KeptAnswer(models.Model):
 class Event(models.Model):
     """Who did what on which row, from where. Append-only: a trigger refuses UPDATE, DELETE and TRUNCATE.
 
-    People, tenants and rows are plain values, since an event outlives them.
+    Users, teams and rows are plain values, since events are kept after they are deleted.
     """
 
     at = models.DateTimeField(db_default=Now(), editable=False)
@@ -219,7 +219,7 @@ class Event(models.Model):
 class Delivery(Due):
     """One message to one person about one event: created in the event's transaction, sent by a worker (outbox).
 
-    To a `user`, or to the `address` of somebody who has no account.
+    The recipient is a `user`, or an `address` without an account.
     """
 
     class Channel(models.TextChoices):

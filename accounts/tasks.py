@@ -1,4 +1,4 @@
-"""Celery's doors to this app. Retry is a column (portal/core/due.py)."""
+"""The Celery tasks of this app. They have no Celery retries: due rows are retried (portal/core/due.py)."""
 
 from celery import shared_task
 

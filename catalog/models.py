@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-# A row of its own module, for those who look for it here.
+# The model is in its own module; imported here so that it is found.
 from catalog.banner.models import Banner as Banner
 from catalog.classes.validation.run_limits import IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST, RUN_HOURS_MOST
 from cluster.models import Cluster
@@ -25,7 +25,7 @@ class GpuClass(models.Model):
         DEVICE_PLUGIN = "device-plugin", "device plugin"
         DRA = "dra", "dynamic resource allocation"
         NONE = "none", "no GPU"
-        # One unit is 1 GiB of volumes. Nothing runs on it.
+        # One unit is 1 GiB of volumes. No workload runs on it.
         STORAGE = "storage", "storage"
 
     class Interconnect(models.TextChoices):
@@ -69,7 +69,7 @@ class GpuClass(models.Model):
     )
     device_class = models.CharField(max_length=120, blank=True, default="")
     device_selector = models.TextField(max_length=10240, blank=True, default="", help_text="CEL; DRA only")
-    # No label states it: staff enter what they measured, with source and date.
+    # No label states it: staff enter measured values, with source and date.
     interconnect = models.CharField(max_length=10, choices=Interconnect, default=Interconnect.UNKNOWN)
     interconnect_note = models.CharField(max_length=200, blank=True, default="")
     interconnect_on = models.DateField(null=True, blank=True)
@@ -90,7 +90,7 @@ class GpuClass(models.Model):
     borrowing_limit = models.PositiveIntegerField(default=0, help_text="Units that one team may borrow")
     kinds = models.CharField(max_length=10, choices=Kinds, default=Kinds.ANY, help_text="Allowed workloads")
     eligibility = models.CharField(max_length=300, blank=True, default="", help_text="Who may use it")
-    # Version 0: no terms. A new version is accepted anew before the next launch.
+    # Version 0: no terms. A new version must be accepted again before the next launch.
     terms_version = models.PositiveIntegerField(default=0)
     terms = models.TextField(max_length=10000, blank=True, default="")
     # Named teams: tenants.ClassAccess.
@@ -304,7 +304,7 @@ class Image(models.Model):
 
 
 class Pool(Due):
-    """The cluster-wide half of the catalog: a flavor per class, and the Cohort with what is not allocated to teams."""
+    """The cluster-wide half of the catalog: a flavor per class, and the Cohort with units not allocated to teams."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, related_name="pool")
     applied_as_of = models.DateTimeField(null=True, blank=True)

@@ -1,7 +1,7 @@
 """The cluster, what we sent to it (AppliedObject) and what was seen in it (mirror rows).
 
-Mirror rows are a cache that may vanish: UNLOGGED tables, joined by values, no foreign keys, written by the watcher
-alone. `MirrorEpoch` is touched first by every batch; when it is gone (PostgreSQL emptied the unlogged tables after a
+Mirror rows are a cache that may be lost: UNLOGGED tables, joined by values, no foreign keys, written only by the
+watcher. Every batch touches `MirrorEpoch` first; when that row is gone (PostgreSQL emptied the unlogged tables after a
 crash), the mirror is unknown until everything was listed again.
 """
 
@@ -18,7 +18,7 @@ class Cluster(models.Model):
 
     name = models.SlugField(max_length=40, unique=True)
     notebooks_domain = models.CharField(max_length=200)
-    # Whose idle quota may be borrowed; its own name where a site has a cohort of that name already.
+    # The Cohort whose idle quota may be borrowed. A site that already has a Cohort of that name sets another.
     cohort = models.CharField(max_length=63, default="gpu-portal")
     queue_system = models.CharField(max_length=10, choices=QueueSystem, default=QueueSystem.KUEUE)
 
@@ -31,7 +31,7 @@ class Cluster(models.Model):
 
 
 class AppliedObject(models.Model):
-    """One object that a row wants in the cluster: what was sent, when, and what came of it."""
+    """One object that a row wants in the cluster: what was sent, when, and the outcome."""
 
     class Result(models.TextChoices):
         APPLIED = "applied", "applied"
@@ -56,7 +56,7 @@ class AppliedObject(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint("cluster", "kind", "namespace", "name", name="applied_object_once")]
-        # The watcher finds the row of an object that went away by its uid.
+        # The watcher finds the row of a deleted object by its uid.
         indexes = [models.Index(fields=["uid"], name="applied_object_uid")]
 
     def __str__(self) -> str:
@@ -64,8 +64,8 @@ class AppliedObject(models.Model):
 
 
 class MirrorEpoch(models.Model):
-    """One row per cluster: the mirror's incarnation. `heard_at`: something came from the API server; `beat_at`: the
-    watcher was alive; `format`: digest of the code that made the records (a new one starts a new epoch).
+    """One row per cluster: the mirror's epoch. `heard_at`: last message from the API server; `beat_at`: the watcher was
+    alive; `format`: digest of the code that made the records (a new one starts a new epoch).
     """
 
     cluster_id = models.BigIntegerField(primary_key=True)
@@ -76,7 +76,7 @@ class MirrorEpoch(models.Model):
 
 
 class MirrorKind(models.Model):
-    """Per kind: `listed_at` is the LISTED mark; NULL means that rows of this kind may be missing."""
+    """One row per kind: `listed_at` is the LISTED mark; NULL means that rows of this kind may be missing."""
 
     cluster_id = models.BigIntegerField()
     kind = models.CharField(max_length=60)
@@ -91,7 +91,7 @@ class MirrorKind(models.Model):
 
 
 class MirrorRow(models.Model):
-    """The columns of every mirrored object; `record` is the small rest, by kind (see mirror/records)."""
+    """The columns of every mirrored object; `record` has the other values, by kind (see mirror/records)."""
 
     cluster_id = models.BigIntegerField()
     namespace = models.CharField(max_length=63, default="")
@@ -182,9 +182,9 @@ class MirrorWarning(models.Model):
 
 
 class MirrorNews(models.Model):
-    """What was seen and must still be told: wake `owner`, note `difference` at the AppliedObject of that uid.
+    """News that is not yet delivered: wake `owner`, record `difference` at the AppliedObject of that uid.
 
-    Written with the rows that it is about and removed when told, so that a watcher that dies in between tells it later.
+    Written with the mirror rows and removed when delivered, so that news survive a crash of the watcher.
     """
 
     cluster_id = models.BigIntegerField(db_index=True)
@@ -194,11 +194,12 @@ class MirrorNews(models.Model):
 
 
 class MirrorUnits(models.Model):
-    """What one node has of one resource and what is in use, counted by PostgreSQL whenever a mirror row changes.
+    """The units of one resource on one node, and those in use; PostgreSQL counts them whenever a mirror row changes.
 
-    Triggers keep it (migration 0006), in the transaction of the change: nobody writes it otherwise. `device`: of units
-    of a ResourceSlice, its driver and distinguishing attributes. Nodes of equal `shape` have equal labels, but for
-    their host name, equal taints and resources of equal names. Only cpu (millicores) and what has a slash.
+    Triggers maintain it (migration 0006) in the transaction of the change; no other code writes it. `device`: for units
+    of a ResourceSlice, its driver and distinguishing attributes. Nodes of equal `shape` have equal labels except the
+    host name, equal taints and resources of equal names. Only cpu (millicores) and resources with a slash in their
+    name.
     """
 
     cluster_id = models.BigIntegerField()
@@ -217,10 +218,10 @@ class MirrorUnits(models.Model):
 
 
 class MirrorUse(models.Model):
-    """How many pods of one team and class on one node hold the same `amount` of a resource: those that are not over.
+    """How many unfinished pods of one team and class on one node hold the same `amount` of a resource.
 
-    Kept by the triggers of `MirrorUnits`. `resource` "": devices of the pods' claims. Only cpu (millicores) and what
-    has a slash.
+    Maintained by the triggers of `MirrorUnits`. `resource` "": devices of the pods' claims. Only cpu (millicores) and
+    resources with a slash in their name.
     """
 
     cluster_id = models.BigIntegerField()

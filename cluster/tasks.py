@@ -1,4 +1,4 @@
-"""At its start a worker checks the admission fence (cluster/client/fence.py); without it, it does no work."""
+"""At its start a worker checks the admission fence (cluster/client/fence.py); without the fence it runs no task."""
 
 import time
 
@@ -18,10 +18,10 @@ FENCE_RETRY_S = 2.0
 
 @worker_init.connect
 def refuse_without_fence(**_sender: object) -> None:
-    """In the parent, before a task is taken. While the API server is unavailable the answer is unknown: wait for it."""
+    """Runs in the parent, before a task is taken. Waits while the API server is unavailable: the result is unknown."""
     while True:
         try:
-            # A client of its own: the children must not inherit its connections.
+            # A separate client: the children must not inherit its connections.
             fence.check_fence(Kube(settings.PORTAL_KUBECONFIG))
         except ClusterUnavailable as away:
             log.warning("fence_unknown", why=str(away), again_in_s=FENCE_RETRY_S)
@@ -35,5 +35,5 @@ def refuse_without_fence(**_sender: object) -> None:
 
 @worker_process_init.connect
 def connect_early(**_sender: object) -> None:
-    """In each child: reading the kubeconfig costs half a second that nobody should wait for at the first launch."""
+    """Runs in each child: reading the kubeconfig takes half a second, which would delay the first launch."""
     connect()

@@ -1,1 +1,1 @@
-"""Pages, API and commands that join several apps. It has no models; what it writes, it writes by the apps' actions."""
+"""Pages, API and commands that combine several apps. It has no models; it writes only through the apps' actions."""

@@ -1,1 +1,3 @@
-"""A real control plane on one machine, what the portal needs beside it, and the commands of `run.py` that use them."""
+"""A real control plane on one machine, the services that the portal needs, and the commands of `run.py` that use
+them.
+"""

@@ -1,4 +1,6 @@
-"""Makes the virtual environment, then leaves for it. Standard library only: nothing is installed yet when this runs."""
+"""Creates the virtual environment and continues in it. Standard library only: nothing is installed yet when this
+runs.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,15 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "requirements.sha256"
 LOCKED = ROOT / "requirements" / "dev.txt"
 PYTHON_NEEDED = (3, 11)
-# They belong to whoever started us, not to the pinned environment. The last would have each of the many processes of a
-# demo or a test run compile all that it imports.
+# These variables belong to the caller's environment, not to the pinned one. The last one would make each of the many
+# processes of a demo or a test run compile everything that it imports.
 NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 
 
 def enter(argv: Sequence[str]) -> int:
-    """Replaces this process by `python -m devcluster` of the virtual environment; the exit code when that fails."""
+    """Replaces this process with `python -m devcluster` of the virtual environment. Returns the exit code if that
+    fails.
+    """
     interrupt_on_signals()
     try:
         ensure()
@@ -43,7 +47,7 @@ def enter(argv: Sequence[str]) -> int:
 
 
 def ensure() -> None:
-    """Nothing to do when the stamp carries the hash of the pinned requirements."""
+    """Does nothing if the stamp has the hash of the pinned requirements."""
     if sys.version_info < PYTHON_NEEDED:
         raise UserError(
             f"Python {'.'.join(map(str, PYTHON_NEEDED))} or newer is required; this is {sys.version.split()[0]}.",
@@ -55,7 +59,7 @@ def ensure() -> None:
     run = ROOT / ".run"
     run.mkdir(exist_ok=True)
     with (run / "setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once: the second finds the work done
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once: the second one finds the environment ready
         if _stamp() == wanted:
             return
         with Supervisor(run / "setup" / "log") as supervisor:
@@ -82,7 +86,9 @@ def _make(supervisor: Supervisor) -> None:
 
 
 def _install_with_uv(supervisor: Supervisor) -> bool:
-    """uv takes seconds where pip takes a minute. False: uv cannot be had, or does not get along with this machine."""
+    """uv takes seconds where pip takes a minute. Returns False if uv cannot be installed or does not work on this
+    machine.
+    """
     uv = VENV / "bin" / "uv"
     if not uv.exists():
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as only_uv:
@@ -90,7 +96,7 @@ def _install_with_uv(supervisor: Supervisor) -> bool:
             only_uv.flush()
             if _pip(supervisor, Path(only_uv.name)).process.returncode:
                 return False
-    # By itself uv believes a list of its own, not the machine's, where a company's certificate stands.
+    # By default uv uses its own list of certificates, not the machine's, which has a company's certificate.
     ours = {"UV_SYSTEM_CERTS": "1", "UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
     environment = {**os.environ, **ours}
     argv = [uv, "pip", "install", "--quiet", "--require-hashes", "-r", LOCKED]
@@ -115,7 +121,7 @@ def _check(ran: RunningProcess) -> None:
 
 
 def _pinned(name: str) -> str:
-    """The lines of one package, hashes included, from the locked requirements."""
+    """Returns the lines of one package, with hashes, from the locked requirements."""
     found = re.search(rf"^{name}==.*?(?=^\S|\Z)", LOCKED.read_text(), re.MULTILINE | re.DOTALL)
     if found is None:
         raise UserError(f"{LOCKED} does not pin {name}.", "Run tools/lock.py.")
@@ -123,7 +129,9 @@ def _pinned(name: str) -> str:
 
 
 def _usable() -> bool:
-    """Its interpreter is there still (a removed Python leaves a dangling link), with something to install by."""
+    """Returns whether its interpreter still exists (a removed Python leaves a dangling link) and an installer is
+    present.
+    """
     installer = (VENV / "bin" / "uv").exists() or any(VENV.glob("lib/python*/site-packages/pip/__main__.py"))
     return (VENV / "bin" / "python").exists() and installer
 

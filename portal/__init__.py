@@ -1,1 +1,1 @@
-"""Project wiring: settings, URL map, processes; and the rooms that every app stands on."""
+"""Project wiring: settings, URL map, processes; and the base packages of all apps."""

@@ -16,4 +16,4 @@ app.autodiscover_tasks()
 
 @setup_logging.connect
 def _keep_django_logging(**_kwargs: object) -> None:
-    """Celery would install handlers of its own; structlog's are configured by Django's settings."""
+    """Without this, Celery would install its own log handlers. Django's settings configure those of structlog."""

@@ -51,7 +51,7 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1"])
 PORTAL_URL: str = env.str("PORTAL_URL", default="http://localhost:8000").rstrip("/")
 NOTEBOOKS_DOMAIN: str = env.str("NOTEBOOKS_DOMAIN", default="notebooks.localhost:8000")
 NOTEBOOK_TOKEN_KEY: str = secret("NOTEBOOK_TOKEN_KEY", default="")
-# The two halves of one pair (deploy/make_secrets.py): who has the first can seal, who has the second can open.
+# The two keys of a pair (deploy/make_secrets.py): the first encrypts, the second decrypts.
 SECRETS_PUBLIC_KEY: str = secret("SECRETS_PUBLIC_KEY", default="")
 SECRETS_PRIVATE_KEY: str = secret("SECRETS_PRIVATE_KEY", default="")
 SECOND_FACTOR_KEY: str = secret("SECOND_FACTOR_KEY", default="")
@@ -64,7 +64,7 @@ CLUSTER_NAME: str = env.str("CLUSTER_NAME", default="main")
 CAPACITY_OWNERS = ("catalog.Pool",)
 INTERNAL_PORT: int = env.int("INTERNAL_PORT", default=0)
 INTERNAL_ADDRESS: str = env.str("INTERNAL_ADDRESS", default="127.0.0.1")
-# Whose X-Forwarded-For is believed: the gateway is always on this machine or in a private network.
+# Peers whose X-Forwarded-For is trusted: the gateway is always on this machine or in a private network.
 TRUSTED_PROXIES = [
     ipaddress.ip_network(network)
     for network in env.list(
@@ -78,7 +78,7 @@ PORTAL_HOST = urlsplit(PORTAL_URL).hostname or ""
 
 DATABASES = {"default": environ.Env.db_url_config(secret("DATABASE_URL"))}
 DATABASES["default"].update(CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
-# Half of what PostgreSQL does for a page is planning the same queries again (ADR 23).
+# Prepared statements: half of PostgreSQL's work for a page is planning the same queries again (ADR 23).
 DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=3)
 if env.bool("DATABASE_POOL", default=False):
     # For web and doors: one pool per process.
@@ -88,8 +88,8 @@ if env.bool("DATABASE_POOL", default=False):
         "timeout": 5,
     }
 else:
-    # For the worker, whose processes do one thing at a time: a connection that stays. It is looked at after an error
-    # only: a task that finds it broken is lost, which costs seconds, and a look before every task costs every task.
+    # For the worker, whose processes run one task at a time: a persistent connection. It is checked only after an
+    # error: a task with a broken connection is lost, which costs seconds; a check would slow down every task.
     DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=0)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -170,14 +170,14 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 
-# allauth signs people in through pages and forms of ours; none of its own addresses is in the URL map.
+# allauth signs users in through the portal's own pages and forms; none of its own URLs is in the URL map.
 ACCOUNT_ADAPTER = "accounts.sign_in.adapters.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGIN_TIMEOUT = 300  # from the password to the code
-ACCOUNT_RATE_LIMITS = False  # its own lock others out; accounts/credentials/login_backoff.py does not
+ACCOUNT_RATE_LIMITS = False  # allauth's limits lock others out; accounts/credentials/login_backoff.py does not
 MFA_ADAPTER = "accounts.sign_in.adapters.SecondFactorAdapter"
 MFA_TOTP_ISSUER = "GPU portal"
 MFA_TOTP_TOLERANCE = 1
@@ -199,8 +199,8 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Serving straight from the source folders needs no collectstatic in the demo; production images make the folder,
-# then collect and hash into it.
+# The demo serves files from the source folders, without collectstatic. Production images create the folder, then
+# collect and hash the files into it.
 STATIC_ROOT = BASE_DIR / ".static" if (BASE_DIR / ".static").is_dir() else None
 WHITENOISE_USE_FINDERS = STATIC_ROOT is None
 STORAGES = {
@@ -216,7 +216,7 @@ STORAGES = {
 SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "session"
 CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "csrf"
 THEME_COOKIE_NAME = "__Host-theme" if HTTPS else "theme"
-# By default a cookie of its own. Every page has its session at hand; only what shows a message writes it.
+# Django's default uses an extra cookie. Every page loads its session anyway; only messages write it.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
@@ -227,13 +227,13 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
-# Below the portal's name are its notebooks, where they have no domain of their own: https as well. Otherwise names
-# below it are the site's, which may speak plain http there and could not take this back for a year.
+# Notebooks without their own domain are on subdomains of the portal's host and use https, too. Otherwise the
+# subdomains belong to the site, which may use plain http there and could not revoke this for a year.
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and f".{NOTEBOOKS_DOMAIN}".partition(":")[0].endswith(f".{PORTAL_HOST}")
 SECURE_SSL_REDIRECT = HTTPS
-# Who asks these has the address of the process, not the name of the portal.
+# Probes call these at the address of the process, without the portal's host name.
 SECURE_REDIRECT_EXEMPT = ["^livez$", "^readyz$"]
-# Subdomains: said above. Preload: a promise about the whole domain of the site, which its owner may make.
+# W005, subdomains: see above. W021, preload: it affects the site's whole domain, so only its owner may decide it.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 X_FRAME_OPTIONS = "DENY"
@@ -245,7 +245,7 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF, "data:"],
         "font-src": [SELF],
         "connect-src": [SELF],
-        # "Open" is a form whose answer leads to the notebook's own origin, and browsers check where a form ends up.
+        # "Open" is a form whose response redirects to the notebook's origin; browsers check the final target of a form.
         "form-action": [SELF, f"{urlsplit(PORTAL_URL).scheme}://*.{NOTEBOOKS_DOMAIN}"],
         "frame-ancestors": [NONE],
         "base-uri": [NONE],
@@ -262,13 +262,13 @@ RECONCILE_BUDGET_S = 20
 TASK_LIMIT_S = 30
 LEASE_S = 60
 RESYNC_S = 600
-# Monday to Friday in TIME_ZONE; a request that waits longer is overdue, and all approvers hear of it.
+# Monday to Friday in TIME_ZONE; a request that waits longer is overdue, and all approvers are notified.
 ESCALATE_AFTER_WORKING_DAYS = env.int("ESCALATE_AFTER_WORKING_DAYS", default=3)
 if not 1 <= ESCALATE_AFTER_WORKING_DAYS <= 60:
     raise ImproperlyConfigured("ESCALATE_AFTER_WORKING_DAYS is a number from 1 to 60.")
 
 CELERY_BROKER_URL = REDIS_URL
-# Without acknowledgements: a hint may be lost, and keeping books about each costs a launch two round trips.
+# Without acknowledgements: a hint may be lost, and tracking each one costs a launch two round trips.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 1,
     "socket_connect_timeout": 1,
@@ -287,13 +287,13 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=4)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
-# Celery closes the connection around every task otherwise; portal.tasks looks after it by Django's own rule.
+# Otherwise Celery closes the connection around every task; portal.tasks closes it by Django's own rule.
 CELERY_DB_REUSE_MAX = 1_000_000
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "portal.sweep", "schedule": 10.0, "options": {"queue": "background", "expires": 10}},
-    # An account may be suspended by whatever knows people; its notebooks have to hear of it.
+    # Apps that know no notebooks may suspend an account: this task wakes notebooks whose user may no longer launch.
     "leaving": {"task": "workloads.leaving.wake", "schedule": 5.0, "options": {"queue": "background", "expires": 5}},
-    # A minute that nobody counted is missing from both sides of a mean; one that is counted twice is counted once.
+    # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
     "usage": {"task": "workloads.usage.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
     "starts": {
         "task": "workloads.predicting.predict",
@@ -301,7 +301,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"queue": "background", "expires": 60},
     },
 }
-# Beat's memory of the last run is a hint as well; nothing is lost when the file is.
+# Beat stores its last runs here. The file may be lost without consequences.
 CELERY_BEAT_SCHEDULE_FILENAME = env.str("BEAT_SCHEDULE_FILE", default=str(BASE_DIR / ".run" / "beat"))
 
 # ---- API -------------------------------------------------------------------------------------------------------
@@ -331,8 +331,8 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "ENFORCE_NON_BLANK_FIELDS": True,
-    "COMPONENT_SPLIT_PATCH": False,  # what a PATCH needs is said as for every other body
-    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # each value as its own meaning; `enum` has them
+    "COMPONENT_SPLIT_PATCH": False,  # a PATCH body lists its required fields as every other body does
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # it would only repeat each value of `enum` as its description
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "GET_LIB_DOC_EXCLUDES": "accounts.schema.hooks.undocumented_bases",
@@ -343,7 +343,7 @@ SPECTACULAR_SETTINGS = {
         "accounts.schema.hooks.add_path_parameters",
         "portal.docs.examples.add_examples",
     ],
-    # Two apps say "kind" and mean different things.
+    # Two apps have a field "kind" with different meanings.
     "ENUM_NAME_OVERRIDES": {
         "LineKind": ["base", "boost", "reclaim"],
         "WorkloadKind": ["notebook", "job"],
@@ -363,7 +363,7 @@ CACHES = {
 EMAIL_CONFIG = environ.Env.email_url_config(secret("EMAIL_URL", default="consolemail://"))
 vars().update(EMAIL_CONFIG)
 if EMAIL_CONFIG.get("EMAIL_FILE_PATH"):
-    # django-environ cuts the first slash: filemail:///var/mail would be a folder of the working directory.
+    # django-environ removes the first slash: filemail:///var/mail would be relative to the working directory.
     EMAIL_FILE_PATH = "/" + EMAIL_CONFIG["EMAIL_FILE_PATH"].lstrip("/")
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("MAIL_FROM", default="GPU portal <gpu-portal@localhost>")
@@ -384,6 +384,6 @@ LOGGING = logs.logging_config(
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = False
 DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # portal.web.request_id has checked it
-DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # it would believe any X-Forwarded-For
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # it would trust any X-Forwarded-For
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG  # one line a request, at its end
 DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = logging.INFO

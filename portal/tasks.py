@@ -1,4 +1,4 @@
-"""The sweep: finds due rows whose hint was lost, every 10 s (beat). And what a worker's start brings with it."""
+"""The sweep, which finds due rows whose hint was lost, every 10 s (beat); and signal handlers of worker and beat."""
 
 from celery import shared_task
 from celery.signals import beat_init, task_prerun, worker_ready
@@ -15,12 +15,12 @@ def sweep() -> None:
 
 @task_prerun.connect
 def _keep_connection(**_kwargs: object) -> None:
-    """As at a request's start: it is closed when it is too old, or broken and the last task failed of it."""
+    """As at the start of a request: closes a connection that is too old, or is broken and made the last task fail."""
     close_old_connections()
 
 
 @worker_ready.connect
 @beat_init.connect
 def _serve_internally(**_kwargs: object) -> None:
-    """In the main process of worker or beat, which is the one that stays."""
+    """Runs in the main process of worker or beat, which lives as long as the service."""
     ops_server.start_ops_server()

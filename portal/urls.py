@@ -88,9 +88,9 @@ def own_tenants(by: Actor) -> list[str]:
     return list(Membership.objects.of(by).values_list("tenant__slug", flat=True))
 
 
-# Pages about requests are the tenants' own; what was measured comes from above.
+# The pages about requests belong to `tenants`, which cannot import `desk`, a higher layer: the function is passed in.
 MEASURE = {"measure": usage_evidence}
-# So is a team's own page, with its workloads.
+# The same for a team's page, which shows its workloads.
 INSIDE = {"look_inside": namespace_contents}
 
 admin.site.login = admin_site.admin_sign_in  # type: ignore[method-assign]
@@ -99,7 +99,7 @@ admin.site.password_change = admin_site.admin_password_change  # type: ignore[me
 admin.site.has_permission = admin_site.may_open_admin  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    # API. Patterns are tried in order: first what CI asks all day.
+    # API. Patterns are tried in order: the most frequent calls of CI come first.
     path("api/v1/workloads", workload_api.Workloads.as_view(), name="api-workloads"),
     path("api/v1/workloads/<slug:name>", workload_api.WorkloadDetail.as_view(), name="api-workload"),
     path("api/v1/workloads/<slug:name>/extend", lifetime_api.Extend.as_view(), name="api-workload-extend"),
@@ -236,7 +236,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login", sign_in_views.Login.as_view(), name="login"),
     path(
         "login/code", sign_in_views.sign_in_code, name="mfa_authenticate"
-    ),  # the name by which allauth sends people here
+    ),  # allauth redirects users here by this name
     path("login/password", account_setup_views.password_code, name="password-code"),
     path("login/oidc", oidc_views.begin, name="oidc-begin"),
     path("login/oidc/back", oidc_views.back, {"settle": group_sync_actions.sync_groups}, name="oidc-back"),

@@ -1,1 +1,1 @@
-"""Who may have how much: teams, their namespaces, requests, grants and plans."""
+"""Which team may have how much: teams, their namespaces, requests, grants and plans."""

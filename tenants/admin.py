@@ -1,4 +1,4 @@
-"""The Django admin of tenants: Django looks here, the classes are in the rooms."""
+"""The Django admin of tenants: Django imports this module, the classes are in the packages."""
 
 from tenants.class_access.admin import AccessAdmin as AccessAdmin
 from tenants.onboarding.bundles.admin import BundleAdmin as BundleAdmin

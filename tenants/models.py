@@ -1,4 +1,4 @@
-"""Who may have how much. Decisions are human state (compare-and-set); Namespace and Plan converge (Due)."""
+"""Which team may have how much. Decisions change by compare-and-set; Namespace and Plan are reconciled (Due)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cluster.models import Cluster
 from portal.core.due import Due
 from portal.core.errors import constraint_sentence
 
-# Rows of their own module, for those who look for them here.
+# Models that are defined in their own modules, imported here for Django and other importers.
 from tenants.approvers.delegation.models import Deputy as Deputy
 from tenants.approvers.delegation.models import delegation_filters
 from tenants.class_access.image_prefixes.models import ImagePrefix as ImagePrefix
@@ -36,7 +36,7 @@ GRACE_MAX = timedelta(days=14)
 
 class TenantQuerySet(models.QuerySet["Tenant"]):
     def visible_to(self, actor: Actor) -> TenantQuerySet:
-        """Tenants whose existence this actor may know: its own, or all for staff."""
+        """Returns teams whose existence this actor may know: its own, or all for staff."""
         if actor.user is None or actor.sees_all:
             return self
         return self.filter(in_teams_of(actor))
@@ -116,7 +116,7 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
 
 
 class Namespace(Due):
-    """The unit that is provisioned, suspended, closed. Owner label `tenants.namespace.<pk>`."""
+    """The unit that is provisioned, suspended and closed. Owner label `tenants.namespace.<pk>`."""
 
     class Wanted(models.TextChoices):
         ACTIVE = "active", "active"
@@ -127,14 +127,14 @@ class Namespace(Due):
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="namespaces")
     name = models.CharField(max_length=63)
     wanted = models.CharField(max_length=10, choices=Wanted, default=Wanted.ACTIVE)
-    # The instant for which the quota in the cluster was computed; grants are in force from and until instants.
+    # The instant for which the quota in the cluster was computed: grants start and end at instants.
     applied_as_of = models.DateTimeField(null=True, blank=True)
     # Closed: running workloads continue until `closes_at`, volumes are kept until `volumes_until`; then everything is
-    # deleted, and since `gone_at` nothing of it is in the cluster.
+    # deleted. From `gone_at` on nothing of it is in the cluster.
     closes_at = models.DateTimeField(null=True, blank=True)
     volumes_until = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
-    # A person's trial: closed by rule when it was not used for a while (tenants/lifecycle/trial_expiry/actions.py).
+    # A person's trial: a rule closes it if it is unused for a while (tenants/lifecycle/trial_expiry/actions.py).
     is_trial = models.BooleanField(default=False, db_default=False)
 
     objects = NamespaceQuerySet.as_manager()
@@ -155,7 +155,7 @@ class Namespace(Due):
 
 class QuotaRequestQuerySet(models.QuerySet["QuotaRequest"]):
     def visible_to(self, actor: Actor) -> QuotaRequestQuerySet:
-        """Those of the actor's teams, and what it decides as a delegate; all for staff."""
+        """Requests of the actor's teams, and those that it decides as a delegate; all for staff."""
         if actor.user is None or actor.sees_all:
             return self
         theirs = Q(tenant__in=Membership.objects.of(actor).values("tenant"))
@@ -167,7 +167,7 @@ class QuotaRequestQuerySet(models.QuerySet["QuotaRequest"]):
 
 
 class QuotaRequest(models.Model):
-    """An envelope: who asks, why. Its lines are decided one by one; its state is derived from them."""
+    """A request by a person with a justification. Its lines are decided one by one; its state is derived from them."""
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="requests")
     filed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -196,7 +196,7 @@ class QuotaLine(models.Model):
         DENIED = "denied", "denied"
         WITHDRAWN = "withdrawn", "withdrawn"
 
-    # Human decisions move by compare-and-set along this table; everything else is refused.
+    # Decisions by people change the state by compare-and-set along this table; every other change is refused.
     TRANSITIONS = {State.PENDING: {State.APPROVED, State.DENIED, State.WITHDRAWN}}
 
     request = models.ForeignKey(QuotaRequest, on_delete=models.PROTECT, related_name="lines")
@@ -258,7 +258,7 @@ constraint_sentence(
 
 
 class Grant(models.Model):
-    """Units of a class for a tenant over a period. Bringing an end forward is the only change a grant may have."""
+    """Units of a class for a team over a period. Moving the end forward is the only change that a grant may have."""
 
     class Kind(models.TextChoices):
         BASE = "base", "base"
@@ -274,7 +274,8 @@ class Grant(models.Model):
     line = models.ForeignKey(QuotaLine, on_delete=models.PROTECT, null=True, blank=True, related_name="grants")
 
     class Meta:
-        # What a class is promised from now on, without a look at what is over (tenants/grants/overcommit/queries.py).
+        # For sums of what is allocated from now on, without reading grants that are over
+        # (tenants/grants/overcommit/queries.py).
         indexes = [
             models.Index("gpu_class", Upper("period"), include=["units", "period"], name="grant_class_ends"),
             models.Index("gpu_class", Lower("period"), name="grant_class_starts"),

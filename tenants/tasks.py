@@ -1,4 +1,4 @@
-"""Celery's doors to this app and to the Pool, which needs to know promises. Retry is a column (portal/core/due.py)."""
+"""Celery tasks of this app and of the Pool, which needs the grants. The retry is a column (portal/core/due.py)."""
 
 from functools import partial
 

@@ -1,1 +1,1 @@
-"""How administrators make an account, and how a code from them sets its password."""
+"""How administrators create an account, and how its user sets a password with a code from them."""

@@ -1,8 +1,8 @@
-"""How people come to an account and a password: by administrators, who vouch for the address.
+"""How users get an account and a password: from administrators, who vouch for the email.
 
-A code, which is shown to the administrator once and is not stored, lets its person set a password. It is Django's own
-for a lost password: signed over the current password and last sign-in, so it works once, until it expires. It is typed
-and not a link, since URLs are written into logs; and no mail contains it, since mails are rows.
+The user sets a password with a code, which the administrator sees once and which is not stored. It is Django's token
+for a password reset: signed over the current password and last sign-in, so it works once, until it expires. The user
+types it: it is not in a link, since URLs are logged, and not in an email, since emails are stored as rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CODE_DAYS = settings.PASSWORD_RESET_TIMEOUT // 86_400
 
 @transaction.atomic
 def add_person(*, email: str, name: str, by: Actor) -> tuple[User, str]:
-    """A new account without roles, and the code for its password. Its person is told by mail that it is there.
+    """Returns a new account without roles and the code for its password. The user gets an email about the account.
 
     Raises Refused: not_allowed (403), email_taken (409), bad_address, bad_name (422).
     """
@@ -40,7 +40,7 @@ def add_person(*, email: str, name: str, by: Actor) -> tuple[User, str]:
 
 @transaction.atomic
 def make_password_code(user_id: int, *, by: Actor) -> tuple[User, str]:
-    """Of an account that is there, for a lost password; the password of before works until the code is used.
+    """Returns an existing account and a code for its lost password. The old password works until the code is used.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), suspended (409).
     """
@@ -53,14 +53,14 @@ def make_password_code(user_id: int, *, by: Actor) -> tuple[User, str]:
 
 
 def user_of_password_code(email: str, code: str) -> User | None:
-    """None: no such account, suspended, or the code is wrong, old, or was used."""
+    """Returns None if the account does not exist or is suspended, or if the code is wrong, expired or used."""
     user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
     return user if user is not None and default_token_generator.check_token(user, code) else None
 
 
 @transaction.atomic
 def set_password_with_code(code: str, new: str, *, by: Actor) -> bool:
-    """By whom the code is for; all sessions end, and a second factor stays. False: the code was used meanwhile."""
+    """`by`: the user of the code. All sessions end; a second factor stays. False: the code was used in the meantime."""
     user = lock_self(by)
     if not default_token_generator.check_token(user, code):
         return False

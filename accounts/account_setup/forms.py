@@ -1,4 +1,4 @@
-"""The form that sets a new password with a code, for somebody who has none or has lost it."""
+"""The form that sets a new password with a code, for users who have none or have lost it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRONG_PASSWORD_CODE = (
 
 
 class PasswordCodeForm(SetPasswordMixin, forms.Form):
-    """A password without the one before: a valid one has found in `user` whose code it is."""
+    """Sets a password without the old one. In a valid form, `user` is the user of the code."""
 
     user: User
     email = forms.EmailField(

@@ -1,4 +1,4 @@
-"""Who may make an account, and a code for its password. Pure."""
+"""Who may create an account, and a code for its password. Pure."""
 
 from __future__ import annotations
 

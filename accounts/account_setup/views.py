@@ -20,7 +20,7 @@ from portal.web.client_address import client_address
 @never_cache
 @require_http_methods(["GET", "POST"])
 def password_code(request: HttpRequest) -> HttpResponse:
-    """For who has a code of an administrator. Signing in comes after it, with any second factor."""
+    """For users with a code from an administrator. They sign in afterwards, with a second factor if they have one."""
     form = PasswordCodeForm(request.POST or None, address=client_address(request))
     if request.method == "POST" and form.is_valid():
         by = Actor(form.user, "page", request_id=getattr(request, "request_id", ""))

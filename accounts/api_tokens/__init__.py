@@ -1,1 +1,1 @@
-"""API tokens: their text, who may make, list and revoke them, and how a call shows one."""
+"""API tokens: their text, who may create, list and revoke them, and authentication of API calls."""

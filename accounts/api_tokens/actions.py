@@ -26,12 +26,12 @@ REMINDED_BEFORE = timedelta(days=7)
 def create_token(
     *, name: str, scopes: Collection[str], expires_in_days: int, tenant: str = "", by: Actor
 ) -> tuple[ApiToken, str]:
-    """The new token and its text, which is shown now and never again. Its owner gets a mail a week before it expires.
+    """Returns the new token and its text, which is shown only once. Its owner gets an email a week before it expires.
 
-    `tenant`: of a team's token. tenants.members.tokens.actions, which calls this, asks whether `by` may make one there.
+    `tenant`: the slug, for a team's token. Its caller, tenants.members.tokens.actions, checks that `by` may create one.
     Raises Refused: not_signed_in (401), lacks_scope, outlives_token, team_token (403), name_taken (409), the rest 422.
     """
-    User.objects.select_for_update().get(pk=by.person.pk)  # one at a time: the number of tokens is a rule
+    User.objects.select_for_update().get(pk=by.person.pk)  # one at a time, since the number of tokens is limited
     end = timezone.now() + timedelta(days=max(0, min(expires_in_days, api_token_policy.TOKEN_DAYS_MAX)))
     refuse_if(
         api_token_policy.may_create_token(
@@ -66,7 +66,7 @@ def create_token(
 
 @transaction.atomic
 def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
-    """It stops working with the next request. Raises Refused: not_found (404), also when it was revoked before."""
+    """The token is refused from the next request on. Raises Refused: not_found (404), also if already revoked."""
     token = get_or_refuse(api_token_queries.tokens_to_revoke(by).select_for_update(of=("self",)), prefix=prefix)
     refuse_if(api_token_policy.may_revoke_token(by, token))
     end_token(token, by=by)
@@ -75,7 +75,7 @@ def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
 
 @transaction.atomic
 def end_token(token: ApiToken, *, by: Actor) -> None:
-    """The caller has checked that `by` may. Its reminder is deleted."""
+    """Revokes the token and deletes its reminder. The caller has checked that `by` may do this."""
     token.revoked_at = timezone.now()
     token.save(update_fields=["revoked_at"])
     record(by, "token.revoked", token, tenant=token.tenant)

@@ -1,4 +1,4 @@
-"""/api/v1/tokens: the tokens of the person who asks, and everybody's for administrators."""
+"""/api/v1/tokens: the caller's own tokens, and all tokens for administrators."""
 
 from __future__ import annotations
 

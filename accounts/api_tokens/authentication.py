@@ -1,4 +1,4 @@
-"""Who calls the API: a personal token (Bearer) or the browser's session with CSRF protection."""
+"""Authentication of API calls: by a token (Bearer), or by the browser's session with CSRF protection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CSRF_REFUSED = Refusal(
 
 
 class TokenAuthentication(authentication.BaseAuthentication):
-    """`Authorization: Bearer gpt_…`. A wrong, expired, revoked or suspended one is refused, never ignored."""
+    """`Authorization: Bearer gpt_…`. A wrong, expired or revoked token or a suspended user is refused, not ignored."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
@@ -37,7 +37,7 @@ class TokenAuthentication(authentication.BaseAuthentication):
 
 
 class SessionAuthentication(authentication.SessionAuthentication):
-    """The pages' own session: user of the session, no token, CSRF checked on every write."""
+    """The session of the portal's pages: user of the session, no token, CSRF check for every write."""
 
     def enforce_csrf(self, request: Request) -> None:
         try:
@@ -47,7 +47,7 @@ class SessionAuthentication(authentication.SessionAuthentication):
 
 
 def stamp_last_used(token: ApiToken) -> None:
-    """Stamps `last_used_at` at most once a minute: a busy CI must not write a row with every request."""
+    """Sets `last_used_at` at most once a minute, so that a busy CI does not write a row with every request."""
     before = timezone.now() - LAST_USED_STEP
     if token.last_used_at is None or token.last_used_at < before:
         not_lately = Q(last_used_at=None) | Q(last_used_at__lt=before)

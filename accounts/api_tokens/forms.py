@@ -15,7 +15,7 @@ DAYS = [(30, "30 days"), (90, "90 days"), (365, "1 year")]
 
 
 class TokenForm(forms.Form):
-    """`tenant`: of a team's token."""
+    """`tenant`: the team's slug, for a team's token."""
 
     name = forms.CharField(max_length=60, help_text="Where it is used, for example: nightly CI")
     scopes = forms.MultipleChoiceField(

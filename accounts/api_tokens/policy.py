@@ -1,4 +1,4 @@
-"""Who may make, revoke and list tokens. Pure: (actor, facts) → Refusal or None."""
+"""Who may create, revoke and list tokens. Pure: (actor, facts) → Refusal or None."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def may_create_token(
     end: datetime,
     tenant: str = "",
 ) -> Refusal | None:
-    """`own_end`: when the token expires with which `by` came, if any. A token cannot have a later end, more
+    """`own_end`: when the token of the request expires, if there is one. A token cannot have a later end, more
     scopes or another team than the token that creates it. `tenant`: the team's slug, "" for a personal token.
     """
     if by.user is None:
@@ -71,7 +71,7 @@ def may_create_token(
 
 
 def scopes_for(tenant: str) -> list[str]:
-    """Staff and their delegates decide; a team's token has none of their rights."""
+    """A team's token cannot have DECIDE: staff and their delegates decide, and it has none of their rights."""
     return [scope for scope in Scope.values if not tenant or scope != Scope.DECIDE]
 
 
@@ -89,5 +89,5 @@ def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:
 
 
 def may_see_all_tokens(by: Actor) -> Refusal | None:
-    """For others there is no such list."""
+    """Only administrators; others get not_found."""
     return scope_refusal(by, Scope.ADMIN) if by.has_role(Role.ADMIN) else NOT_FOUND

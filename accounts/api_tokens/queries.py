@@ -1,4 +1,4 @@
-"""Reads about tokens; `authenticate_token` is the one way in for web and doors alike."""
+"""Reads about tokens. Both web and doors authenticate tokens only with `authenticate_token`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAD_TOKEN = Refusal("bad_token", "The token is not valid. Check that you copied 
 
 @dataclass(frozen=True)
 class TokenRow:
-    """One token in a list. `is_active`: neither expired nor revoked at the moment of reading."""
+    """One token in a list. `is_active`: neither expired nor revoked when it was read."""
 
     name: str
     prefix: str
@@ -37,7 +37,7 @@ class TokenRow:
 
 
 def token_row(token: ApiToken) -> TokenRow:
-    """Of a token with its user."""
+    """The list row of a token that was read with its user."""
     return TokenRow(
         name=token.name,
         prefix=token.prefix,
@@ -53,22 +53,22 @@ def token_row(token: ApiToken) -> TokenRow:
 
 
 def tokens_of(user: User) -> QuerySet[ApiToken]:
-    """Not revoked, newest first, none of a team; expired ones included, so that people see why a job stopped."""
+    """The user's personal tokens that are not revoked, newest first. Expired ones show why a job stopped."""
     return _tokens().filter(user=user, tenant="")
 
 
 def tokens_of_team(slug: str) -> QuerySet[ApiToken]:
-    """As `tokens_of`, of all its people."""
+    """As `tokens_of`, for the team's tokens of all its members."""
     return _tokens().filter(tenant=slug)
 
 
 def all_tokens(*, owner: str = "") -> QuerySet[ApiToken]:
-    """As `tokens_of`, of everybody or of one address, with those of teams."""
+    """As `tokens_of`, but of all users or of one email (`owner`), including tokens of teams."""
     return _tokens().filter(user__email=owner.lower()) if owner else _tokens()
 
 
 def tokens_to_revoke(by: Actor) -> QuerySet[ApiToken]:
-    """Own ones, or everybody's for administrators. Of others' tokens the rest may not even know."""
+    """The actor's own tokens; for administrators, all tokens. Other users must not learn that a token exists."""
     found = _tokens()
     return found if by.user is None or by.has_role(Role.ADMIN) else found.filter(user=by.user)
 
@@ -78,9 +78,9 @@ def _tokens() -> QuerySet[ApiToken]:
 
 
 def authenticate_token(text: str) -> ApiToken:
-    """The token that `text` is, with its user: the one way in for web and doors alike.
+    """Returns the token with this text, with its user. Both web and doors use it, and nothing else.
 
-    Raises Refused (401). What is wrong with a token is shown only to callers who know its secret.
+    Raises Refused (401). The message states what is wrong with a token only to callers who know its secret.
     """
     parsed = token_text.parse_token(text)
     if parsed is None:
@@ -101,7 +101,7 @@ def authenticate_token(text: str) -> ApiToken:
 
 
 def _token(prefix: str) -> ApiToken | None:
-    """With its user. As text: every call of the API and of doors asks this."""
+    """With its user. Written as SQL text, because every call of the API and of doors needs it."""
     with connection.cursor() as cursor:
         cursor.execute(_TOKEN, [prefix])
         found = cursor.fetchone()

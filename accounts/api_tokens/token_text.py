@@ -1,4 +1,4 @@
-"""The text of an API token: `gpt_<prefix>_<secret>`. Values in, values out; only a secret's digest is stored."""
+"""The text of an API token: `gpt_<prefix>_<secret>`. Pure functions. Only the secret's digest is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about tokens: one's own, and everybody's for administrators."""
+"""Pages about tokens: the user's own, and all tokens for administrators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from portal.web.refusals import refusal_in_form
 @never_cache
 @require_http_methods(["GET", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
-    """GET: the list and a form. POST: a new token, whose secret stands in this one answer and nowhere else."""
+    """GET: the list and a form. POST: creates a token. Its secret is in this response only."""
     form = TokenForm(request.POST or None)
     secret = None
     if request.method == "POST" and form.is_valid():
@@ -44,7 +44,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def all_tokens(request: HttpRequest) -> HttpResponse:
-    """For administrators: what a person has made, or everybody, to revoke it."""
+    """For administrators: the tokens of one user or of all users, to revoke them."""
     refuse_if(api_token_policy.may_see_all_tokens(actor(request)))
     owner = request.GET.get("owner", "").strip()
     page = page_of(api_token_queries.all_tokens(owner=owner), cursor=request.GET.get("cursor"))

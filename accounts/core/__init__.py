@@ -1,1 +1,1 @@
-"""Who asks, and through which door: the actor, how a request becomes one, and the checks that every app shares."""
+"""The actor of a request (user and channel), how it is made from the request, and the checks that all apps share."""

@@ -1,4 +1,4 @@
-"""Actor: who asks for an action, and through which door. Passed as `by=` to every action."""
+"""Actor: the user (or the system) that calls an action, and the channel used. Passed as `by=` to every action."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Actor:
     via: str
     scopes: frozenset[str] = field(default=ALL_SCOPES)
     request_id: str = ""
-    # When the token ends that the request came with; None for pages, rules and the system.
+    # When the token of the request expires; None for pages, rules and the system.
     token_expires_at: datetime | None = None
-    # Slug of the team whose token the request came with: `user` within that team, and nobody besides.
+    # For a request with a team's token, the team's slug: the actor is `user`, but only within that team.
     confined_to: str = ""
 
     @property
@@ -32,7 +32,7 @@ class Actor:
 
     @property
     def person(self) -> User:
-        """The user, where there has to be one. Raises Refused: not_signed_in (401)."""
+        """The user, where one is required. Raises Refused: not_signed_in (401)."""
         if self.user is None:
             raise Refused(NOT_SIGNED_IN)
         return self.user
@@ -43,7 +43,7 @@ class Actor:
 
     @property
     def roles(self) -> list[str]:
-        """Of staff, as far as they count: not of who is suspended, and none goes into a team's token."""
+        """The staff roles that apply: none for a suspended user or for a team's token."""
         return [] if self.user is None or not self.user.is_active or self.confined_to else self.user.roles
 
     def has_role(self, role: Role) -> bool:
@@ -54,17 +54,17 @@ class Actor:
 
     @property
     def sees_all(self) -> bool:
-        """Staff who look across tenants: approvers, operators, auditors, admins."""
+        """Staff see all teams: approvers, operators, auditors, admins."""
         return bool(self.roles)
 
     @property
     def operates(self) -> bool:
-        """The portal itself, operators and admins. What a token may do is another question."""
+        """The portal itself, operators and admins. Scopes of a token are checked separately."""
         return self.user is None or self.has_role(Role.OPERATOR) or self.has_role(Role.ADMIN)
 
 
 def actor_of_token(token: ApiToken, *, request_id: str = "") -> Actor:
-    """The bearer of this token, for web and doors alike."""
+    """The actor of a request with this token, for web and doors."""
     return Actor(
         user=token.user,
         via=f"token {token.prefix}",
@@ -76,5 +76,5 @@ def actor_of_token(token: ApiToken, *, request_id: str = "") -> Actor:
 
 
 def system_actor(why: str) -> Actor:
-    """The portal itself, for example `system("demo")`."""
+    """The portal itself, for example `system_actor("demo")`."""
     return Actor(user=None, via=f"system {why}")

@@ -50,7 +50,7 @@ class ActionForm(forms.ModelForm):
         return values
 
     def _post_clean(self) -> None:
-        """The row is what the action made of it."""
+        """Does nothing to the instance: the action has already written the row."""
 
 
 class ActionModelAdmin(admin.ModelAdmin):

@@ -1,4 +1,4 @@
-"""What every verb may ask about who asks: is it a person, has the token the scope? Pure."""
+"""Checks of the actor that every verb may use: a user without a team's token, the token's scope. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from portal.core.errors import Refusal, refuse
 
 
 def person_refusal(by: Actor) -> Refusal | None:
-    """Of what concerns a person in no team, or in any: a team's token has no part in it."""
+    """Refuses a team's token for actions that concern the user and not one team."""
     if not by.confined_to:
         return None
     text = f"This token works only in the team '{by.confined_to}'. Use a personal token from the API tokens page."

@@ -1,4 +1,4 @@
-"""From a request to an Actor: what every view hands to actions and queries as `by`."""
+"""Makes the Actor of a request, which every view passes to actions and queries as `by`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refused
 
 
 def actor(request: HttpRequest | Request) -> Actor:
-    """Who asks, through which door, with which scopes. Raises Refused (401) when nobody is signed in."""
+    """Returns user, channel and scopes of the request. Raises Refused (401) when no user is signed in."""
     user = request.user
     if not isinstance(user, User):
-        # Pages have a lazy wrapper, which passes this test through; nobody at all is None or AnonymousUser.
+        # On pages, request.user is a lazy wrapper, and this test works on it. Without a user it is None or
+        # AnonymousUser.
         raise Refused(NOT_SIGNED_IN)
     token = getattr(request, "auth", None)
     request_id = getattr(request, "request_id", "")
@@ -24,7 +25,7 @@ def actor(request: HttpRequest | Request) -> Actor:
 
 
 def operator(request: HttpRequest | Request) -> Actor:
-    """For pages and calls of operators and admins, which are not there for others. Raises Refused (404)."""
+    """For pages and calls of operators and admins. Raises Refused (404) for all others."""
     by = actor(request)
     if not by.operates:
         raise Refused(NOT_FOUND)
@@ -32,7 +33,7 @@ def operator(request: HttpRequest | Request) -> Actor:
 
 
 def administrator(request: HttpRequest | Request) -> Actor:
-    """The same for administrators alone."""
+    """The same for administrators only."""
     by = actor(request)
     if not by.has_role(Role.ADMIN):
         raise Refused(NOT_FOUND)

@@ -1,4 +1,4 @@
-"""Teams by name only: which an actor sees is handed in by portal/urls.py."""
+"""Teams by name only. portal/urls.py passes in the function that returns an actor's teams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from accounts.core.actor import Actor
 
-# Handed in by portal/urls.py: this app knows teams by name only.
+# portal/urls.py passes it in: this app knows teams by name only.
 TenantsOf = Callable[[Actor], Collection[str]]
 
 

@@ -1,1 +1,1 @@
-"""How somebody proves who they are: password, second factor, sessions; and the page of one's own account."""
+"""Authentication of users: password, second factor, sessions; and the user's own Account page."""

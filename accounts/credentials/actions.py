@@ -1,7 +1,7 @@
-"""The verbs about how somebody signs in: password, second factor, sessions. allauth keeps the rows of the last two.
+"""The verbs about sign-in: password, second factor, sessions. allauth stores the rows of the last two.
 
-A second factor is a one-time code of an app (TOTP), with recovery codes for the day that the phone is lost. Its holder
-is told by mail of every change, since a change that they did not make means that somebody else did.
+A second factor is a one-time code of an app (TOTP), with recovery codes in case the phone is lost. The user gets an
+email about every change, to notice changes that another person made.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ NOT_YOU = "If this was not you, contact an administrator of the portal immediate
 
 
 def pending_totp_seed(user: User, session_key: str) -> str:
-    """Of the factor that a session is about to add: the same however often its page is looked at, which writes nothing
-    down, and another one after each that was added. One query.
+    """The TOTP seed of the factor that a session is about to add. It is derived, not stored: it stays the same when the
+    page is reloaded, and changes after each added factor. One query.
     """
     added = Event.objects.filter(actor_id=user.pk, verb="account.second_factor_added").count()
     text = f"{user.pk} {session_key} {added}"
@@ -49,7 +49,7 @@ def pending_totp_seed(user: User, session_key: str) -> str:
 
 
 def totp_step_of(seed: str, code: str) -> int | None:
-    """Which of the time steps around now this code is for; None: it is wrong."""
+    """Returns the time step (around now) that this code belongs to, or None if the code is wrong."""
     typed = "".join(code.split())
     for step in yield_hotp_counters_from_time():
         if secrets.compare_digest(typed.encode(), format_hotp_value(hotp_value(seed, step)).encode()):
@@ -59,8 +59,8 @@ def totp_step_of(seed: str, code: str) -> int | None:
 
 @transaction.atomic
 def consume_code(user: User, code: str) -> Authenticator | None:
-    """The factor that this code proves, each code once; None: wrong or used. Used codes are kept in the row and not in
-    Redis, as allauth would: Redis may be away, or forget.
+    """Returns the factor of this code, and None for a wrong or used code. Each code works once. Used codes are stored
+    in the row, not in Redis as in allauth: Redis may be unavailable or lose data.
     """
     for row in Authenticator.objects.select_for_update().filter(user=user).order_by("-type"):
         try:
@@ -89,7 +89,7 @@ def _uses(row: Authenticator, code: str) -> bool:
 
 @transaction.atomic
 def add_second_factor(seed: str, *, step: int, by: Actor) -> tuple[Authenticator, list[str]]:
-    """The factor and the recovery codes, which are shown now and never again. `step`: of the code that proved the seed.
+    """Returns the factor and its recovery codes, which are shown only once. `step`: of the code that proved the seed.
 
     Raises Refused: second_factor_there, no_second_factor_key (409).
     """
@@ -105,7 +105,7 @@ def add_second_factor(seed: str, *, step: int, by: Actor) -> tuple[Authenticator
 
 @transaction.atomic
 def renew_recovery_codes(*, by: Actor) -> list[str]:
-    """Those of before are void. Raises Refused: no_second_factor (409)."""
+    """Returns new recovery codes; the previous ones become invalid. Raises Refused: no_second_factor (409)."""
     user = lock_self(by)
     refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
     event = record(by, "account.recovery_codes_made", user)
@@ -115,7 +115,7 @@ def renew_recovery_codes(*, by: Actor) -> list[str]:
 
 @transaction.atomic
 def remove_second_factor(*, by: Actor) -> None:
-    """One's own. Raises Refused: no_second_factor (409)."""
+    """Removes the user's own second factor. Raises Refused: no_second_factor (409)."""
     user = lock_self(by)
     refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
     Authenticator.objects.filter(user=user).delete()
@@ -125,7 +125,7 @@ def remove_second_factor(*, by: Actor) -> None:
 
 @transaction.atomic
 def drop_second_factor(user_id: int, *, because: str, by: Actor) -> User:
-    """Somebody else's, who lost phone and recovery codes. All their sessions end.
+    """Removes the factor of another user, who has lost phone and recovery codes. All sessions of that user end.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), no_second_factor (409),
     reason_missing (422).
@@ -157,7 +157,7 @@ def _new_codes(user: User) -> list[str]:
 
 @transaction.atomic
 def change_password(new: str, *, keep: str, by: Actor) -> User:
-    """One's own; all sessions but `keep` end. Raises ValidationError for a password that is too easy."""
+    """Changes the user's own password; all sessions but `keep` end. Raises ValidationError for a weak password."""
     user = lock_self(by)
     validate_password(new, user)
     user.set_password(new)
@@ -170,7 +170,7 @@ def change_password(new: str, *, keep: str, by: Actor) -> User:
 
 @transaction.atomic
 def end_session(session_id: int, *, by: Actor) -> None:
-    """Its pages, streams and notebooks close within seconds. Raises Refused: not_found (404)."""
+    """The session's pages, streams and notebooks close within seconds. Raises Refused: not_found (404)."""
     row = get_or_refuse(UserSession.objects.filter(user=by.person), pk=session_id)
     Session.objects.filter(session_key=row.session_key).delete()
     row.delete()

@@ -1,4 +1,4 @@
-"""By what a session was authenticated, as allauth records it: a second factor, a sign-in by the issuer."""
+"""How a session was authenticated, as recorded by allauth: by a second factor, by the issuer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from django.http import HttpRequest
 from accounts.credentials import queries as credential_queries
 from accounts.models import User
 
-# In allauth's list of what a session has shown: a sign-in by the issuer of single sign-on.
+# The method in allauth's records of a session for a sign-in by the single sign-on issuer.
 BY_ISSUER = "oidc"
 
 RECENTLY_S = 15 * 60
 
 
 def showed_second_factor(request: HttpRequest) -> bool:
-    """This session has shown a second factor of its person that is still theirs. One query if it has shown any."""
+    """Whether this session has passed a second factor that its user still has. One query if it has passed any."""
     if not isinstance(request.user, User):
         return False
     records = get_authentication_records(request, request.user)
@@ -26,6 +26,8 @@ def showed_second_factor(request: HttpRequest) -> bool:
 
 
 def signed_in_recently(request: HttpRequest) -> bool:
-    """By the issuer, in this session and a moment ago: what people without a password have to show instead of one."""
+    """Whether the issuer signed the user in, in this session, a moment ago. It replaces the password of users without
+    one.
+    """
     records = get_authentication_records(request, request.user) if isinstance(request.user, User) else []
     return any(record["method"] == BY_ISSUER and record["at"] > time.time() - RECENTLY_S for record in records)

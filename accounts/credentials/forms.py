@@ -1,4 +1,4 @@
-"""Forms for passwords and codes, refused where attempts come too fast."""
+"""Forms for passwords and codes. They refuse attempts that come too fast."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "autocapitalize": "none", "s
 
 
 class CodeForm(forms.Form):
-    """A valid one has used the code up: `factor` is what it proved."""
+    """A valid form has consumed the code; `factor` is the factor of the code."""
 
     factor: Authenticator
     code = forms.CharField(max_length=40, widget=forms.TextInput(attrs=CODE_ATTRIBUTES))
@@ -46,8 +46,8 @@ class CodeForm(forms.Form):
 
 
 class EnrolForm(forms.Form):
-    """`step`: of the code that shows that the app knows `seed`. `is_fresh`: signed in a moment ago, which is asked of
-    who has no password.
+    """`step`: time step of the code that proves that the app has `seed`. `is_fresh`: the user has just signed in, which
+    is required of users without a password.
     """
 
     step: int
@@ -91,13 +91,13 @@ class NewPasswordForm(PasswordChangeForm):
 
 
 def show_password_rules(form: forms.Form, new: str, again: str) -> None:
-    """As one text instead of Django's list, and once."""
+    """Shows the password rules once, as text instead of Django's list."""
     form.fields[new].help_text = " ".join(password_validators_help_texts())
     form.fields[again].help_text = ""
 
 
 def right_password(user: User, typed: str, address: str) -> str:
-    """For what somebody before an unlocked screen must not do."""
+    """Asks for the password again, for actions that a person at an unattended screen must not be able to do."""
     not_too_fast(user.email, address, at="password")
     if not user.check_password(typed):
         log.info("password_again_failed", email=user.email, address=address)

@@ -1,7 +1,7 @@
-"""Each wrong password or code makes the next attempt wait longer, for one address at one account; others do not wait.
+"""Each wrong password or code delays the next attempt from the same IP address at the same account, and no others.
 
-The attempts are counted in Redis. While Redis is away nobody waits, since signing in matters more than slowing down a
-guesser for that minute.
+The attempts are counted in Redis. While Redis is unavailable there is no delay: for that time, sign-in is more
+important than slowing down a guesser.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ FORGET_AFTER_S = 15 * 60
 
 
 def wait_before_attempt(email: str, address: str, *, at: str = "password") -> int:
-    """Seconds to wait before the next attempt; 0: go on, and this attempt is counted. `at`: what is guessed.
+    """Returns the seconds to wait before the next attempt. 0: continue, and this attempt is counted. `at`: the kind of
+    secret (password or code).
 
-    Counted before the password or code is looked at, so that attempts in parallel gain nothing.
+    The attempt is counted before the password or code is checked, so that parallel attempts have no advantage.
     """
     key = _key(email, address, at)
     try:
@@ -45,7 +46,7 @@ def wait_before_attempt(email: str, address: str, *, at: str = "password") -> in
 
 
 def reset_backoff(email: str, address: str, *, at: str = "password") -> None:
-    """After a success."""
+    """Call it after a successful attempt."""
     key = _key(email, address, at)
     try:
         cache.delete_many([key, f"{key}:until"])

@@ -26,5 +26,5 @@ def may_change_second_factor(*, held: bool) -> Refusal | None:
 
 
 def may_drop_second_factor(by: Actor, target: User) -> Refusal | None:
-    """For a lost phone. People who still have theirs remove it on the Account page, with a code."""
+    """For a lost phone. Users who still have their phone remove the factor on the Account page, with a code."""
     return account_access_refusal(by, target, own="Remove your own second factor on the Account page.")

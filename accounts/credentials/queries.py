@@ -1,4 +1,4 @@
-"""Reads about how somebody signs in: second factors and sessions."""
+"""Reads about sign-in: second factors and sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SessionRow:
 
 
 def sessions_of(user: User, *, this: str) -> list[SessionRow]:
-    """Those that work, newest first. One query. `this`: the key of the session that asks."""
+    """The user's valid sessions, newest first. One query. `this`: the key of the current session."""
     alive = Session.objects.filter(expire_date__gt=timezone.now()).values("session_key")
     rows = UserSession.objects.filter(user=user, session_key__in=alive).order_by("-created_at", "-pk")
     return [SessionRow(row.pk, row.ip, row.user_agent, row.created_at, row.session_key == this) for row in rows]
@@ -35,11 +35,11 @@ def holds_second_factor(user: User) -> bool:
 
 
 def second_factor_holders(users: Collection[User]) -> set[int]:
-    """Of these, by key."""
+    """Returns the primary keys of those of `users` who have a second factor."""
     held = Authenticator.objects.filter(user__in=users, type=Authenticator.Type.TOTP)
     return set(held.values_list("user_id", flat=True))
 
 
 def holds_any_factor(user: User, factors: Collection[int]) -> bool:
-    """Whether one of these, by key, is still theirs."""
+    """Whether the user still has one of these factors (primary keys)."""
     return bool(factors) and Authenticator.objects.filter(user=user, pk__in=factors).exists()

@@ -1,4 +1,4 @@
-"""The page of one's own account: password, second factor, sessions."""
+"""The user's own Account page: password, second factor, sessions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def second_factor(request: HttpRequest) -> HttpResponse:
-    """Add one, or show the one that is there, for what demands it. Then on to `next`."""
+    """Adds a second factor, or asks for a code of the existing one, for pages that require it. Then goes to `next`."""
     user = actor(request).person
     go_on = _go_on(request)
     if not queries.holds_second_factor(user):
@@ -137,7 +137,7 @@ def second_factor_remove(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def recovery_codes(request: HttpRequest) -> HttpResponse:
-    """New ones, which stand in this one answer and nowhere else."""
+    """Creates new recovery codes. They are in this response only."""
     form = CodeForm(request.POST, user=actor(request).person, address=client_address(request))
     if not form.is_valid():
         return _account(request, code_form=form, status=form_status(form))

@@ -1,1 +1,1 @@
-"""What was done and who is told: one event for each verb, deliveries, and their texts."""
+"""The record of actions and their notifications: one event per verb, deliveries, and their texts."""

@@ -1,4 +1,4 @@
-"""`record` and `deliver`, with which every verb of every app ends."""
+"""`record` and `deliver`. Every verb of every app ends with them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def record(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> Event:
-    """Append who did what. `verb` is `<noun>.<past participle>`; `before` and `after` name the changed fields only.
+    """Append an event. `verb` is `<noun>.<past participle>`; `before` and `after` contain only the changed fields.
 
-    Belongs into the transaction of the change: an event without its change, or a change without its event, is a lie.
+    Call it in the transaction of the change, so that there is no event without its change and no change without its
+    event.
     """
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(f"record({verb!r}) outside of the transaction of its change")
@@ -48,7 +49,7 @@ def record(
 
 
 def deliver(event: Event, users: Iterable[User], *, subject: str, body: str, at: datetime | None = None) -> None:
-    """Tell people about an event, each once, in its transaction; `at`: not before then (a reminder)."""
+    """Notify users about an event, each once, in its transaction. `at`: send it not earlier (for a reminder)."""
     line = " ".join(subject.split())[:150]
     recipients = {user.pk: user for user in users if user.is_active}
     Delivery.objects.bulk_create(
@@ -62,13 +63,13 @@ def deliver(event: Event, users: Iterable[User], *, subject: str, body: str, at:
 
 
 def deliver_to_address(event: Event, address: str, *, subject: str, body: str) -> None:
-    """Tell somebody who has no account yet."""
+    """Notify a person who has no account yet."""
     line = " ".join(subject.split())[:150]
     Delivery.objects.create(event=event, address=address, subject=line, body=body[:4000])
     worker_hint(due.table_label(Delivery), queue=Delivery.queue)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Dates, decimals and choices as JSON has them."""
+    """Converts dates, decimals and choices to JSON values."""
     plain: dict[str, Any] = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
     return plain

@@ -1,4 +1,4 @@
-"""Reads about events: what somebody may know, of a team, of a row."""
+"""Reads about events: those visible to an actor, of a team, of a row."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from portal.core.sql import select
 
 
 def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Event]:
-    """What `by` may know: events of these tenants and their own; everything for staff. Newest first. To a team's token
-    its maker's other doings are nothing.
+    """The events that `by` may see, newest first: those of these teams and the user's own; all events for staff. A
+    team's token does not show what its owner does outside the team.
 
-    `tenants`: the slugs of their teams, handed in because this app knows teams by name only.
+    `tenants`: the slugs of the actor's teams, passed in because this app knows teams by name only.
     """
     found = Event.objects.order_by("-id")
     if by.user is None or by.sees_all:
@@ -29,15 +29,15 @@ def events_of_tenant(slug: str) -> QuerySet[Event]:
 
 
 def latest_events(tenant: str, at_most: int) -> list[Event]:
-    """Of a tenant, newest first. As text: every rendering of its page asks this."""
+    """A team's events, newest first. SQL text, because every rendering of the team's page reads them."""
     return select(Event, "tenant = %s ORDER BY id DESC LIMIT %s", [tenant, at_most])
 
 
 def events_of_row(row: Model) -> QuerySet[Event]:
-    """Newest first. The row may be gone: events outlive what they are about."""
+    """Newest first. The row may be deleted already: its events are kept."""
     return Event.objects.filter(row=row_label(row)).order_by("-id")
 
 
 def row_label(row: Model) -> str:
-    """`<app>.<model>.<pk>`: how events name a row."""
+    """`<app>.<model>.<pk>`: the name of a row in events."""
     return f"{row._meta.label_lower}.{row.pk}"

@@ -1,4 +1,6 @@
-"""One Delivery: send the mail, stamp the row. At least once: after a crash the same Message-ID goes out again."""
+"""Reconciles one Delivery: sends the email, stamps the row. At least once: after a crash, the email is sent again with
+the same Message-ID.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened, in words: the verb of an Event → the middle of a sentence "<who> … <name>". Pure."""
+"""Texts of events: the verb of an Event → the middle of a sentence "<who> … <name>". Pure."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ VERB_TEXTS = {
 }
 
 
-# Of decisions with one outcome: yes, no.
+# Texts for decisions with one outcome: (yes, no).
 OUTCOME_TEXTS = {
     "request.decided": ("approved", "denied"),
     "team.decided": ("approved the request for the team", "denied the request for the team"),
@@ -122,7 +122,7 @@ OUTCOME_TEXTS = {
 
 
 def verb_text(verb: str, after: Mapping[str, Any] | None = None) -> str:
-    """An unknown verb in plain words: "class.moved" → "class moved". `after`: of the event, for the outcome."""
+    """An unknown verb becomes plain words: "class.moved" → "class moved". `after` of the event gives the outcome."""
     outcomes = set(_outcomes(after or {}))
     if verb in OUTCOME_TEXTS and outcomes in ({True}, {False}):
         yes, no = OUTCOME_TEXTS[verb]
@@ -131,7 +131,7 @@ def verb_text(verb: str, after: Mapping[str, Any] | None = None) -> str:
 
 
 def _outcomes(after: Mapping[str, Any]) -> list[Any]:
-    """Of a request each of its decided lines has one."""
+    """In a request, each decided line has its own outcome."""
     lines = after.get("lines")
     found = lines if isinstance(lines, list) else [after]
     return [one.get("approved", one.get("accepted")) for one in found if isinstance(one, Mapping)]

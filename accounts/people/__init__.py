@@ -1,3 +1,3 @@
-"""Accounts and their staff roles: look-ups, suspension, and who may administer accounts. The pages of administrators
-are in tenants/people.
+"""Accounts and their staff roles: look-ups, suspension, and who may administer accounts. The administrators' pages are
+in tenants/people.
 """

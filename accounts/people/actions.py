@@ -25,7 +25,7 @@ def set_roles(user_id: int, roles: Collection[str], *, by: Actor) -> User:
     refuse_if(people_policy.may_set_roles(by, target, roles, other_admins=other_admins))
     before, target.roles = target.roles, sorted(set(roles))
     if sorted(before) != target.roles:
-        # Given again by hand, a role is no longer a group's to take.
+        # A role that is removed here and later given by hand is no longer a group role: groups do not remove it.
         target.group_roles = [role for role in target.group_roles if role in target.roles]
         target.save(update_fields=["roles", "group_roles"])
         record(by, "account.roles_set", target, before={"roles": before}, after={"roles": target.roles})
@@ -34,7 +34,7 @@ def set_roles(user_id: int, roles: Collection[str], *, by: Actor) -> User:
 
 @transaction.atomic
 def suspend_user(user_id: int, *, because: str, by: Actor) -> User:
-    """Sessions and tokens stop working with the next request; nothing is deleted.
+    """The user's sessions and tokens are refused from the next request on; nothing is deleted.
 
     Raises Refused: not_found (404), not_allowed, own_account (403), last_admin, already_so (409), reason_missing (422).
     """
@@ -65,13 +65,13 @@ def _set_active(target: User, *, to: bool) -> None:
 
 
 def lock_self(by: Actor) -> User:
-    """The row of the person who asks, locked until the end of the transaction."""
+    """The acting user's row, locked until the end of the transaction."""
     return User.objects.select_for_update().get(pk=by.person.pk)
 
 
 def lock_actor_and_target(by: Actor, user_id: int) -> tuple[Actor, User, int]:
-    """Actor and target as they are now, and how many other active administrators there are; all locked in id order: an
-    administrator may just have lost the role, and of two that are left only one may lose it.
+    """Returns the current actor and target and the number of other active administrators. All rows are locked in id
+    order: the actor may just have lost the role, and of the last two administrators only one may lose it.
     """
     wanted = [user_id] if by.user_id is None else [user_id, by.user_id]
     found = User.objects.filter(pk__in=wanted) | people_queries.active_administrators()

@@ -21,15 +21,15 @@ LAST_ADMIN = Refusal(
 
 
 def may_administer(by: Actor) -> Refusal | None:
-    """See all accounts, and change what others may do. The portal itself (`by.user` is None) may."""
+    """To see all accounts and to change other users' rights. The portal itself (`by.user` is None) may do it."""
     if refusal := scope_refusal(by, Scope.ADMIN):
         return refusal
     return None if by.user is None or by.has_role(Role.ADMIN) else NOT_ADMIN
 
 
 def may_set_roles(by: Actor, target: User, roles: Collection[str], *, other_admins: int) -> Refusal | None:
-    """The portal itself may grant all: somebody has to be the first administrator. `other_admins`: those beside
-    `target` whose accounts are active.
+    """The portal itself may give all roles, which creates the first administrator. `other_admins`: number of active
+    administrators other than `target`.
     """
     if refusal := may_administer(by):
         return refusal
@@ -96,7 +96,7 @@ def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | No
 
 
 def address_refusal(email: str) -> Refusal | None:
-    """For an address without an account: mail is sent there."""
+    """Checks an email without an account, because the portal sends messages to it."""
     name, at, host = email.partition("@")
     if at and name and "." in host and len(email) <= ADDRESS_MAX and not any(char.isspace() for char in email):
         return None

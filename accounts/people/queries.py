@@ -23,12 +23,12 @@ def active_administrators() -> QuerySet[User]:
 
 
 def user_at_verified_address(email: str) -> User | None:
-    """The account with this verified address. A claimed address finds none."""
+    """The account with this verified email; an unverified email is not matched."""
     return User.objects.filter(email=email, emailaddress__email=email, emailaddress__verified=True).first()
 
 
 def verified_addresses(user: User | None) -> QuerySet[EmailAddress, str]:
-    """For `email__in`: an address that somebody only claims must not bring them what was meant for its owner."""
+    """For `email__in`: a user must not get what was sent to an email that the user has not verified."""
     found: QuerySet[EmailAddress, str] = EmailAddress.objects.filter(user=user, verified=True).values_list(
         "email", flat=True
     )

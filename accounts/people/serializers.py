@@ -1,4 +1,4 @@
-"""Who is asking, as the API shows it."""
+"""The calling user and its token, as the API shows them."""
 
 from __future__ import annotations
 

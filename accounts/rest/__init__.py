@@ -1,3 +1,3 @@
-"""How calls of the API are parsed, limited, repeated and answered, whatever they are about. This room knows no verb,
-and no row but kept answers.
+"""Parsing, rate limits, idempotent repetition and responses of all API calls. This package knows no verbs and no
+model except KeptAnswer.
 """

@@ -1,6 +1,4 @@
-"""`ETag` and `If-Match`: a caller whose change would undo what somebody else changed meanwhile is told so instead, and
-nothing is done.
-"""
+"""`ETag` and `If-Match`: a change is refused if another caller has changed the object in the meantime."""
 
 from __future__ import annotations
 
@@ -42,21 +40,22 @@ ETAG = OpenApiParameter(
 
 
 def etag_of(*values: Any) -> str:
-    """A strong one, of plain values and dates."""
+    """Returns a strong ETag of plain values and dates."""
     text = json.dumps(values, sort_keys=True, cls=_Exact)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
 def match_refusal(sent: str, current: str | None) -> Refusal | None:
-    """`current` None: nothing is there, which no tag matches. Weak tags never match; what is no tag is none."""
+    """`current` None: there is no object, so no tag matches. Weak tags never match; invalid tags are ignored."""
     tags = parse_etags(sent) if len(sent) <= IF_MATCH_LIMIT else []
     return None if current is not None and ("*" in tags or current in tags) else CHANGED
 
 
 @contextmanager
 def if_match(request: Request, current: Callable[[], str | None]) -> Iterator[None]:
-    """Around an action. `current` locks the row that the action changes, as it does itself, and gives its tag: who
-    comes second waits there, and compares with what the first one left. Without the header nothing is asked.
+    """Put it around an action. `current` locks the row that the action changes (as the action does) and returns its
+    tag: a second caller waits there and then compares with the result of the first. Without the header nothing is
+    checked.
 
     Raises Refused: changed_meanwhile (412).
     """
@@ -70,7 +69,7 @@ def if_match(request: Request, current: Callable[[], str | None]) -> Iterator[No
 
 
 class _Exact(DjangoJSONEncoder):
-    """Times to the microsecond, which Django's own cuts."""
+    """Keeps the microseconds of times, which DjangoJSONEncoder cuts off."""
 
     def default(self, o: Any) -> Any:
         return o.isoformat() if hasattr(o, "isoformat") else super().default(o)

@@ -1,7 +1,6 @@
-"""Rows of a serializer by plain functions: what DRF finds out about each field for every row is found out once.
+"""Serializes rows with plain functions: field properties that DRF looks up for every row are looked up once.
 
-The serializer stays the one place where an answer is described, for people and for the contract. What is written is the
-same to the letter.
+The serializer stays the only description of a response, for readers and for the contract. The output is identical.
 """
 
 from __future__ import annotations
@@ -15,12 +14,14 @@ from rest_framework import serializers
 from rest_framework.fields import SkipField, _UnvalidatedField, empty
 
 Write = Callable[[Any], Any]
-# In place of a value that is to be left out, or that is not there.
+# Stands for a value that is omitted from the output or missing in the row.
 _LEFT_OUT = object()
 
 
 def row_writer(serializer: serializers.BaseSerializer[Any]) -> Write:
-    """What `serializer.to_representation` does to one row, a dict or an object. Raises what DRF raises."""
+    """Returns a function that does the same as `serializer.to_representation` for one row (a dict or an object), with
+    the same exceptions.
+    """
     assert isinstance(serializer, serializers.Serializer)
     fields = [
         (name, _key(one), _plain(one), _read(one), _write(one))
@@ -38,7 +39,7 @@ def row_writer(serializer: serializers.BaseSerializer[Any]) -> Write:
                 value = None
             except AttributeError:
                 value = _LEFT_OUT
-            # Nearly all of them: found where it is looked for first, and written as it is.
+            # The fast path, for nearly all values: found directly in the row and written unchanged.
             if type(value) is plain or value is None:
                 found[name] = value
                 continue
@@ -52,19 +53,19 @@ def row_writer(serializer: serializers.BaseSerializer[Any]) -> Write:
 
 
 def _key(field: Any) -> str:
-    """Empty, which nothing is called, where it takes more than one."""
+    """The single key of the field's source. "" (which is never a key) if the source has several."""
     return field.source_attrs[0] if len(field.source_attrs) == 1 else ""
 
 
 def _plain(field: Any) -> type | None:
-    """Of values of this very type the field makes nothing else."""
+    """The exact type whose values the field writes unchanged, or None."""
     if isinstance(field, serializers.ChoiceField) and not all(type(one) is str for one in field.choices):
         return None
     return next((plain for kind, plain in _PLAIN.items() if _is_as_in(kind, field)), None)
 
 
 def _read(field: Any) -> Callable[[Any], Any]:
-    """Of what is further in, to be called, or missing."""
+    """Returns a function that reads nested, callable or missing values."""
     path = tuple(field.source_attrs)
     missing = _missing(field)
 
@@ -87,7 +88,7 @@ def _read(field: Any) -> Callable[[Any], Any]:
 
 
 def _missing(field: Any) -> Callable[[Any], Any]:
-    """What stands for it."""
+    """Returns a function that gives the substitute for a missing value."""
     if field.default is not empty and not callable(field.default):
         return lambda _row: field.default
     if field.default is empty and field.allow_null:
@@ -99,7 +100,7 @@ def _missing(field: Any) -> Callable[[Any], Any]:
 
 
 def _write(field: Any) -> Write:
-    """A field with a way of its own is asked itself."""
+    """A field with its own `to_representation` is written by that method."""
     if isinstance(field, serializers.Serializer) and _is_as_in(serializers.Serializer, field):
         return row_writer(field)
     if isinstance(field, serializers.ListSerializer) and _is_as_in(serializers.ListSerializer, field):

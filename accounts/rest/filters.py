@@ -1,4 +1,4 @@
-"""Filters of a list, as a view's `filterset_class` has them."""
+"""Filters of a list, from a view's `filterset_class`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_filtered(request: Request, view: Any) -> bool:
 
 
 class OptionalFilterBackend(DjangoFilterBackend):
-    """Most calls filter by nothing: no form is made for them."""
+    """Builds no form for calls without a filter, which are the most frequent."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         if not is_filtered(request, view):

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a call that is sent again, because its answer was lost, is not done again."""
+"""`Idempotency-Key`: a call that the client repeats because the response was lost is not executed again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.core.errors import refuse
 
 KEY_LIMIT = 200
 KEPT_FOR = timedelta(hours=24)
-# Old answers that a call takes away besides its own work: more than it adds, so that they do not pile up.
+# Each call deletes up to this many old answers: more than it adds, so that they do not accumulate.
 SWEPT = 100
 
 IDEMPOTENCY_KEY = OpenApiParameter(
@@ -36,12 +36,12 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 def idempotent(check: Callable[..., object]) -> Callable[[Handler], Handler]:
-    """For a handler whose call may carry a key. Only what was done is kept, with it and in its transaction: after a
-    refusal the same key may be tried again. `check(request, **kwargs)` raises Refused for whoever may not see (any
-    more) what the call is about; it is asked before anything else is said.
+    """For a handler whose calls may have a key. Only the response of a successful call is stored, in the transaction of
+    that call: after a refusal the client may use the same key again. `check(request, **kwargs)` runs first and raises
+    Refused for callers who may not (or no longer) see the object of the call.
 
-    Not for answers that have a secret in them. Raises Refused: bad_key, key_reused (422), busy (409) while the first
-    call of the key takes too long.
+    Do not use it for responses that contain a secret. Raises Refused: bad_key, key_reused (422), busy (409) while the
+    first call with the key takes too long.
     """
 
     def decorated(handler: Handler) -> Handler:
@@ -71,7 +71,7 @@ def idempotent(check: Callable[..., object]) -> Callable[[Handler], Handler]:
 
 
 def _claimed(request: Request, key: str) -> tuple[KeptAnswer, bool]:
-    """The key's row, and whether this call made it. The second call waits here for the first to end."""
+    """Returns the key's row and whether this call created it. A second call waits here until the first one ends."""
     person, call, kept_s = actor(request).person, _digest(request), KEPT_FOR.total_seconds()
     with connection.cursor() as cursor:
         cursor.execute(_SWEEP, [kept_s, SWEPT, person.pk, key, kept_s])
@@ -85,13 +85,13 @@ def _claimed(request: Request, key: str) -> tuple[KeptAnswer, bool]:
 
 
 def _again(kept: KeptAnswer) -> HttpResponse:
-    """Byte for byte, also where what it tells of has changed since."""
+    """Replays the stored response byte for byte, even if the object has changed since then."""
     headers = {"Idempotent-Replayed": "true", **({"Location": kept.location} if kept.location else {})}
     return HttpResponse(kept.body, status=kept.status, content_type="application/json", headers=headers)
 
 
 def _digest(request: Request) -> str:
-    """Of what is asked for. Keyed, since bodies hold what nobody shall try out against a copy of the table."""
+    """A digest of the call. It is keyed (HMAC), so that values in bodies cannot be guessed from a copy of the table."""
     asked = [request.method, request.path, sorted(request.query_params.lists()), dict(request.data)]
     asked.append(actor(request).confined_to)
     text = json.dumps(asked, sort_keys=True, ensure_ascii=False)

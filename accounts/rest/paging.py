@@ -1,7 +1,7 @@
 """Keyset paging, one implementation for pages and API: `limit`, an opaque `cursor`, and no page numbers.
 
-A cursor holds the key of the last row shown, so that rows which appear meanwhile neither repeat nor hide others, and
-page 1,000 costs as much as page 1.
+A cursor contains the key of the last row shown. So rows that are added meanwhile neither repeat nor hide other rows,
+and page 1,000 costs as much as page 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PAGING = (
     ),
 )
 Row = TypeVar("Row", bound=Model)
-# (id that they are before, at most so many) → rows, newest first.
+# (rows before this id or None, maximum number of rows) → rows, newest first.
 Read = Callable[[int | None, int], list[Row]]
 
 
@@ -58,9 +58,9 @@ class Page(Generic[Row]):
 def page_of(
     rows: QuerySet[Row], *, keys: Sequence[str] = ("-id",), limit: int = LIMIT_DEFAULT, cursor: str | None = None
 ) -> Page[Row]:
-    """The next `limit` rows after `cursor`. `keys`: columns of the order, "-" for descending; the last one is unique.
+    """The next `limit` rows after `cursor`. `keys`: columns to order by, "-" for descending; the last one is unique.
 
-    Raises Refused (bad_cursor) for text that is no cursor of this order.
+    Raises Refused (bad_cursor) for text that is not a cursor of this order.
     """
     if cursor:
         rows = rows.filter(_after(keys, _decode(rows.model, keys, cursor)))
@@ -81,7 +81,7 @@ def parse_limit(text: str | None) -> int:
 
 
 class KeysetPagination(BasePagination):
-    """Answers {"items": […], "next": url or null}. A view may say `keyset = ("-at", "-id")`; default: newest first."""
+    """Responds {"items": […], "next": url or null}. A view may set `keyset = ("-at", "-id")`; default: newest first."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
         limit, cursor = _asked(request)
@@ -89,7 +89,7 @@ class KeysetPagination(BasePagination):
         return self._answer(page_of(queryset, keys=keys, limit=limit, cursor=cursor), request)
 
     def paginate_read(self, model: type[Row], read: Read[Row], request: Request) -> list[Row]:
-        """Newest first, where a statement is text."""
+        """For queries written as SQL text; newest first."""
         keys = ("-id",)
         limit, cursor = _asked(request)
         before = _decode(model, keys, cursor)[0] if cursor else None
@@ -128,7 +128,7 @@ def _asked(request: Request) -> tuple[int, str | None]:
 
 
 def _after(keys: Sequence[str], values: list[Any]) -> Q:
-    """(a, b) > (x, y) column by column, since directions may differ."""
+    """(a, b) > (x, y), written column by column because directions may differ."""
     condition = Q()
     equal = Q()
     for key, value in zip(keys, values, strict=True):
@@ -146,7 +146,7 @@ def _encode(keys: Sequence[str], row: Model) -> str:
 
 
 def _exact(value: Any) -> str:
-    """Times to the microsecond: DjangoJSONEncoder cuts them, and rows of the same millisecond would be left out."""
+    """Keeps microseconds: DjangoJSONEncoder cuts them off, and rows of the same millisecond would be skipped."""
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Scopes: what a token may do at most. Sessions have all of them; what people may do is asked by policy."""
+"""Scopes limit what a token may do. Sessions have all scopes; policies check what a user may do."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class HasScope(BasePermission):
-    """Every API view says `required_scope = Scope.READ`, and `required_scopes = {"POST": …}` where methods differ; of
-    several one is enough here, and which of them is needed is the action's question.
+    """Every API view sets `required_scope = Scope.READ`, and `required_scopes = {"POST": …}` where methods differ. Of
+    several scopes, one is enough here; the action checks which one is needed.
 
-    A view that says neither answers nobody: forgetting is a mistake that shows with the first request. What concerns
-    a person and no team says `is_personal = True`, and takes no token of a team.
+    A view that sets neither refuses every request, so that the mistake shows with the first one. A view that concerns
+    a user and no team sets `is_personal = True` and refuses tokens of teams.
     """
 
     def has_permission(self, request: Request, view: APIView) -> bool:

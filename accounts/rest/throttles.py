@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 WINDOW_S = 60
-# Set by the doors process when it asks the URL map again for a call that waited. No client can: headers are HTTP_….
+# The doors process sets it when it dispatches a waiting call again. A client cannot set it: headers become HTTP_….
 ALREADY_COUNTED = "portal.counted"
-# After a failure Redis is left alone this long: each attempt may cost the time-out of one second.
+# After a failure Redis is not called for this time: each attempt may cost the time-out of 1 s.
 PAUSE_S = 5.0
 
 
@@ -51,7 +51,7 @@ class TokenThrottle(BaseThrottle):
 
 
 def _count(who: str, minute: int) -> int:
-    """Requests in this minute, this one included, of all processes. Raises RedisError."""
+    """Returns the number of requests in this minute over all processes, including this one. Raises RedisError."""
     key = f"throttle:{who}:{minute}"
     with hints.redis_connection().pipeline(transaction=False) as round_trip:
         round_trip.incr(key)

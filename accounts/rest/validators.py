@@ -1,6 +1,6 @@
-"""Bounds that the contract says while a verb judges them: what is beyond is refused in the sentence of the page.
+"""Bounds that are only documented in the contract; the verb checks them, so that API and page refuse in the same words.
 
-Where no verb has a sentence the serializer refuses by DRF's own arguments (`max_length`, `min_value`, …).
+Where no verb checks a bound, the serializer does, with DRF's own arguments (`max_length`, `min_value`, …).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class _DocumentedLength(validators.MaxLengthValidator):
 
 
 def documented_range(least: int, most: int) -> Validators:
-    """Of a number."""
+    """Bounds of a number."""
     return [_DocumentedMinimum(least), _DocumentedMaximum(most)]
 
 
 def documented_length(most: int) -> Validators:
-    """Characters of a text, items of a list, names of a dictionary."""
+    """Maximum number of characters of a text, items of a list, or keys of a dictionary."""
     return [_DocumentedLength(most)]
 
 
 class DocumentedChoiceField(serializers.ChoiceField):
-    """The contract says the choices; any other text is passed to the verb."""
+    """The contract lists the choices. Any other text is passed to the verb, which checks it."""
 
     def to_internal_value(self, data: Any) -> str:
         text: str = serializers.CharField(allow_blank=self.allow_blank).run_validation(data)

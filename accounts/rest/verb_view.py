@@ -1,4 +1,4 @@
-"""A view whose methods are verbs: who asks, what was sent, the action, the answer."""
+"""A view whose methods are verbs: actor, request body, action, response."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from accounts.rest.strict.serializers import StrictSerializer
 
 
 class VerbView(APIView):
-    """A method looks up what the address names, reads the body, calls one action and answers with what it made. In this
-    order: for a stranger there is nothing at the address, whatever was sent.
+    """A method looks up the object of the URL, reads the body, calls one action and responds with its result. The order
+    matters: callers who may not see the object get 404, whatever they sent.
 
         class TeamJoin(VerbView):
             required_scope = Scope.ADMIN
@@ -37,7 +37,7 @@ class VerbView(APIView):
         return actor(self.request)
 
     def body(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
-        """What was sent, as `serializer` reads it. Raises ValidationError."""
+        """Returns the request body, validated by `serializer`. Raises ValidationError."""
         sent = serializer(data=self.request.data)
         sent.is_valid(raise_exception=True)
         values: dict[str, Any] = sent.validated_data

@@ -1,1 +1,1 @@
-"""What drf-spectacular cannot see by itself: the hooks and extensions that complete the contract."""
+"""Hooks and extensions that add to the contract what drf-spectacular cannot find by itself."""

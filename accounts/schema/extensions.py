@@ -1,4 +1,4 @@
-"""How callers prove who they are, and what a strict body is, for drf-spectacular."""
+"""Describes authentication, query parameters and strict bodies to drf-spectacular."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accounts.rest.strict.query import parameters_of
 
 
 class PortalAutoSchema(AutoSchema):
-    """The query parameters of a view are those that it takes (accounts/rest/strict/query.py)."""
+    """Documents the query parameters that a view accepts (accounts/rest/strict/query.py)."""
 
     def get_override_parameters(self) -> list[Any]:
         return list(parameters_of(self.view, self.method))
@@ -25,7 +25,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
         return {"type": "http", "scheme": "bearer", "description": "A token from the API tokens page."}
 
     def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
-        """With the scope that the token needs; of several one is enough."""
+        """Includes the scopes of the view; a token needs one of them."""
         from accounts.rest.permissions import scopes_of
 
         return [{self.name: [str(scope)]} for scope in scopes_of(auto_schema.view, auto_schema.method.upper())]
@@ -43,7 +43,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
 
 
 class StrictSerializerExtension(OpenApiSerializerExtension):
-    """What a body may not have is in the contract as well."""
+    """Adds `additionalProperties: false` to strict bodies in the contract."""
 
     target_class = "accounts.rest.strict.serializers.StrictSerializer"
     match_subclasses = True

@@ -1,4 +1,4 @@
-"""Hooks of drf-spectacular: the one body of every refusal, and what stands in addresses."""
+"""Hooks of drf-spectacular: the common body of all refusals, and the path parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFUSAL = {
     },
 }
 
-# What stands in an address is the same thing wherever it stands.
+# A path parameter has the same meaning in every URL.
 PATH_PARAMETERS = {
     "name": "Name within the team.",
     "number": "Number of the run, as in the list of runs.",
@@ -48,7 +48,7 @@ def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: b
 
 
 def undocumented_bases() -> list[type]:
-    """Bases whose docstrings are for those who write a view or a serializer, not for those who call the API."""
+    """Base classes whose docstrings are for developers of the portal and must not appear in the contract."""
     from accounts.rest.strict.serializers import StrictSerializer
     from accounts.rest.verb_view import VerbView
 
@@ -56,9 +56,10 @@ def undocumented_bases() -> list[type]:
 
 
 def add_path_parameters(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """drf-spectacular asks the model of a view's queryset; ours have none. KeyError for an unknown name.
+    """drf-spectacular reads path parameters from the model of a view's queryset; our views have none. Raises KeyError
+    for an unknown name.
 
-    Code calls a team by the name of its model; the contract calls it a team.
+    The code calls a team by the name of its model (tenant); the contract calls it a team.
     """
     for operations in result.get("paths", {}).values():
         for operation in operations.values():

@@ -1,8 +1,8 @@
-"""What every operation of the contract may answer besides what its view says: refusals, headers, and two addresses
-that are no views of the REST framework.
+"""Adds to each operation of the contract the responses that its view does not declare (refusals, headers), and two URLs
+that are not DRF views.
 
-Each status follows from what a call is made of: who has a name in the address may meet a 404, who sends a body a 415.
-What does not follow, a view declares itself, as `responses={…, 404: None}`.
+The possible statuses follow from the parts of a call: with a path parameter, 404 is possible; with a body, 415. A view
+declares other statuses itself, as `responses={…, 404: None}`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
 
-# For a view's `parameters=`: what its 201 has made.
+# For a view's `parameters=`: the Location header of its 201 response.
 LOCATION = OpenApiParameter(
     "Location", str, OpenApiParameter.HEADER, response=[201], description="URL of the created object."
 )
@@ -48,7 +48,7 @@ HEADERS: dict[str, dict[str, Any]] = {
 }
 REFUSAL_BODY = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
 
-# Not of the REST framework, so that nothing describes them by itself. The log is streamed by doors.
+# These are not DRF views, so drf-spectacular does not describe them. Doors streams the log.
 NON_DRF_OPERATIONS: dict[str, Any] = {
     "/api/v1/openapi.json": {
         "get": {
@@ -101,7 +101,7 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
 
 
 def add_responses(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """A hook of drf-spectacular, after the one that names the refusal."""
+    """A hook of drf-spectacular. It must run after `add_refusals`, which adds the schema of the refusal."""
     components = result.setdefault("components", {})
     components["headers"] = HEADERS
     components["responses"] = {f"Refused{status}": _refusal(status) for status in TEXTS}
@@ -113,7 +113,7 @@ def add_responses(result: dict[str, Any], generator: Any, request: Any, public: 
 
 
 def refusal_statuses(method: str, operation: dict[str, Any], body: dict[str, Any]) -> set[str]:
-    """The statuses that follow from how a call is made; `body`: the fields of what it sends."""
+    """The statuses that follow from the parts of a call. `body`: the fields of its request body."""
     found = {"400", "422", "429", "500", "503"}
     parameters = operation.get("parameters", [])
     named = {one["name"] for one in parameters}
@@ -121,7 +121,7 @@ def refusal_statuses(method: str, operation: dict[str, Any], body: dict[str, Any
         found |= {"401", "403"}
     if "team" in named | body.keys() or any(one["in"] == "path" for one in parameters):
         found.add("404")
-    if method != "get":  # also where no body is asked for: one that is sent is read, and has no fields
+    if method != "get":  # also without a declared body: a body that is sent is still parsed
         found |= {"409", "413", "415"}
     if "If-Match" in named:
         found.add("412")

@@ -12,7 +12,7 @@ from accounts.people import queries as people_queries
 
 @transaction.atomic
 def signed_in(*, by: Actor, address: str = "", second_factor: str = "", issuer: str = "") -> Event:
-    """Django keeps the session itself. Sign-ins of the break-glass account are reported to all administrators."""
+    """Records the event; Django stores the session. Sign-ins of the break-glass account are reported to all admins."""
     how = {"second_factor": second_factor, "issuer": issuer}
     after = {"address": address} | {name: value for name, value in how.items() if value}
     if not by.person.is_superuser:

@@ -1,4 +1,4 @@
-"""Where allauth asks this project: about addresses, about what is sent and shown, and for the key of seeds."""
+"""allauth's adapters: client addresses and redirects, messages and emails, and the encryption of TOTP seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from accounts.sign_in import actions
 from portal.web.client_address import client_address
 from portal.web.safe_redirect import safe_redirect_target
 
-# A working day: then the issuer is asked again whether there is such a person, and in which groups.
+# A working day. After that, the user signs in by the issuer again, which confirms the account and its groups.
 SESSION_BY_ISSUER_S = 12 * 3600
 
 
@@ -39,7 +39,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return bool(safe_redirect_target(url, otherwise=""))
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
-        """Whichever way somebody came in, this is passed once, when all of it was proved."""
+        """Runs once per sign-in, for every method, after all steps have been passed."""
         response = super().post_login(request, user, **kwargs)
         records = get_authentication_records(request, user)
         shown = [record["type"] for record in records if record["method"] == "mfa"]
@@ -55,21 +55,21 @@ class AccountAdapter(DefaultAccountAdapter):
         return response
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:
-        """Pages say themselves what was done."""
+        """No messages of allauth: the portal's pages show their own."""
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Web has no way to a mail server; what is told is a Delivery, in the transaction of its Event."""
+        """Sends nothing: web cannot reach a mail server. Emails are Deliveries, in the transaction of their Event."""
         raise NotImplementedError(template_prefix)
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """Seeds in the database, where a copy of it must not be enough to compute codes."""
+    """Encrypts seeds in the database, so that a copy of it is not enough to compute codes."""
 
     def encrypt(self, text: str) -> str:
         return base64.b64encode(_box().encrypt(text.encode())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises nacl's CryptoError with another key than it was sealed with."""
+        """Raises nacl's CryptoError if the text was encrypted with another key."""
         return bytes(_box().decrypt(base64.b64decode(encrypted_text))).decode()
 
 

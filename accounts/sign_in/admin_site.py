@@ -1,4 +1,4 @@
-"""How people get into the Django admin: by the portal's own sign-in, which slows guessers down, and a second factor."""
+"""Access to the Django admin: by the portal's own sign-in, which delays repeated attempts, and a second factor."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from portal.web.safe_redirect import safe_redirect_target
 
 
 def may_open_admin(request: HttpRequest) -> bool:
-    """Staff whose session has shown a second factor. Instead of Django's own rule, which asks for staff alone."""
+    """Staff whose session has passed a second factor. Replaces Django's own rule, which requires only staff."""
     return _is_staff(request) and showed_second_factor(request)
 
 
 def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """Instead of Django's own form. For people who are signed in and no staff, there is nothing here."""
+    """Replaces Django's own form. Signed-in users who are not staff get 404."""
     go_on = safe_redirect_target(request.GET.get("next"), otherwise=reverse("admin:index"))
     if not request.user.is_authenticated:
         return redirect_to_login(go_on)
@@ -32,7 +32,7 @@ def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = N
 
 
 def admin_password_change(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """Instead of Django's own form, which ends no session and leaves no event."""
+    """Replaces Django's own form, which ends no session and records no event."""
     return redirect("account")
 
 

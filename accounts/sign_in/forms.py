@@ -1,4 +1,4 @@
-"""Address and password, refused where attempts come too fast."""
+"""The form for email and password. It refuses attempts that come too fast."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SignInForm(AuthenticationForm):
         self.fields["username"].widget.attrs.update(autocomplete="username", inputmode="email")
 
     def clean_username(self) -> str:
-        """What is no address may be the password, typed one field too early: it is neither logged nor shown again."""
+        """Text that is not an email may be a password in the wrong field: it is neither logged nor shown again."""
         typed: str = self.cleaned_data["username"]
         if not ADDRESS.fullmatch(typed):
             self.data = {**self.data, "username": ""}
@@ -37,7 +37,7 @@ class SignInForm(AuthenticationForm):
         return typed
 
     def clean(self) -> dict[str, Any]:
-        """Too fast: refused without looking at the password; whether it was right is what a guesser wants to know."""
+        """Refuses an attempt that comes too fast without checking the password, so that a guesser learns nothing."""
         assert self.request is not None
         wait_s = login_backoff.wait_before_attempt(self.cleaned_data.get("username", ""), client_address(self.request))
         if wait_s:

@@ -39,7 +39,7 @@ class Login(LoginView):
         return portal_hosts()
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Signed in, or on to the second factor; accounts/sign_in/adapters.py records it when all was proved."""
+        """Signs in or continues to the second factor. accounts/sign_in/adapters.py records it after the last step."""
         login_backoff.reset_backoff(form.cleaned_data["username"], client_address(self.request))
         user = form.get_user()
         record_authentication(self.request, user, method="password")
@@ -68,7 +68,7 @@ def logout(request: HttpRequest) -> HttpResponse:
 @login_stage_required(stage=AuthenticateStage.key, redirect_urlname="login")
 @require_http_methods(["GET", "POST"])
 def sign_in_code(request: HttpRequest) -> HttpResponse:
-    """Between the password and being signed in, for who has a second factor."""
+    """The step after the password, for users with a second factor."""
     stage = request._login_stage  # type: ignore[attr-defined]
     form = CodeForm(request.POST or None, user=stage.login.user, address=client_address(request))
     if request.method == "POST" and form.is_valid():

@@ -18,7 +18,7 @@ from portal.core.errors import get_or_refuse, refuse_if
 
 @transaction.atomic
 def put_banner(cluster: Cluster, *, text: str, until: datetime | None, by: Actor) -> Banner:
-    """In place of the one before; the same again changes nothing. Raises Refused: not_allowed (403), bad_banner,
+    """Replaces the previous banner; the same again changes nothing. Raises Refused: not_allowed (403), bad_banner,
     bad_period (422).
     """
     refuse_if(policy.may_edit(by))
@@ -36,7 +36,7 @@ def put_banner(cluster: Cluster, *, text: str, until: datetime | None, by: Actor
 
 @transaction.atomic
 def remove_banner(cluster: Cluster, *, by: Actor) -> None:
-    """Raises Refused: not_allowed (403), not_found (404)."""
+    """Removes the banner. Raises Refused: not_allowed (403), not_found (404)."""
     refuse_if(policy.may_edit(by))
     banner = get_or_refuse(Banner.objects.select_for_update(), cluster=cluster)
     record(by, "banner.removed", banner, before={"text": banner.text, "until": banner.until})

@@ -11,7 +11,7 @@ from portal.core.errors import constraint_sentence
 
 
 class Banner(models.Model):
-    """One for a cluster at a time; shown until `until`, or until it is taken down."""
+    """One per cluster at a time; shown until `until`, or until it is removed."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="banner")
     text = models.CharField(max_length=300)

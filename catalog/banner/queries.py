@@ -1,4 +1,4 @@
-"""The banner that is shown now, if there is one."""
+"""Reads the banner that is shown now, if there is one."""
 
 from __future__ import annotations
 

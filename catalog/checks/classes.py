@@ -75,7 +75,7 @@ def slices_not_offered(site: CheckedSite) -> Iterator[Finding]:
 
 
 def _not_offered(site: CheckedSite) -> Iterator[Finding]:
-    """One finding for each kind of capacity, with the nodes on which no open class counts it."""
+    """Yields one finding per kind of capacity, with the nodes on which no open class counts it."""
     nodes = {node.name: node for node in site.nodes}
     drafts = [offer for offer in site.classes if offer.is_draft]
     for kind in site.discovery.proposals:
@@ -106,7 +106,7 @@ def _is_same(one: ClassProposal, kind: ClassProposal) -> bool:
 
 
 def label_contradicts_class(site: CheckedSite) -> Iterator[Finding]:
-    """Where nodes of one class are of several products, `unlike_products` reports it; it is not repeated here."""
+    """If nodes of one class have several products, `unlike_products` reports it; it is not repeated here."""
     for offer in site.open:
         if offer.is_dra or offer.interface == "none":
             continue
@@ -182,8 +182,8 @@ def unlike_products(site: CheckedSite) -> Iterator[Finding]:
 
 
 def unlike_interconnects(site: CheckedSite) -> Iterator[Finding]:
-    """Only of exclusive classes: a share or a slice exchanges no data with other GPUs. Cliques differ from rack to
-    rack by design; what matters is that some nodes have one and others none.
+    """For exclusive classes only: a share or a slice exchanges no data with other GPUs. Cliques differ from rack to
+    rack by design; the problem is that some nodes have one and others none.
     """
     nodes = {node.name: node for node in site.nodes}
     for offer in site.open:
@@ -211,7 +211,7 @@ def unlike_interconnects(site: CheckedSite) -> Iterator[Finding]:
 
 
 def same_capacity(site: CheckedSite) -> Iterator[Finding]:
-    """Pairs of which one selector is part of the other are `selector_is_part`."""
+    """Pairs in which one selector is part of the other are reported by `selector_is_part`."""
     others: dict[int, list[str]] = {}
     shared: dict[int, set[str]] = {}
     for one, other in _same_resource(site):

@@ -39,7 +39,7 @@ def layout_not_named(site: CheckedSite) -> Iterator[Finding]:
 
 
 def _not_named(layout: str, profiles: set[str], whole: int) -> str:
-    """What is there against the layout's name. Only the stock names tell: `all-…` is one layout for every GPU."""
+    """Returns the devices that contradict the layout's name. Only stock names show it: `all-…` means every GPU."""
     if not layout:
         return "both" if whole else ""
     if layout == "all-disabled":

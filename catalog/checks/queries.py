@@ -20,7 +20,7 @@ from cluster.reads import queries as mirror
 
 @dataclass(frozen=True)
 class CheckReport:
-    """`findings` None: nothing is known, which is not the same as nothing found. `is_current` False: as of `as_of`."""
+    """`findings` None: unknown, which is not the same as no findings. `is_current` False: the state at `as_of`."""
 
     findings: tuple[Finding, ...] | None
     as_of: datetime | None
@@ -41,7 +41,7 @@ def check_report(cluster: Cluster) -> CheckReport:
         nodes=tuple(_node(node) for node in mirror.nodes(cluster.pk)),
         slices=tuple(device for one in slices for device in discovery_devices(one)),
         classes=tuple(_offer(gpu_class) for gpu_class in on_nodes),
-        # While a grant is in its grace, its team's queue is in a cohort of its own name.
+        # During the grace period of a grant, its team's queue is in a Cohort of its own.
         queues=tuple(_queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, one.name))
         if has_kueue
         else None,

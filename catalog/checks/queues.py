@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from catalog.checks.types import CheckedSite, Finding, Severity, Subject, counted
 from portal.ui.text import first_names
 
-# What queues leave to others. Equal to excludeResourcePrefixes in deploy/kueue/manager-config.yaml (a test compares).
+# Resources that Kueue ignores. Equal to excludeResourcePrefixes in deploy/kueue/manager-config.yaml (a test compares).
 EXCLUDED_PREFIXES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
-# Limits of Kueue's API: flavors of a group; groups and flavors of a queue; labels of a flavor. That of the cells of a
-# group (512, flavor × resource) cannot be passed, since each of our groups has one resource.
+# Limits of Kueue's API: flavors of a group; groups and flavors of a queue; labels of a flavor. The limit of cells in a
+# group (512, flavor × resource) cannot be reached, since each of our groups has one resource.
 FLAVORS = 64
 GROUPS = 16
 FLAVORS_OF_A_QUEUE = 256
@@ -56,7 +56,7 @@ def device_class_not_mapped(site: CheckedSite) -> Iterator[Finding]:
 
 
 def queue_limits(site: CheckedSite) -> Iterator[Finding]:
-    """Of a queue with every class: as for a team with quota for everything."""
+    """Checks a queue with every class, like that of a team with quota for everything."""
     if site.queues is None:
         return
     offers = [offer for offer in site.open if offer.resource]

@@ -46,7 +46,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def check_site(site: CheckedSite) -> tuple[Finding, ...]:
-    """Worst first, then by check and subject: the same site gives the same list, in any order of its parts."""
+    """Worst first, then by check and subject: the same site gives the same list, whatever the order of the input."""
     found = [finding for one in CHECKS for finding in one(site)]
     order = list(Severity)
     return tuple(sorted(found, key=lambda one: (order.index(one.severity), one.code, one.subject, one.sentence)))

@@ -1,4 +1,4 @@
-"""What a standing check is given (`Site`, from `queries.py`) and what it answers (`Finding`). Values only."""
+"""The input of a standing check (`CheckedSite`, from `queries.py`) and its result (`Finding`). Values only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Finding:
-    """`since`: it has been so at least since then; None: unknown."""
+    """`since`: the state is at least this old; None: unknown."""
 
     code: str
     severity: Severity
@@ -47,8 +47,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckedNode:
-    """`capacity` of devices in units. `ready_since`: of the Ready condition, whatever it says. `state_since`: the label
-    mig.config.state has had its value at least since then.
+    """`capacity` of devices in units. `ready_since`: of the Ready condition, whatever its status. `state_since`: the
+    label mig.config.state is at least this old.
     """
 
     seen: discovery_types.NodeFacts
@@ -67,14 +67,14 @@ class CheckedNode:
 
     @cached_property
     def devices(self) -> dict[str, int]:
-        """Allocatable units by resource; an explicit 0 of a plugin included."""
+        """Allocatable units by resource, including an explicit 0 of a plugin."""
         found = self.seen.allocatable
         return {name: int(units) for name, units in sorted(found.items()) if discovery_types.is_device(name)}
 
 
 @dataclass(frozen=True)
 class CheckedClass:
-    """A class of the catalog. `flavor`: what queues call it. `is_open`: active or retiring, that is, seen by people."""
+    """A class of the catalog. `flavor`: its name in queues. `is_open`: active or retiring, so visible to users."""
 
     id: int
     slug: str
@@ -107,7 +107,7 @@ class CheckedClass:
 
 @dataclass(frozen=True)
 class CheckedQueue:
-    """A ClusterQueue of ours: flavor → the resources that it counts of it."""
+    """A ClusterQueue of the portal: flavor → the resources that it counts of it."""
 
     name: str
     cells: Mapping[str, frozenset[str]]
@@ -115,7 +115,7 @@ class CheckedQueue:
 
 @dataclass(frozen=True)
 class CheckedSite:
-    """Everything that is checked. `dismissed`: slugs of proposals that staff decided not to offer.
+    """The input of all checks. `dismissed`: slugs of proposals that staff decided not to offer.
 
     `queues` None: this cluster has no Kueue, and queues are not checked.
     """
@@ -140,7 +140,7 @@ class CheckedSite:
 
     @cached_property
     def alike(self) -> dict[str, tuple[str, ...]]:
-        """One node → all that look the same to every class and to discovery: a thousand nodes are a few kinds."""
+        """One node → all nodes that are equal for every class and for discovery: a thousand nodes are a few kinds."""
         asked = {label for offer in self.classes for label in offer.node_labels}
         found: dict[object, list[str]] = {}
         for node in sorted(self.nodes, key=lambda node: node.name):
@@ -149,7 +149,7 @@ class CheckedSite:
                 frozenset((k, v) for k, v in seen.labels.items() if k != HOSTNAME or k in asked),
                 frozenset(seen.allocatable.items()),
                 tuple(tuple(sorted(taint.items())) for taint in seen.taints),
-                # Devices differ from node to node in their names.
+                # The names of devices differ from node to node.
                 node.name if node.name in self.slices_of else "",
             )
             found.setdefault(key, []).append(node.name)
@@ -161,12 +161,12 @@ class CheckedSite:
 
     @cached_property
     def discovery(self) -> discovery_types.Discovery:
-        """Of the nodes that stand for others in `alike`: its units and nodes are those of these alone."""
+        """Covers only the nodes that represent others in `alike`: its units and nodes are those of these alone."""
         return inventory.discover([node.seen for node in self._first], self.slices)
 
     @cached_property
     def kinds(self) -> dict[str, tuple[ClassProposal, ...]]:
-        """Node → what it has, as a class of its own would describe it."""
+        """Node → its hardware, as discovery would propose classes for it."""
         found: dict[str, tuple[ClassProposal, ...]] = {}
         for node in self._first:
             has = inventory.discover([node.seen], self.slices_of.get(node.name, ())).proposals
@@ -174,7 +174,7 @@ class CheckedSite:
         return found
 
     def kind_of(self, node: CheckedNode, offer: CheckedClass) -> ClassProposal | None:
-        """What this class would get on this node, which it selects; None: nothing."""
+        """The capacity that this class selects on this node; None: nothing."""
         if not offer.selects(node):
             return None
         return next((one for one in self.kinds[node.name] if counts_kind(offer, one)), None)
@@ -191,7 +191,7 @@ class CheckedSite:
 
 
 def counts_kind(offer: CheckedClass, kind: ClassProposal) -> bool:
-    """Whether the class counts this kind, labels apart. The selector of a DRA class is CEL, not evaluated here."""
+    """True if the class counts this kind, without labels. The selector of a DRA class is CEL, not evaluated here."""
     if offer.is_dra:
         return kind.device_class == offer.device_class and kind.partition == offer.partition
     return kind.interface == offer.interface and kind.resource == offer.resource

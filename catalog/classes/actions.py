@@ -1,4 +1,4 @@
-"""The only code that changes classes. Every change touches the pool, so that the cluster follows."""
+"""The only code that changes classes. Every change also schedules the pool, so that the cluster follows."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ EDITABLE_FIELDS = (
 )  # fmt: skip
 _NOT_HELD: dict[str, Any] = {"held_since": None, "held_until": None, "held_reason": ""}
 _STAYS: dict[str, Any] = {"successor": None, "retiring_message": "", "runs_until": None}
-# What a class is: pods that run were placed and charged by it.
+# The identity of a class: running pods were placed and charged by these fields.
 IDENTITY_FIELDS = ("partition", "sharing", "replicas", "interface", "resource", "device_class")
 
 
 @transaction.atomic
 def create_class(*, slug: str, cluster: Cluster | None = None, by: Actor, **values: Any) -> GpuClass:
-    """A draft: visible to operators only, nothing in the cluster yet.
+    """Creates a draft: visible to operators only, nothing in the cluster yet.
 
     Raises Refused: not_allowed (403), invalid, reserved (422), and those of the constraints (409).
     """
@@ -83,8 +83,8 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
 
 @transaction.atomic
 def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
-    """Along draft → active → retiring → retired. Raises Refused: not_allowed (403), not_found (404), bad_step,
-    orphans_grants, orphans_runs (409), selector_overlaps, no_labels, too_many_resources (422).
+    """Moves a class along draft → active → retiring → retired. Raises Refused: not_allowed (403), not_found (404),
+    bad_step, orphans_grants, orphans_runs (409), selector_overlaps, no_labels, too_many_resources (422).
     """
     if to == LifeCycle.RETIRING:
         return retire_class(class_id, successor="", message="", runs_until=None, by=by)
@@ -101,7 +101,8 @@ def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
 
 @transaction.atomic
 def retire_class(class_id: int, *, successor: str, message: str, runs_until: datetime | None, by: Actor) -> GpuClass:
-    """No new requests and starts; runs continue until `runs_until` (None: no end). Again: with the new values.
+    """Stops new requests and starts; runs continue until `runs_until` (None: no end). A second call sets the new
+    values.
 
     `successor` is a slug or "". Owners of the teams with quota are notified. Raises Refused: not_allowed (403),
     not_found (404), bad_step (409), bad_successor, bad_message, bad_period (422).
@@ -131,9 +132,9 @@ def retire_class(class_id: int, *, successor: str, message: str, runs_until: dat
 
 @transaction.atomic
 def hold_class(class_id: int, *, reason: str, until: datetime | None, by: Actor) -> GpuClass:
-    """Pauses scheduling: nothing new is admitted, runs continue; again: with new values. `until` is an expectation,
-    shown to users with queued workloads. Raises Refused: not_allowed (403), not_found (404), not_open (409),
-    reason_missing, bad_period.
+    """Pauses scheduling: nothing new is admitted, runs continue. A second call sets the new values. `until` is an
+    expectation, shown to users with queued workloads. Raises Refused: not_allowed (403), not_found (404), not_open
+    (409), reason_missing, bad_period.
     """
     refuse_if(policy.may_edit(by))
     gpu_class = _locked(class_id)
@@ -154,7 +155,7 @@ def hold_class(class_id: int, *, reason: str, until: datetime | None, by: Actor)
 
 @transaction.atomic
 def release_class(class_id: int, *, by: Actor) -> GpuClass:
-    """Raises Refused: not_allowed (403), not_found (404), not_held (409)."""
+    """Resumes scheduling. Raises Refused: not_allowed (403), not_found (404), not_held (409)."""
     refuse_if(policy.may_edit(by))
     gpu_class = _locked(class_id)
     refuse_if(policy.release_refusal(name=gpu_class.name, is_held=policy.is_held(gpu_class)))
@@ -167,12 +168,12 @@ def activate(class_id: int, *, by: Actor) -> GpuClass:
 
 @transaction.atomic
 def ensure_pool(cluster: Cluster) -> Pool:
-    """The pool's row, made with the first class that is opened."""
+    """Returns the pool's row; creates it with the first class that is opened."""
     return Pool.objects.get_or_create(cluster=cluster)[0]
 
 
 def _change(gpu_class: GpuClass, verb: str, *, by: Actor, tell: Collection[User] = (), **values: Any) -> GpuClass:
-    """One step of a class's life: the fields that differ, its Event, a letter, work for the pool."""
+    """One step of the life cycle: writes the changed fields, an Event and a notification; schedules the pool."""
     changed = {name: value for name, value in values.items() if getattr(gpu_class, name) != value}
     before = {name: _told(getattr(gpu_class, name)) for name in changed}
     for name, value in changed.items():
@@ -210,7 +211,7 @@ def _known_fields(values: dict[str, Any]) -> None:
 
 
 def refuse_invalid(row: GpuClass | Image) -> None:
-    """The first thing that is wrong, beside its field; the constraints of the table are behind it."""
+    """Raises Refused for the first invalid value, with its field; the table's constraints check the same."""
     try:
         row.full_clean(validate_unique=False, validate_constraints=False)
     except ValidationError as error:

@@ -27,7 +27,7 @@ from portal.web.refusals import refusal_in_form
 
 @dataclass(frozen=True)
 class LifeCycleStep:
-    """`begin`: the form's first values; `do` raises Refused; `done`: a sentence."""
+    """`begin`: the form's initial values; `do` raises Refused; `done`: a sentence."""
 
     title: str
     note: str

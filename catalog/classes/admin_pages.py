@@ -1,4 +1,4 @@
-"""What our own pages of the admin share."""
+"""Shared code of the portal's own pages in the admin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalog.classes import policy
 
 
 def admin_page(site: AdminSite, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """A page of the admin for those who may edit the catalog; the view also gets the context of every admin page."""
+    """A page of the admin for users who may edit the catalog; the view also gets the context of every admin page."""
 
     def checked(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         if policy.may_edit(actor(request)) is not None:

@@ -1,4 +1,4 @@
-"""What a class is still committed to. Grants and runs belong to apps above, which register how to read them."""
+"""A class's remaining commitments. Grants and runs belong to higher apps, which register functions to read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from catalog.models import GpuClass
 
 @dataclass(frozen=True)
 class GrantedTotal:
-    """Grants of one class that are not over, those that begin later included. `until`: when the last of them ends."""
+    """Grants of one class that have not ended, including later ones. `until`: when the last of them ends."""
 
     teams: int
     units: int
@@ -36,7 +36,7 @@ def register_runs(unfinished: Callable[[GpuClass], int]) -> None:
 
 
 def commitments_of(gpu_class: GpuClass) -> ClassCommitments:
-    """Fails where no reader is registered: what the class is committed to is unknown then, which is not nothing."""
+    """Fails if no reader is registered: the commitments are unknown then, which is not the same as none."""
     (granted,), (unfinished,) = _granted, _unfinished
     found = granted(gpu_class)
     unit = "GiB" if gpu_class.is_storage else "unit"
@@ -44,6 +44,6 @@ def commitments_of(gpu_class: GpuClass) -> ClassCommitments:
 
 
 def holder_owners(gpu_class: GpuClass) -> list[User]:
-    """Owners of the teams that have units of the class, or will have."""
+    """Returns owners of the teams that have units of the class now or later."""
     (owners,) = _owners
     return owners(gpu_class)

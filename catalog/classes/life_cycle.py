@@ -1,4 +1,4 @@
-"""The sentences about a pause of scheduling and a retirement, for every page, form and mail. Pure."""
+"""The sentences about a pause of scheduling and a retirement, for every page, form and email. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def retirement_sentence(
     runs_until: datetime | None,
     is_storage: bool = False,
 ) -> str:
-    """For teams with quota; "" of a class that is not being retired."""
+    """A sentence for teams with quota; "" for a class that is neither retiring nor retired."""
     if life_cycle not in (RETIRING, RETIRED):
         return ""
     sentences = [f"{name} is being retired." if life_cycle == RETIRING else f"{name} is retired."]

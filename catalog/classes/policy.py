@@ -16,12 +16,12 @@ from portal.ui.text import plural
 # Kueue's limits for one ClusterQueue: groups (one per resource name), and flavors in a group.
 GROUPS_MAX = 16
 FLAVORS_MAX = 64
-# A ResourceFlavor's.
+# Kueue's limit for one ResourceFlavor.
 LABELS_MAX = 8
 HOLD_REASON_MAX = 200
 MESSAGE_MAX = 300
 
-# Possible steps. A retired class can become active again: nodes are repaired.
+# Possible steps. A retired class can become active again, for example after nodes are repaired.
 TRANSITIONS: Mapping[str, Collection[str]] = {
     "draft": ("active",),
     "active": ("retiring",),
@@ -31,7 +31,7 @@ TRANSITIONS: Mapping[str, Collection[str]] = {
 
 
 class Holdable(Protocol):
-    """What a class says about its own hold: a row, or a view of one."""
+    """The hold fields of a class: a row, or a view of one."""
 
     @property
     def held_since(self) -> datetime | None: ...
@@ -39,14 +39,14 @@ class Holdable(Protocol):
 
 @dataclass(frozen=True)
 class PeerClass:
-    """A class of the same cluster that is in the catalog already."""
+    """Another class of the same cluster, already in the catalog."""
 
     slug: str
     resource: str
     node_labels: Mapping[str, str]
 
 
-# Pages beside those of the classes, under the same address.
+# Slugs that are paths of other pages beside those of the classes.
 RESERVED_SLUGS = frozenset({"choose", "compare", "changes"})
 
 
@@ -100,7 +100,7 @@ def release_refusal(*, name: str, is_held: bool) -> Refusal | None:
 
 @dataclass(frozen=True)
 class Successor:
-    """The class that a retiring one names. `life_cycle` "" where there is none of that name."""
+    """The class that a retiring class names. `life_cycle` is "" if no class has that name."""
 
     slug: str
     life_cycle: str
@@ -140,7 +140,7 @@ class ClassCommitments:
 
 
 def close_refusal(name: str, claims: ClassCommitments) -> Refusal | None:
-    """A retired class has no quota and no runs: closing it earlier would take them away without notice."""
+    """A retired class has no quota and no runs: retiring it earlier would remove them without notice."""
     left = []
     if claims.units:
         last = f" until {claims.until:%d %b %Y}" if claims.until else ""
@@ -171,10 +171,10 @@ def may_move(slug: str, *, before: str, to: str) -> Refusal | None:
 
 
 def selector_refusal(one: PeerClass, others: Collection[PeerClass], *, has_topology: bool) -> Refusal | None:
-    """Would the scheduler and Kueue still tell this class from the others?
+    """Refuses if the scheduler and Kueue could not distinguish this class from the others.
 
-    Of two classes with the same resource name, neither's node labels may contain the other's: a pod of the wider one
-    could land on a node of the narrower, charged to the wrong quota.
+    Of two classes with the same resource name, neither's node labels may contain the other's: a pod of the wider class
+    could run on a node of the narrower one, charged to the wrong quota.
     """
     if has_topology and not one.node_labels:
         return Refusal("no_labels", "Enter the node labels that select the nodes of this class.", "node_labels")
@@ -194,7 +194,7 @@ def selector_refusal(one: PeerClass, others: Collection[PeerClass], *, has_topol
 
 
 def queue_refusal(one: PeerClass, others: Collection[PeerClass]) -> Refusal | None:
-    """Would a team with quota for everything still fit into one ClusterQueue?"""
+    """Refuses if a team with quota for every class would no longer fit into one ClusterQueue."""
     by_resource: dict[str, set[str]] = {}
     for neighbour in (one, *others):
         if neighbour.resource:

@@ -1,4 +1,4 @@
-"""Reads about the catalog: classes as pages and the API show them, with capacity from the mirror."""
+"""Reads of the catalog: classes as pages and the API show them, with capacity from the mirror."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from cluster.manifests.run_spec import PodSpec
 from cluster.models import Cluster
 
 LifeCycle = GpuClass.LifeCycle
-# What people see: a draft is the operators' own, a retired class has nothing left.
+# States that users see: a draft is for operators only, a retired class has no quota and no runs.
 OPEN_STATES = (LifeCycle.ACTIVE, LifeCycle.RETIRING)
 
 
 def sharing_of(one: GpuClass) -> str:
-    """`exclusive`, or how many share a GPU and by what: `time-sliced ×4`."""
+    """Returns `exclusive`, or the kind of sharing and its number: `time-sliced ×4`."""
     return f"{one.get_sharing_display()} ×{one.replicas}" if one.sharing != GpuClass.Sharing.NONE else "exclusive"
 
 
 def unit_of(one: GpuClass) -> str:
-    """What one unit is called: GPU, slice, share, core or GiB."""
+    """Returns the name of one unit: GPU, slice, share, core or GiB."""
     if one.is_storage:
         return "GiB"
     if one.interface == GpuClass.Interface.NONE:
@@ -38,12 +38,12 @@ def unit_of(one: GpuClass) -> str:
 
 
 def counted_in(one: GpuClass) -> str:
-    """What a sentence counts that does not say whether a unit is a GPU or a slice: unit, or GiB."""
+    """Returns `unit` for sentences that do not distinguish a GPU from a slice, or GiB."""
     return "GiB" if one.is_storage else "unit"
 
 
 def axes_of(gpu_class: GpuClass) -> Axes:
-    """What the class's contract is computed from."""
+    """Returns the axes from which the class's contract is computed."""
     return Axes(
         vendor=gpu_class.vendor,
         partition=gpu_class.partition,
@@ -56,7 +56,7 @@ def axes_of(gpu_class: GpuClass) -> Axes:
 
 
 def pod_spec(gpu_class: GpuClass, *, units: int, image: str, namespace: str) -> PodSpec:
-    """A pod on so many units of it, with what the class promises for each."""
+    """Returns a pod with this many units, and the cpu and memory that the class guarantees for each."""
     return PodSpec(
         namespace=namespace,
         gpu_class=gpu_class.slug,
@@ -74,7 +74,7 @@ def pod_spec(gpu_class: GpuClass, *, units: int, image: str, namespace: str) -> 
 
 
 def flavor_name(gpu_class: GpuClass) -> str:
-    """ "" for a class without GPUs. Tolerations count as well: of a flavor with a topology they are immutable too."""
+    """Returns "" for a class without GPUs. Includes tolerations: in a flavor with a topology they are immutable."""
     if not gpu_class.resource:
         return ""
     tolerations = {
@@ -98,19 +98,20 @@ def promise_limits(classes: Collection[GpuClass]) -> dict[int, int | None]:
 
 
 def status_notice(gpu_class: GpuClass, known: Mapping[int, str]) -> str:
-    """Its hold and its end (see `retirement`), in sentences; "" of a class about which there is nothing to say."""
+    """Returns sentences about its hold and its end (see `retirement_notice`); "" if there is neither."""
     return f"{life_cycle.hold_sentence(gpu_class, now=timezone.now())} {retirement_notice(gpu_class, known)}".strip()
 
 
 def successor_name(gpu_class: GpuClass) -> str:
-    """Its name; "" where there is none, or none that everybody may know of."""
+    """Returns the successor's name; "" if there is none, or if it is not visible to all users."""
     found = gpu_class.successor
     return found.name if found is not None and found.visibility == GpuClass.Visibility.EVERYONE else ""
 
 
 def retirement_notice(gpu_class: GpuClass, known: Mapping[int, str] | None = None) -> str:
-    """The notice to teams with quota; "" of a class that is not retired. `known`: by id the names of the classes that
-    the reader may see. None: for many readers, so only a successor that all may see is named, at the cost of a query.
+    """Returns the notice to teams with quota; "" for a class that is not retiring or retired. `known`: names of the
+    classes that the reader may see, by id. None: for many readers, so only a successor that all may see is named, at
+    the cost of a query.
     """
     return life_cycle.retirement_sentence(
         name=gpu_class.name,

@@ -9,7 +9,7 @@ from catalog.contract.types import INTERRUPTION, PART, YES, Axes, Contract, Guar
 
 @dataclass(frozen=True)
 class _Vendor:
-    """`foreign`: sentence about programs that do not run here; `broken`: about the marks of broken hardware."""
+    """`foreign`: sentence about programs that do not run here; `broken`: about the signs of broken hardware."""
 
     foreign: str
     broken: str

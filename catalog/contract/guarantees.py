@@ -12,9 +12,9 @@ from catalog.contract.types import Axes, Contract
 
 
 def contract_of(axes: Axes) -> Contract:
-    """What a class of these axes promises, whom it suits and what support makes of it.
+    """Returns what a class with these axes guarantees, whom it suits and what support treats as an incident.
 
-    Promises on memory, compute and faults come first: they decide what may run here. Then jitter, telemetry,
+    Guarantees on memory, compute and faults come first: they decide what may run here. Then jitter, telemetry,
     interruption.
     """
     if axes.interface == "none":

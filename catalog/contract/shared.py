@@ -1,4 +1,4 @@
-"""Contracts of a GPU or slice that several workloads use: time-sliced, or at the same time by MPS."""
+"""Contracts of a GPU or slice that several workloads use: time-sliced, or concurrently by MPS."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def time_sliced(axes: Axes) -> Contract:
 
 
 def _how(axes: Axes) -> str:
-    """Who shares the hardware out."""
+    """What divides the hardware among the pods."""
     if axes.interface == "dra":
         return "The DRA driver lets several claims use the same device; its settings for this are experimental."
     if axes.vendor == "intel":
@@ -94,7 +94,7 @@ def _promises_when_shared(axes: Axes, what: str, how: str) -> tuple[Guarantee, .
 
 
 def _counted(axes: Axes) -> tuple[str, ...]:
-    """How units add up, which looks like more hardware than there is. Most GPUs have seven slices at most."""
+    """How units add up: they look like more hardware than there is. Most GPUs have seven slices at most."""
     if not axes.is_slice:
         return (
             f"More units than GPUs: each GPU is advertised {axes.replicas} times, and each unit is shared access to "

@@ -9,9 +9,9 @@ YES, PART, NO = "yes", "part", "no"
 
 @dataclass(frozen=True)
 class Axes:
-    """Of one class, values as in GpuClass. `memory_mib`: of one unit, None when the nodes do not say.
+    """Axes of one class, values as in GpuClass. `memory_mib`: of one unit, None if the nodes do not report it.
 
-    `resource` tells a slice that is exposed under its own name from one exposed as `nvidia.com/gpu`.
+    `resource` distinguishes a slice with its own resource name from one exposed as `nvidia.com/gpu`.
     """
 
     vendor: str
@@ -28,7 +28,7 @@ class Axes:
 
     @property
     def others(self) -> str:
-        """Who may be on the same GPU or slice: "up to 3 other pods"."""
+        """Which pods may be on the same GPU or slice: "up to 3 other pods"."""
         return f"up to {self.replicas - 1} other {'pod' if self.replicas == 2 else 'pods'}"
 
 
@@ -45,8 +45,8 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Contract:
-    """`neighbours`: a sentence. The tuples are sentences too, each with its reason: who it suits, who should not take
-    it, what support answers with "that is how it works", and what it takes as an incident. `tier`: "" or "pilot".
+    """`neighbours`: a sentence. The tuples are sentences too, each with its reason: which users it suits, which it does
+    not suit, what support treats as expected behaviour, and what it treats as an incident. `tier`: "" or "pilot".
     """
 
     promises: tuple[Guarantee, ...]
@@ -73,7 +73,7 @@ def gib(mib: int, decimals: int = 1) -> str:
 
 
 def gib_apart(*sizes: int) -> list[str]:
-    """Sizes that are compared: as many decimals as tell them apart, three at most (1 MiB)."""
+    """Sizes to compare: as many decimals as distinguish them, three at most (1 MiB)."""
     for decimals in (1, 2, 3):
         found = [gib(size, decimals) for size in sizes]
         if len(set(found)) == len(set(sizes)):

@@ -1,1 +1,1 @@
-"""Discovery: which hardware nodes and device slices have, and which class each kind would make. It creates no class."""
+"""Discovery: the hardware of nodes and device slices, and a proposed class for each kind. It creates no class."""

@@ -1,7 +1,7 @@
-"""Which devices of a ResourceSlice a DRA class may take, as far as plain values tell. Pure.
+"""Which devices of a ResourceSlice a DRA class may take, as far as plain values show. Pure.
 
-CEL is the scheduler's: of a class's selector only what discovery itself writes is read, equalities joined by `&&`.
-Anything else may be true of every device.
+Only the scheduler evaluates CEL. Of a class's selector this module reads only what discovery itself writes: equalities
+joined by `&&`. Any other condition counts as true for every device.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def device_class(device: Mapping[str, str]) -> str:
 
 
 def may_take(device: Mapping[str, str], *, of_class: str, selector: str, known: Collection[str]) -> bool:
-    """`device`: its driver and its attributes. `known`: device classes that devices of the cluster are of; a name that
-    is none of them is the site's own, and which devices it means its CEL alone says.
+    """`device`: its driver and its attributes. `known`: device classes of the cluster's devices. A name not among them
+    is the site's own; only its CEL defines its devices.
     """
     if of_class in known and device_class(device) != of_class:
         return False
@@ -31,7 +31,7 @@ def may_take(device: Mapping[str, str], *, of_class: str, selector: str, known: 
 
 
 def equalities(selector: str) -> list[tuple[str, str, str]]:
-    """(driver, attribute, value) of what has to hold; [] where the selector has alternatives."""
+    """Returns the required (driver, attribute, value); [] if the selector has alternatives."""
     if "||" in selector or "?" in selector:
         return []
     found = (_EQUALITY.fullmatch(part.strip()) for part in selector.split("&&"))

@@ -1,4 +1,4 @@
-"""Groups what was found on single nodes into one proposal per kind, with node labels that no other node has."""
+"""Groups findings on single nodes into one proposal per kind, with node labels that no other node has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from catalog.discovery.types import ClassProposal, NodeFacts
 from cluster.manifests.names import dns_label, short_hash
 
 MACHINE = "nvidia.com/gpu.machine"
-# Asked in this order when the labels that a kind is known by match nodes of another kind too.
+# Tried in this order when the labels of a kind match nodes of another kind too.
 MORE_LABELS = (
     "nvidia.com/gpu.sharing-strategy",
     "nvidia.com/gpu.replicas",
@@ -25,7 +25,7 @@ MORE_LABELS = (
 
 @dataclass(frozen=True)
 class Sighting:
-    """A proposal for what one node has."""
+    """A proposal for the hardware of one node."""
 
     node: NodeFacts
     proposal: ClassProposal
@@ -38,7 +38,7 @@ class _Kind:
 
 
 def merge_sightings(seen: Iterable[Sighting]) -> tuple[tuple[ClassProposal, ...], set[str]]:
-    """Proposals by slug, and a sentence for every kind that no label tells from another."""
+    """Returns proposals sorted by slug, and a sentence for every kind that no label distinguishes from another."""
     groups: dict[Any, list[Sighting]] = {}
     for one in sorted(seen, key=lambda sighting: sighting.node.name):
         groups.setdefault(_key(one.proposal), []).append(one)
@@ -60,8 +60,8 @@ def _key(one: ClassProposal) -> Any:
 
 
 def _by_machine(group: list[Sighting]) -> list[list[Sighting]]:
-    """Several whole GPUs are connected as their machine connects them: unlike machines are unlike classes where a
-    label says so. One GPU, a slice or a share has no connection to distinguish.
+    """How several whole GPUs are connected depends on the machine: different machines become different classes if a
+    label distinguishes them. One GPU, a slice or a share has no connection to distinguish.
     """
     first = group[0].proposal
     machines = {one.node.labels.get(MACHINE, "") for one in group}
@@ -88,7 +88,7 @@ def _by_machine(group: list[Sighting]) -> list[list[Sighting]]:
 
 
 def _merge(group: list[Sighting]) -> _Kind:
-    """Sizes are the smallest seen, so that a unit fits on each of its nodes; labels those that all its nodes have."""
+    """Sizes are the smallest seen, so that a unit fits on each node; labels are those that all its nodes have."""
     all_of = [one.proposal for one in group]
     memories = [one.memory_mib for one in all_of if one.memory_mib is not None]
     labels = dict(all_of[0].node_labels.items())
@@ -112,7 +112,7 @@ def _merge(group: list[Sighting]) -> _Kind:
 
 
 def _named_apart(kinds: list[_Kind]) -> list[_Kind]:
-    """Two kinds with equal names are distinguished by what they are, not by the order in which they were seen."""
+    """Kinds with equal names are distinguished by their properties, not by the order in which they were seen."""
     slugs = [kind.proposal.slug for kind in kinds]
 
     def named(kind: _Kind) -> _Kind:
@@ -126,7 +126,7 @@ def _named_apart(kinds: list[_Kind]) -> list[_Kind]:
 
 
 def _separated(kind: _Kind, others: list[_Kind]) -> tuple[ClassProposal, str]:
-    """With labels added until no node of another kind with the same resource matches; or a sentence why that fails."""
+    """Adds labels until no node of another kind with the same resource matches; or returns a sentence why not."""
     one = kind.proposal
     if not one.resource or not others:
         return one, ""

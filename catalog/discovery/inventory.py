@@ -25,8 +25,8 @@ from catalog.discovery.types import (
     tolerations,
 )
 
-# Kueue counts DRA devices under names that its manager configuration maps to device classes; no API tells them.
-# Equal to deploy/kueue/manager-config.yaml (a test compares).
+# Kueue counts DRA devices under names that its manager configuration maps to device classes; no API returns them. Equal
+# to deploy/kueue/manager-config.yaml (a test compares).
 DEVICE_CLASS_RESOURCES: Mapping[str, str] = {"gpu.nvidia.com": "dra.portal/h100"}
 
 
@@ -87,7 +87,7 @@ def _claimable(node: NodeFacts, devices: list[Device], problems: set[str]) -> It
 
 
 def _cpu_only(node: NodeFacts) -> ClassProposal | None:
-    """One unit is one core and the memory that comes with it. A tainted node is kept for something else."""
+    """One unit is one core with its share of the memory. A tainted node is reserved for other workloads."""
     if node.allocatable.get("cpu", 0) < 1 or any(taint.get("effect", "").startswith("No") for taint in node.taints):
         return None
     cores = int(node.allocatable["cpu"])
@@ -108,7 +108,7 @@ def _cpu_only(node: NodeFacts) -> ClassProposal | None:
 
 
 def _sized(found: ClassProposal, node: NodeFacts, units: int, devices: int) -> ClassProposal:
-    """Companion cpu and memory: the node shared out over its devices, a tenth kept back for what else runs there."""
+    """Companion cpu and memory: the node divided by its devices, minus a tenth for other pods there."""
     return replace(
         found,
         tolerations=tolerations(node),

@@ -21,7 +21,7 @@ _GIB_IN_NAME = re.compile(r"\b(\d+)GB\b")
 
 @dataclass(frozen=True)
 class MigCard:
-    """`is_assumed`: drawn like its predecessors, since its placements are not published."""
+    """`is_assumed`: drawn like its predecessors, because its placements are not published."""
 
     memory_slices: int
     compute_slices: int
@@ -73,9 +73,9 @@ _SHAPES: Mapping[int, Mapping[tuple[int, int, bool], MigProfile]] = {
 
 
 def card_of(product: str, memory_mib: int | None) -> MigCard | None:
-    """None for a GPU without MIG, one of another family, or one whose memory is unknown.
+    """Returns None for a GPU without MIG, one of another family, or one whose memory is unknown.
 
-    `memory_mib`: of the whole GPU. Where a node speaks of instances only, the product's name may tell.
+    `memory_mib`: of the whole GPU. If a node reports only instances, the product's name may give it.
     """
     words = product.replace("-", " ")
     named = _GIB_IN_NAME.search(words)
@@ -90,7 +90,7 @@ def card_of(product: str, memory_mib: int | None) -> MigCard | None:
 
 
 def shape_of(profile: str, card: MigCard) -> MigProfile | None:
-    """What a name as the node writes it means on this GPU: 1g.10gb is one memory slice of 80 GiB, and two of 40."""
+    """Returns the meaning of a profile name on this GPU: 1g.10gb is one memory slice of 80 GiB, and two of 40."""
     found = _PROFILE.fullmatch(profile)
     if found is None:
         return None
@@ -99,12 +99,12 @@ def shape_of(profile: str, card: MigCard) -> MigProfile | None:
 
 
 def card_layout(card: MigCard, counts: Mapping[str, int]) -> MigLayout | None:
-    """Profiles of one GPU → boxes from left to right; None when they do not fit, or a name says nothing."""
+    """Converts profiles of one GPU to boxes from left to right; None if they do not fit, or a name is unknown."""
     shapes = {profile: shape_of(profile, card) for profile, count in counts.items() if count > 0}
     known = {profile: shape for profile, shape in shapes.items() if shape is not None}
     if len(known) < len(shapes) or any(counts[profile] > shape.most for profile, shape in known.items()):
         return None
-    # The media engines of a GPU belong to one instance.
+    # Only one instance can have the media engines of a GPU.
     if sum(counts[profile] for profile in known if _has_media(profile)) > 1:
         return None
     wanted = [
@@ -117,7 +117,7 @@ def card_layout(card: MigCard, counts: Mapping[str, int]) -> MigLayout | None:
 
 
 def node_layout(card: MigCard, counts: Mapping[str, int], cards: int) -> tuple[MigLayout, ...] | None:
-    """Profiles of a whole node → one possible layout a GPU, evenly spread; None when none is found.
+    """Converts profiles of a whole node to one possible layout per GPU, evenly spread; None if none is found.
 
     The cluster reports how many slices of each profile a node has, not on which GPU they are.
     """
@@ -144,7 +144,7 @@ def node_layout(card: MigCard, counts: Mapping[str, int], cards: int) -> tuple[M
 
 
 def free_slices(card: MigCard, boxes: Iterable[MigInstance]) -> tuple[int, ...]:
-    """Memory slices that no instance holds."""
+    """Memory slices that belong to no instance."""
     held = {slice_ for box in boxes for slice_ in range(box.start, box.start + box.memory)}
     return tuple(slice_ for slice_ in range(card.memory_slices) if slice_ not in held)
 
@@ -161,7 +161,7 @@ def _has_media(profile: str) -> bool:
 def _placed(
     wanted: Sequence[tuple[str, MigProfile]], *, taken: frozenset[int], after: int = -1
 ) -> list[MigInstance] | None:
-    """`after`: the start of the one before, if it was the same: equal instances are tried in one order only."""
+    """`after`: start of the previous instance of the same profile: equal instances are tried in one order only."""
     if not wanted:
         return []
     (profile, shape), rest = wanted[0], wanted[1:]

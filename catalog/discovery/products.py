@@ -1,4 +1,4 @@
-"""Which label names a node's product, and what a product's name alone says about it. Pure; None means unknown."""
+"""Which label names a node's product, and what a product's name alone shows about it. Pure; None means unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes and device slices of the mirror, as discovery takes them."""
+"""Nodes and device slices of the mirror as input of discovery."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster.reads import queries as mirror
 
 
 def discover_cluster(cluster: Cluster) -> discovery_types.Discovery | None:
-    """Classes for what is in the cluster now, or None while the mirror is unknown."""
+    """Returns classes for the current hardware of the cluster, or None while the mirror is unknown."""
     if not mirror.is_known(cluster.pk, "Node", "ResourceSlice"):
         return None
     slices = mirror.objects(cluster.pk, kind="ResourceSlice")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-# Taints of vendors, whose tolerations the pod fence in deploy/ admits; any other taint keeps tenants away on purpose.
+# Vendors' taints, whose tolerations the pod fence in deploy/ admits; any other taint keeps teams away on purpose.
 VENDOR_TAINT = re.compile(r"(nvidia\.com|amd\.com|gpu\.intel\.com|habana\.ai)/.+")
 
 
@@ -71,7 +71,7 @@ class Discovery:
 
 
 class UnlabelledCapacity(Exception):
-    """Capacity of which the labels do not say what a unit is; the sentence says what is missing."""
+    """Capacity whose labels do not show what a unit is; the sentence names what is missing."""
 
 
 def is_device(resource: str) -> bool:
@@ -86,5 +86,5 @@ def tolerations(node: NodeFacts) -> tuple[Mapping[str, str], ...]:
 
 
 def is_gpu_node(node: NodeFacts) -> bool:
-    # The explicit 0 of a plugin that stopped still says that there are GPUs.
+    # An explicit 0 of a stopped plugin still shows that there are GPUs.
     return any(is_device(name) for name in node.allocatable) or bool(tolerations(node))

@@ -1,4 +1,4 @@
-"""What each vendor's labels say about one resource of a node. The name of the resource alone is not enough."""
+"""What each vendor's labels report about one resource of a node. The name of the resource alone is not enough."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MI300A_DIES = 6
 
 
 def of_resource(node: NodeFacts, resource: str, units: int) -> ClassProposal | None:
-    """None: not a device. Raises NotTold."""
+    """None: not a device. Raises UnlabelledCapacity."""
     vendor, _, kind = resource.partition("/")
     if vendor == "nvidia.com":
         return _nvidia(node, resource, kind)
@@ -31,8 +31,8 @@ def of_resource(node: NodeFacts, resource: str, units: int) -> ClassProposal | N
 
 
 def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
-    """GPU Feature Discovery's labels. They begin with `gpu.` for what is counted as a GPU and with `mig-<profile>.`
-    for slices under names of their own; the profile is read as it stands there (`1g.10gb.me`).
+    """Reads the labels of GPU Feature Discovery. They begin with `gpu.` for what is counted as a GPU and with
+    `mig-<profile>.` for slices with their own resource names; the profile is read as written there (`1g.10gb.me`).
     """
 
     def label(name: str, default: str = "") -> str:
@@ -78,15 +78,15 @@ def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
         partition=partition,
         sharing=sharing,
         replicas=replicas,
-        # Only MPS limits each share's memory; a time slice sees all of it and may take all of it.
+        # Only MPS limits each share's memory; a time-sliced workload sees all memory and may allocate all of it.
         memory_mib=memory // replicas if memory and sharing == "mps" else memory,
         weight=weight / replicas,
     )
 
 
 def _sharing(node: NodeFacts, resource: str, about: str) -> tuple[str, int]:
-    """Strategy and replicas; ("none", 1) when not shared. Before it wrote the strategy, GPU Feature Discovery said
-    only how many replicas there are, and that was time-slicing.
+    """Returns strategy and replicas; ("none", 1) if not shared. Older releases of GPU Feature Discovery report only the
+    number of replicas; that was always time-slicing.
     """
     replicas = _number(node.labels.get(f"nvidia.com/{about}.replicas", "")) or 1
     strategy = node.labels.get(f"nvidia.com/{about}.sharing-strategy") or ("time-slicing" if replicas > 1 else "none")
@@ -134,7 +134,7 @@ def _amd(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
         resource=resource,
         node_labels={name: node.labels[name] for name in separating if name in node.labels},
         partition="none" if is_whole else mode,
-        # The label is of the GPU; what one partition may use of it is the driver's, and no label says it.
+        # The label is for the GPU; the driver decides how much of it one partition may use, and no label shows that.
         memory_mib=int(vram[1]) * 1024 if vram and is_whole else None,
         weight=Fraction(1, parts),
     )
@@ -215,8 +215,8 @@ def _present(node: NodeFacts, word: str) -> dict[str, str]:
 
 
 def _note(resource: str, *, is_single: bool, counts_as_whole: bool) -> str:
-    """What distinguishes two classes of the same hardware. `counts_as_whole`: time-sliced units keep the resource name
-    of what is not shared.
+    """Returns what distinguishes two classes of the same hardware. `counts_as_whole`: time-sliced units keep the
+    resource name of unshared ones.
     """
     if is_single:
         return "strategy single"

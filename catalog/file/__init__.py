@@ -1,1 +1,1 @@
-"""The catalog as a YAML file: read, written and compared; and its change log as sentences."""
+"""The catalog as a YAML file: reads, writes and compares it; and its change log as sentences."""

@@ -1,4 +1,4 @@
-"""A change of the catalog for readers: a sentence, and every field before → after. Pure."""
+"""A change of the catalog for users: a sentence, and every field before → after. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVENT_VERBS = (
 )  # fmt: skip
 TEXT_LENGTH = 160
 NOTHING = "nothing"
-# Where the column's own name is not readable. "" is not shown: the sentence contains it already.
+# Labels for columns whose name is not readable. "" is not shown: the sentence contains it already.
 FIELD_LABELS = {
     "borrowing_limit": "borrowing limit per team",
     "contents": "contents",
@@ -63,7 +63,7 @@ TRANSITION_VERBS = {
 
 @dataclass(frozen=True)
 class ChangedField:
-    """`before` "" where there was nothing to compare with."""
+    """`before` is "" if there is no previous value."""
 
     name: str
     before: str
@@ -90,7 +90,7 @@ def change_verb(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) 
 def changed_fields(
     kind: str, before: Mapping[str, Any], after: Mapping[str, Any], *, known: Collection[str]
 ) -> tuple[ChangedField, ...]:
-    """`known`: slugs of the classes that the reader may know of; another successor is only "another class".
+    """`known`: slugs of the classes that the reader may see; another successor is shown as "another class".
 
     The values of a new class are on its page; a resume or a removal has no fields.
     """

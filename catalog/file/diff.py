@@ -1,4 +1,4 @@
-"""What applying a catalog file would change, as values and as lines that people read. Pure."""
+"""What applying a catalog file would change, as values and as lines for users. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONG = 60
 
 @dataclass(frozen=True)
 class EntryChange:
-    """Of one entry. `fields`: (before, after) by name; for a new entry before is the default. `sign`: + ~ -."""
+    """The change of one entry. `fields`: (before, after) by name; a new entry starts from defaults. `sign`: + ~ -."""
 
     section: Section
     name: str
@@ -31,8 +31,8 @@ class EntryChange:
 def diff_documents(
     now: CatalogDocument, wanted: CatalogDocument, schema: Schema, *, prune: bool = False
 ) -> list[EntryChange]:
-    """By section and name. What `wanted` does not name stays; with `prune`, in the sections that it has, classes are
-    retired and images removed. Drafts are kept: only operators see them.
+    """Returns the changes by section and name. Entries that `wanted` does not name stay; with `prune`, classes are
+    retired and images removed in the sections that it has. Drafts are kept: only operators see them.
     """
     changes: list[EntryChange] = []
     for section in SECTIONS:
@@ -45,7 +45,7 @@ def diff_documents(
 
 
 def diff_lines(changes: list[EntryChange], schema: Schema) -> list[str]:
-    """`~ class a100: promise_limit 8 → 12`, a line for each field."""
+    """Returns lines, one for each field: `~ class a100: promise_limit 8 → 12`."""
     return [line for change in changes for line in _lines(change, {one.name: one for one in schema[change.section]})]
 
 

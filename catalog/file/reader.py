@@ -1,4 +1,4 @@
-"""Text of a catalog file to values, or to all its problems at once. Pure."""
+"""Converts the text of a catalog file to values, or returns all its problems at once. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from catalog.file.types import (
 
 BYTES_MAX = 2 * 1024 * 1024
 
-LEVELS_MAX = 20  # a class's toleration is on the fifth; YAML is read in time that grows with the square of the levels
+LEVELS_MAX = 20  # a class's toleration is on the fifth; YAML parsing time grows with the square of the levels
 
 INTEGER_MAX = 2_147_483_647
 
@@ -35,7 +35,7 @@ _SECONDS = FieldSchema("tolerationSeconds", "integer")
 
 
 def read_document(text: str, schema: Schema) -> tuple[CatalogDocument, list[FileProblem]]:
-    """All errors are reported together. With problems, the document must not be used."""
+    """Reports all errors together. If there are problems, the document must not be used."""
     reader = _Reader()
     try:
         root = reader.compose(text)
@@ -187,7 +187,7 @@ class _Reader:
 
 
 def _raw(node: yaml.Node) -> str | None:
-    """As written: 12.10 stays 12.10 and 010 is ten, whatever YAML would make of them. None: nothing, or no scalar."""
+    """Returns the scalar as written: 12.10 stays 12.10 and 010 is ten, unlike in YAML. None: empty, or not a scalar."""
     return str(node.value) if isinstance(node, yaml.ScalarNode) and not _is_null(node) else None
 
 

@@ -34,7 +34,7 @@ Schema = Mapping[Section, tuple[FieldSchema, ...]]
 
 @dataclass(frozen=True)
 class CatalogDocument:
-    """Every field of every entry. A section that the file does not have is None."""
+    """Every field of every entry. A section that is missing in the file is None."""
 
     classes: Entries | None = None
     images: Entries | None = None

@@ -1,4 +1,4 @@
-"""Values to the text of a catalog file, for a site that keeps it in git. Pure.
+"""Writes values as the text of a catalog file, for a site that keeps it in git. Pure.
 
 An entry has only the fields that differ from their defaults. An entry that is not in the file is not changed in the
 database (see catalog/file/diff.py).
@@ -42,7 +42,7 @@ version: {VERSION}
 
 
 def write_document(document: CatalogDocument, schema: Schema) -> str:
-    """The same document gives the same text: entries by name, fields as the schema has them, defaults left out."""
+    """The same document gives the same text: entries by name, fields in the order of the schema, defaults left out."""
     parts = [HEADER]
     for section in SECTIONS:
         entries = getattr(document, section) or {}
@@ -61,7 +61,7 @@ def _entry(name: str, values: Mapping[str, Any], fields: tuple[FieldSchema, ...]
 
 
 def _ordered(value: Any, one: FieldSchema) -> Any:
-    """The database gives the names in JSON back in an order of its own."""
+    """PostgreSQL returns the keys of JSON in its own order."""
     if one.kind == "labels":
         return dict(sorted(value.items()))
     if one.kind == "tolerations":
@@ -70,13 +70,13 @@ def _ordered(value: Any, one: FieldSchema) -> Any:
 
 
 def _commented(line: str) -> str:
-    """A number's unit behind it. Fields stand two columns in; a text of several lines lies deeper."""
+    """Adds the unit as a comment behind a number. Fields are indented by two columns; multi-line texts more."""
     found = re.fullmatch(r"  (\w+): -?[0-9.]+", line)
     return f"{line}  # {UNITS[found[1]]}" if found and found[1] in UNITS else line
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists indented, texts of several lines as they are, decimals and moments plain."""
+    """Indents lists, writes multi-line texts as literal blocks, decimals and times plain."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -87,7 +87,7 @@ def _dumped(values: Any) -> str:
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    # Empty lines at the end would leave a literal block open, and what follows it could not be read.
+    # Empty lines at the end would leave a literal block open, and the next lines could not be parsed.
     is_block = "\n" in text and not text.endswith("\n\n") and text != "\n"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
 

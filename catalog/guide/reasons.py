@@ -6,7 +6,7 @@ from catalog.contract.types import gib, gib_apart
 from catalog.guide.requirements import ClassOption, Requirements, peak_text
 from portal.ui.text import plural, plural_form
 
-# Below this share of the memory, one batch more ends the process.
+# With less free memory than this share, a slightly larger batch ends the process.
 THIN_MARGIN = 0.05
 
 INTERCONNECT_NAMES = {"nvswitch": "NVSwitch", "nvlink": "NVLink", "pcie": "PCIe"}
@@ -17,7 +17,7 @@ def may_use(option: ClassOption, asked: int) -> bool:
 
 
 def start_estimate(option: ClassOption, asked: int) -> tuple[bool, str]:
-    """(at once, when in a sentence) for that many units in one workload."""
+    """Returns (starts at once, a sentence about the start) for that many units in one workload."""
     if option.held:
         return False, option.held
     if option.granted is None:

@@ -1,8 +1,8 @@
-"""Which class suits a need: answers in, one class with its reasons out, or why there is none. Pure.
+"""Which class suits a need: takes answers, returns one class with its reasons, or why none fits. Pure.
 
-A class that does not fit is ruled out with a sentence (catalog/guide/requirements.py). Of the others the smallest that
-is enough comes first, so that larger ones stay free for those who need them; classes that the team may not use come
-last.
+A class that does not fit is ruled out with a sentence (catalog/guide/requirements.py). Of the others the smallest
+sufficient class comes first, so that larger ones stay free for users who need them; classes that the team may not use
+come last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INTERCONNECT_RANK = {"nvswitch": 0, "nvlink": 1, "unknown": 2, "pcie": 3}
 
 
 def recommend(needs: Requirements, options: Iterable[ClassOption]) -> Recommendation:
-    """Deterministic: where all else is equal, the slug decides."""
+    """Deterministic: if all else is equal, the slug decides."""
     found = sorted(options, key=lambda option: option.slug)
     left = [option for option in found if objection(option, needs) is None]
     stopped = [(option, *why) for option in found if (why := objection(option, needs)) is not None]
@@ -60,7 +60,7 @@ def recommend(needs: Requirements, options: Iterable[ClassOption]) -> Recommenda
 
 
 def _way_out(stopped: Sequence[Stopped], needs: Requirements) -> str:
-    """Which class came nearest, why it does not fit, and what to change."""
+    """Returns the class that came nearest, why it does not fit, and what to change."""
     reached = max((stage for _, stage, _ in stopped), default=RequirementStage.GPU)
     if reached is RequirementStage.GPU:
         return "No class with a GPU is active yet. Contact an operator."
@@ -116,7 +116,7 @@ def _fewer(nearest: Sequence[ClassOption]) -> str:
 
 
 def _kept_exclusive(best: ClassOption, stopped: Sequence[Stopped], needs: Requirements) -> str:
-    """Why an exclusive class is advised although sharing was accepted."""
+    """Returns why an exclusive class is recommended although sharing was accepted."""
     if needs.own_part or best.axes.sharing != "none":
         return ""
     shared = [one for one in stopped if one[0].axes.sharing != "none" and one[1] > RequirementStage.ISOLATION]
@@ -134,8 +134,8 @@ def _order(option: ClassOption, needs: Requirements) -> tuple[Any, ...]:
 
 
 def _fit(option: ClassOption, needs: Requirements) -> tuple[bool, float, float, float, Decimal, str]:
-    """Smaller suits better: made for CUDA unless asked otherwise, kind of sharing, links between GPUs, memory, price,
-    slug.
+    """Returns a sort key, lowest first: made for CUDA unless requested otherwise, kind of sharing, links between GPUs,
+    memory, price, slug.
     """
     foreign = not needs.vendor and option.axes.vendor != "nvidia"
     links = INTERCONNECT_RANK.get(option.interconnect, 2) if needs.cards > 1 else 0
@@ -146,7 +146,7 @@ def _fit(option: ClassOption, needs: Requirements) -> tuple[bool, float, float, 
 
 
 def _suits(option: ClassOption, needs: Requirements) -> int:
-    """How well this kind of sharing suits this kind of work, where sharing is accepted: 0 best."""
+    """Returns how well this kind of sharing suits this kind of work, if sharing is accepted: 0 is best."""
     steady = needs.small_processes or needs.work == SERVING
     if option.axes.sharing == "mps":
         return 0
@@ -158,7 +158,7 @@ def _suits(option: ClassOption, needs: Requirements) -> int:
 def _runner_up(
     best: ClassOption, left: Sequence[ClassOption], found: Sequence[ClassOption], needs: Requirements
 ) -> RecommendedClass | None:
-    """What fits better and the team may not use yet; else the next; else what would fit with sharing."""
+    """Returns a better class that the team may not use yet; else the next; else one that fits with sharing."""
     others = [option for option in left if option is not best]
     if not others and needs.own_part:
         relaxed = replace(needs, own_part=False)

@@ -1,4 +1,4 @@
-"""What a person needs, whether a class fits, and what rules it out: one sentence each. Pure."""
+"""A user's requirements, whether a class fits, and what rules it out: one sentence each. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
 class RequirementStage(IntEnum):
-    """What is checked, in this order. Where no class is left, the end names the last stage that was reached."""
+    """The checks, in this order. If no class is left, the result names the last stage that was reached."""
 
     GPU = 0
     ATTRIBUTES = 1
@@ -30,7 +30,7 @@ class RequirementStage(IntEnum):
 
 @dataclass(frozen=True)
 class Requirements:
-    """`memory_mib`: the peak on one GPU, None: unknown; `or_more`: it is more than that, without a number.
+    """`memory_mib`: the peak on one GPU, None: unknown; `or_more`: the peak is higher, by an unknown amount.
 
     `own_part`: another pod may neither slow it down nor end it. `cards`: GPUs at one time, in one workload.
     `sensitive`: to "latency", to the "interconnect" or to neither (""). `long`: days rather than hours.
@@ -52,8 +52,9 @@ class Requirements:
 
 @dataclass(frozen=True)
 class ClassOption:
-    """One class as one person sees it. `granted`: to their team, None without a team; `left`: of it, neither used nor
-    queued for. Free figures None: unknown. `held`: a sentence, "" while it admits. `fp8` None: unknown.
+    """One class as one user sees it. `granted`: to the user's team, None without a team; `left`: granted units that are
+    neither used nor requested by queued workloads. Free figures None: unknown. `held`: a sentence, "" while it admits.
+    `fp8` None: unknown.
     """
 
     slug: str
@@ -76,12 +77,12 @@ class ClassOption:
 
 
 def objection(option: ClassOption, needs: Requirements) -> tuple[RequirementStage, str] | None:
-    """The first one, as a sentence; None: the class fits."""
+    """Returns the first objection as a sentence; None: the class fits."""
     return next(((stage, why) for stage, rule in RULES.items() if (why := rule(option, needs))), None)
 
 
 def peak_text(needs: Requirements, size: str = "") -> str:
-    """9.3 GiB (10 GB), 200 GiB: as it was requested, comparable. `size`: where more decimals are needed."""
+    """Formats 9.3 GiB (10 GB), 200 GiB: comparable with the requested value. `size`: where more decimals are needed."""
     mib = needs.memory_mib or 0
     gb = mib * 1024**2 / 1000**3
     text = size or gib(mib)
@@ -128,7 +129,7 @@ def _isolation(option: ClassOption, needs: Requirements) -> str:
 
 
 def _sharing(option: ClassOption, needs: Requirements) -> str:
-    """Sharing that does not suit the workload, although its owner accepts it."""
+    """Returns why sharing does not suit the workload, although its owner accepts it."""
     if option.axes.sharing == "none":
         return ""
     if needs.sensitive == LATENCY:

@@ -1,6 +1,7 @@
-"""Known failures by kind of class: the text of Kubernetes, its meaning, and what to do.
+"""Known failures by kind of class: the message of Kubernetes, its meaning, and what to do.
 
-Pure. `…` stands for names and numbers. Texts of Kubernetes, Kueue and NVIDIA's device plugin; the sentences are ours.
+Pure. `…` stands for names and numbers. Messages are from Kubernetes, Kueue and NVIDIA's device plugin; explanations are
+ours.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class KnownFailure:
 
 
 def known_failures(axes: Axes, *, units_per_workload: int) -> tuple[KnownFailure, ...]:
-    """The usual ones first, then those of this kind of class alone."""
+    """Common failures first, then those that only this kind of class has."""
     is_one = units_per_workload == 1
     if axes.interface == "none":
         return (_insufficient("cpu", is_one=is_one), _exceeded("requests.cpu"), _killed(is_one=is_one))
@@ -50,7 +51,7 @@ def _queue(resource: str) -> KnownFailure:
 
 
 def _insufficient(resource: str, *, is_one: bool) -> KnownFailure:
-    """`is_one`: of a class that gives a workload one unit, and no more."""
+    """`is_one`: the class gives a workload one unit, and no more."""
     text, where = f"0/… nodes are available: … Insufficient {resource}", "pod, Pending"
     if is_one:
         return KnownFailure(text, where, "No node has a free unit.", "Wait for a free unit, or choose another class.")

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 @dataclass(frozen=True)
 class RecommendedClass:
-    """`start`: a sentence about when it would start, `at_once` its gist. `why`: when to prefer it (runner-up)."""
+    """`start`: a sentence about when it would start; `at_once`: it starts now. `why`: when to prefer it (runner-up)."""
 
     slug: str
     name: str
@@ -29,9 +29,9 @@ class RuledOutClass:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`best` None: nothing here does it, `end` and `end_text` say what to change. `end` is also set where sharing was
-    accepted and does not suit. `starts_now`: the first that suits and would start this second, the best one if it can.
-    `trade_off` follows the words "The price of it".
+    """`best` None: no class here fits, and `end` and `end_text` explain what to change. `end` is also set if sharing
+    was accepted and does not suit. `starts_now`: the first suitable class that would start immediately, the best one if
+    it can. `trade_off` follows the words "The price of it".
     """
 
     best: RecommendedClass | None

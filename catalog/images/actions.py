@@ -22,7 +22,7 @@ IMAGE_FIELDS = (
 
 @transaction.atomic
 def put_image(*, name: str, by: Actor, **values: Any) -> Image:
-    """Create or change the image of that name; the same again changes nothing. `successor` is an Image or None.
+    """Creates or changes the image of that name; the same values again change nothing. `successor` is an Image or None.
 
     Raises Refused: not_allowed (403), unknown_field, bad_successor, invalid (422).
     """
@@ -66,7 +66,7 @@ def _named(values: dict[str, Any]) -> dict[str, Any]:
 
 @transaction.atomic
 def remove_image(image_id: int, *, by: Actor) -> None:
-    """It is no longer offered; runs keep the reference that they were launched with."""
+    """Removes it from the catalog; runs keep the reference with which they were launched."""
     refuse_if(class_policy.may_edit(by))
     image = get_or_refuse(Image.objects.select_for_update(), pk=image_id)
     record(by, "image.removed", image, before={"reference": image.reference})

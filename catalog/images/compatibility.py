@@ -1,8 +1,8 @@
 """Whether an image fits the hardware of a class. Pure.
 
-NVIDIA's libraries need a driver of at least the CUDA version that they were built for, within a major release its
-first (docs.nvidia.com, CUDA Compatibility). Which one an image needs is entered by staff; which one a driver offers is
-told by labels of the nodes. What neither of them tells is unknown: it is shown as unknown and not refused.
+NVIDIA's libraries need a driver of at least the CUDA version for which they were built; within a major release, of its
+first version (docs.nvidia.com, CUDA Compatibility). Staff enter which version an image needs; node labels report which
+one a driver offers. What is missing in both is shown as unknown and not refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol, TypeVar
 
-# By the word of the catalog: the vendor of the GPUs, and the name of an image for them.
+# By the catalog's value: the vendor of the GPUs, and the name of an image for them.
 VENDORS = {
     "nvidia": ("NVIDIA", "CUDA"),
     "amd": ("AMD", "ROCm"),
@@ -22,7 +22,7 @@ VENDORS = {
 
 
 class ImageRequirements(Protocol):
-    """An image's row, or as much of it as these questions need."""
+    """The fields of an image's row that these functions need."""
 
     @property
     def name(self) -> str: ...
@@ -42,8 +42,8 @@ ImageT = TypeVar("ImageT", bound=ListedImage)
 
 @dataclass(frozen=True)
 class HardwareFacts:
-    """Of a class. `vendor` "": unknown, or there is no GPU (`has_gpu` False). `cuda`: the least version that
-    the drivers of its nodes offer, None when no node tells.
+    """Hardware of a class. `vendor` "": unknown, or there is no GPU (`has_gpu` False). `cuda`: the lowest version that
+    the drivers of its nodes offer, None if no node reports one.
     """
 
     name: str
@@ -53,7 +53,7 @@ class HardwareFacts:
 
 
 def compatibility(image: ImageRequirements, facts: HardwareFacts) -> str:
-    """ "" when it fits, or nothing speaks against it; else the sentence why not."""
+    """Returns "" if the image fits or nothing is known against it; else a sentence with the reason."""
     if image.vendor and facts.vendor and image.vendor != facts.vendor:
         _, theirs = _words(image.vendor)
         cards, ours = _words(facts.vendor)
@@ -67,7 +67,7 @@ def compatibility(image: ImageRequirements, facts: HardwareFacts) -> str:
 
 
 def caution(image: ImageRequirements, facts: HardwareFacts) -> str:
-    """What has to be said of an image that fits as far as anybody knows; "" for nothing."""
+    """Returns a warning about an image that fits as far as is known; "" if there is none."""
     if image.vendor and not facts.vendor:
         cards, theirs = _words(image.vendor)
         if not facts.has_gpu:
@@ -79,7 +79,7 @@ def caution(image: ImageRequirements, facts: HardwareFacts) -> str:
 
 
 def deprecation(since: date | None, successor: str, today: date) -> str:
-    """ "" for an image that is not deprecated, or not yet."""
+    """Returns "" for an image that is not deprecated, or not yet."""
     if since is None or since > today:
         return ""
     way = f"use {successor} instead" if successor else "there is no replacement yet"
@@ -89,8 +89,8 @@ def deprecation(since: date | None, successor: str, today: date) -> str:
 def sort_images(
     images: Iterable[ImageT], today: date, problem: Callable[[ImageT], str], *, has_gpu: bool = True
 ) -> list[ImageT]:
-    """As staff put them: first what fits, then what is made for GPUs that are not there (`has_gpu`), then what is
-    deprecated, last what does not run (`problem` says so).
+    """Sorts in staff's order: first images that fit, then those for GPUs that the class lacks (`has_gpu`), then
+    deprecated ones, last those that do not run (`problem` has the reason).
     """
 
     def is_old(image: ImageT) -> bool:
@@ -104,6 +104,6 @@ def _words(vendor: str) -> tuple[str, str]:
 
 
 def _numbers(version: str) -> tuple[int, int]:
-    """As numbers: 12.10 is later than 12.9, and 13 is 13.0."""
+    """Converts to numbers: 12.10 is later than 12.9, and 13 is 13.0."""
     major, minor = [*version.split("."), "0"][:2]
     return int(major), int(minor)

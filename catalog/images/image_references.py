@@ -1,7 +1,7 @@
-"""Images by reference: what one names, and below which allowed prefix it lies. Pure.
+"""Image references: their parts, and the allowed prefix that contains them. Pure.
 
-Stricter than what nodes accept (github.com/distribution/reference): the registry is always written, in lower case, and
-nothing is completed. So a reference means the same to the person who typed it, to the one who allowed the prefix, and
+Stricter than what nodes accept (github.com/distribution/reference): the registry is always required, in lower case, and
+nothing is completed. So a reference means the same to the user who typed it, to the staff who allowed the prefix, and
 to the node.
 """
 
@@ -16,7 +16,7 @@ REFERENCE_LIMIT = 300
 
 PREFIX_LIMIT = 200
 DOCKER_HUB = "docker.io"
-# Nodes take them for Docker Hub, and would look for another repository than the one that was written.
+# Nodes treat these as Docker Hub, and would look for another repository than the one that was written.
 _HUB_ALIASES = ("index.docker.io", "registry-1.docker.io")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _HOST = re.compile(rf"({_LABEL}(?:\.{_LABEL})*)(?::([1-9][0-9]{{0,4}}))?")
@@ -27,12 +27,12 @@ EXAMPLE_REFERENCE = "registry.example.org/team/image:tag"
 
 
 class InvalidReference(ValueError):
-    """The text is not what it should be; the message is a sentence for who typed it."""
+    """The text is invalid; the message is a sentence for the user who typed it."""
 
 
 @dataclass(frozen=True)
 class ImageReference:
-    """`registry`: host, with its port if one was said. `path`: of the repository there. "" where not said."""
+    """`registry`: host, with its port if one is given. `path`: of the repository there. Missing parts are ""."""
 
     registry: str
     path: tuple[str, ...]
@@ -45,12 +45,12 @@ class ImageReference:
 
 
 def is_reference(text: str) -> bool:
-    """Rather than a name of the catalog. Says nothing about its shape."""
+    """True for a reference, False for a name of the catalog. The reference may still be invalid."""
     return "/" in text
 
 
 def parse_reference(text: str) -> ImageReference:
-    """Raises Unreadable."""
+    """Raises InvalidReference."""
     if len(text) > REFERENCE_LIMIT:
         raise InvalidReference(f"Enter at most {REFERENCE_LIMIT} characters; the reference has {len(text)}.")
     name, at, digest = text.partition("@")
@@ -71,7 +71,7 @@ def parse_reference(text: str) -> ImageReference:
 
 
 def parse_registry(text: str) -> str:
-    """A registry's host, as a reference begins with it. Raises Unreadable."""
+    """Parses the registry host at the start of a reference. Raises InvalidReference."""
     found = _HOST.fullmatch(text)
     has_mark = "." in text or ":" in text
     if found is None or not has_mark or len(text) > PREFIX_LIMIT or int(found[2] or 1) > 65_535:
@@ -85,7 +85,7 @@ def parse_registry(text: str) -> str:
 
 
 def parse_prefix(text: str) -> str:
-    """As it is kept: with a slash at its end, so that it ends where a part of the path does. Raises Unreadable."""
+    """Returns the prefix as stored: with a final slash, so that it ends at a path part. Raises InvalidReference."""
     if len(text) > PREFIX_LIMIT:
         raise InvalidReference(f"Enter at most {PREFIX_LIMIT} characters; the prefix has {len(text)}.")
     host, slash, rest = text.removesuffix("/").partition("/")
@@ -94,7 +94,7 @@ def parse_prefix(text: str) -> str:
 
 
 def prefix_of(reference: ImageReference, prefixes: Iterable[str]) -> str:
-    """The first of these, as `parse_prefix` gives them, that the repository lies below; "" for none."""
+    """Returns the first of these prefixes (from `parse_prefix`) that contains the repository; "" for none."""
     return next((prefix for prefix in prefixes if reference.repository.startswith(prefix)), "")
 
 
@@ -106,7 +106,7 @@ def is_below(text: str, prefixes: Iterable[str]) -> bool:
 
 
 def unknown_compatibility(class_name: str, kind: str) -> str:
-    """What has to be said of an image that is not in the catalog."""
+    """Returns the warning about an image that is not in the catalog."""
     inside = ", and so is whether it has JupyterLab" if kind == "notebook" else ""
     return f"Not in the catalog: whether it runs on {class_name} is unknown{inside}."
 
@@ -123,5 +123,5 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def pinned(reference: str, digest: str) -> str:
-    """What the pod gets: with a digest exactly those bytes, whatever the tag points to by then."""
+    """Returns the pod's reference: with a digest it is exactly those bytes, even if the tag has moved."""
     return f"{reference}@{digest}" if digest else reference

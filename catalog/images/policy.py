@@ -1,4 +1,4 @@
-"""Which images may be in the catalog. Pure."""
+"""Which images the catalog accepts. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
 
 
 def image_problem(reference: str, digest: str, vendor: str, min_cuda: str) -> tuple[str, str] | None:
-    """(field, sentence) of the first thing that cannot be, for an image as staff typed it."""
+    """Returns (field, sentence) of the first invalid value of an image as staff typed it."""
     if digest and not _DIGEST.fullmatch(digest):
         return "digest", "A digest is sha256: and 64 hexadecimal digits in lower case; copy it from the registry."
     if digest and "@" in reference:

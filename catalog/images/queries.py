@@ -10,18 +10,18 @@ from catalog.images.compatibility import HardwareFacts
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorNode
 
-# The CUDA version that the driver of a node offers, as text of its `labels`: its full text first; the other names are
-# those of older releases of GPU Feature Discovery. NULL where no label tells.
+# The CUDA version that the driver of a node offers, as text of its `labels`: the label with the full version first; the
+# other names are those of older releases of GPU Feature Discovery. NULL if there is no such label.
 _TOLD = """coalesce(labels ->> 'nvidia.com/cuda.runtime-version.full',
                  nullif(concat_ws('.', labels ->> 'nvidia.com/cuda.runtime-version.major',
                                        labels ->> 'nvidia.com/cuda.runtime-version.minor'), ''),
                  nullif(concat_ws('.', labels ->> 'nvidia.com/cuda.runtime.major',
                                        labels ->> 'nvidia.com/cuda.runtime.minor'), ''))"""
 
-# As numbers, so that 12.10 is more than 12.9; anything that is no version is unknown.
+# As numbers, so that 12.10 is more than 12.9; text that is not a version is unknown.
 _NUMBERS = """CASE WHEN told ~ '^[0-9]{1,4}([.][0-9]{1,4})*$' THEN string_to_array(told, '.')::int[] END"""
 
-# The least version on the nodes of a row `class`, for a statement that has one. OFFSET 0: the labels are unpacked once.
+# The lowest version on the nodes of a row `class`, for a statement with such a row. OFFSET 0: labels are unpacked once.
 LEAST_CUDA = f"""
 (SELECT array_to_string(min({_NUMBERS}), '.')
    FROM (SELECT {_TOLD} AS told
@@ -31,7 +31,7 @@ LEAST_CUDA = f"""
 
 
 def hardware_facts(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, HardwareFacts]:
-    """By class id. One query: nodes that look the same to every class are counted once, whatever their number."""
+    """By class id. One query: nodes that are equal for every class are counted once, whatever their number."""
     keys = sorted({key for one in classes for key in one.node_labels})
     statement = f"""
         SELECT shape, array_to_string(min({_NUMBERS}), '.')
@@ -46,7 +46,7 @@ def hardware_facts(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int,
 
 
 def _facts(one: GpuClass, shapes: list[tuple[dict[str, str | None], str | None]]) -> HardwareFacts:
-    """A class without labels does not say which nodes are its own."""
+    """A class without labels does not identify its nodes."""
     told = [
         [int(number) for number in cuda.split(".")]
         for labels, cuda in shapes

@@ -14,7 +14,7 @@ from portal.core.errors import refuse_if
 
 @transaction.atomic
 def configure_cluster(*, name: str, notebooks_domain: str, cohort: str, by: Actor) -> Cluster:
-    """The row of the cluster that this installation works on, made or changed; with its pool."""
+    """Creates or changes the row of the cluster of this installation, with its pool."""
     refuse_if(class_policy.may_edit(by))
     values = {"notebooks_domain": notebooks_domain, "cohort": cohort}
     cluster, _created = Cluster.objects.update_or_create(name=name, defaults=values)

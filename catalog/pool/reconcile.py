@@ -1,6 +1,6 @@
 """Makes the cluster match a pool: one ResourceFlavor per class, and the Cohort with the units that no grant covers.
 
-Grants belong to an app above this one, which passes their sums in (`Promises`).
+Grants belong to a higher app, which passes their sums in (`AllocatedUnits`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cluster.models import AppliedObject, Cluster
 from cluster.reads import queries as mirror
 from portal.core.due import Deadline, Outcome, owner_label
 
-# How soon to look again while an unwanted flavor is still in use, or the mirror is unknown.
+# How soon to reconcile again while an unwanted flavor is still in use, or the mirror is unknown.
 SOON_S = 30.0
 
 
@@ -32,10 +32,12 @@ def reconcile_pool(
     promises: Callable[[Cluster], AllocatedUnits],
     queues_may_change: Callable[[Cluster], None],
 ) -> Outcome:
-    """`queues_may_change` is called when classes were edited or flavors came: queues name them and have to look again.
+    """`queues_may_change` is called when classes were edited or flavors were sent: queues name them and must be
+    reconciled.
 
-    Flavors come before the queues that name them, and go after: an unwanted one is deleted only when the mirror shows
-    that no unfinished Workload is assigned to it. Kueue itself keeps a deleted flavor until no queue names it.
+    Flavors are created before the queues that name them, and deleted after: an unwanted one is deleted only when the
+    mirror shows that no unfinished Workload is assigned to it. Kueue itself keeps a deleted flavor until no queue names
+    it.
     """
     cluster = row.cluster
     if not cluster.has_kueue:
@@ -81,9 +83,9 @@ def flavor_spec(gpu_class: GpuClass, *, owner: str) -> FlavorSpec:
 
 
 def _cohort(cluster: Cluster, classes: list[GpuClass], promised: dict[int, int], *, owner: str) -> list[Manifest]:
-    """[] while the capacity is unknown and there is a cohort already: what is lent is not changed.
+    """Returns [] while the capacity is unknown and a Cohort exists already: lent units do not change.
 
-    Taking it back because the mirror is empty for a moment would preempt work for nothing.
+    Reclaiming them because the mirror is empty for a moment would preempt workloads without need.
     """
     capacities = capacity_queries.capacities(cluster, classes)
     is_known = all(capacity.is_known for capacity in capacities.values())
@@ -103,7 +105,7 @@ def _cohort(cluster: Cluster, classes: list[GpuClass], promised: dict[int, int],
 
 
 def _remove_unused(cluster: Cluster, owner: str, wanted: set[str], deadline: Deadline, *, kube: Kube) -> bool:
-    """Delete the flavors that the catalog no longer wants. Whether some stay, because they may still be worked on."""
+    """Deletes flavors that the catalog no longer wants. Returns whether some stay because they may still be in use."""
     rows = AppliedObject.objects.filter(cluster=cluster, owner=owner, kind="ResourceFlavor").exclude(name__in=wanted)
     unwanted = {row.name: row for row in rows}
     if not unwanted:

@@ -1,4 +1,4 @@
-"""What the pool has to know about grants, which belong to an app above."""
+"""What the pool needs of grants, which belong to a higher app."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class AllocatedUnits:
-    """`units`: allocated at `as_of`, by class id. `clock`: when that changes next without an action."""
+    """`units`: allocated at `as_of`, by class id. `clock`: when they next change without an action."""
 
     units: dict[int, int]
     clock: datetime | None

@@ -1,1 +1,1 @@
-"""Makes the cluster hold a row's manifests, tries that as a dry run, and says the status of each applied object."""
+"""Applies a row's manifests to the cluster, runs them as a dry run, and computes the status of each applied object."""

@@ -17,12 +17,12 @@ Result = AppliedObject.Result
 
 
 def rows_of_owner(cluster_id: int, owner: str) -> dict[ObjectKey, AppliedObject]:
-    """What was sent for the owner and what came of it. One query."""
+    """Returns the AppliedObject rows of the owner: what was sent and the outcome. One query."""
     return {row_key(row): row for row in AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner)}
 
 
 def manifest_hash(manifest: Manifest) -> str:
-    """Keyed: a Secret has values that whoever reads the rows could otherwise find by guessing."""
+    """Returns a keyed hash: a Secret's values could be guessed from a plain hash by anyone who reads the rows."""
     return salted_hmac("cluster.apply", json.dumps(manifest, sort_keys=True), algorithm="sha256").hexdigest()
 
 
@@ -57,9 +57,9 @@ def outcome_row(
 
 
 def record_outcomes(rows: Sequence[AppliedObject]) -> list[AppliedObject]:
-    """As they are in the database then. One statement, without a transaction around it.
+    """Writes the rows and returns them as stored. One statement, without a transaction around it.
 
-    A refused change leaves the object that is there as it was, still ours, and ours to delete.
+    A refused change leaves the existing object unchanged; the portal still owns it and may delete it.
     """
     if not rows:
         return []

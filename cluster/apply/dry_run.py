@@ -1,4 +1,4 @@
-"""What would change if manifests were applied: tried on the API server, and written as lines for people."""
+"""Computes what applying manifests would change, by a dry run on the API server, as readable lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlannedChange:
 def dry_run(
     *, kube: Kube, cluster: Cluster, owner: str, manifests: Sequence[Manifest], deadline: Deadline
 ) -> list[PlannedChange]:
-    """One or two requests an object; nothing is changed. Raises ClusterUnavailable."""
+    """Sends one or two requests per object; nothing is changed. Raises ClusterUnavailable."""
     planned = []
     for manifest in manifests:
         deadline.check()
@@ -51,7 +51,7 @@ def dry_run(
 
 
 def diff_lines(before: dict[str, Any] | None, after: dict[str, Any]) -> tuple[str, ...]:
-    """Lines for every leaf that differs; what the API server writes itself (status, most of metadata) is left out."""
+    """Returns lines for every leaf that differs, without what the API server writes (status, most of metadata)."""
     old = _leaves(_ours(before)) if before is not None else {}
     new = _leaves(_ours(after))
     lines = []

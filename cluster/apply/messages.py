@@ -1,4 +1,4 @@
-"""What happened to an object in the cluster, as sentences for readers. Pure: texts and records in, sentences out."""
+"""Sentences for users about what happened to an object in the cluster. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 FIELDS_SHOWN = 5
 
-# Messages of the API server, its admission plugins and Kueue, as plain sentences. The first match is used; the
-# groups are the original reason.
+# Replaces messages of the API server, its admission plugins and Kueue by plain sentences. The first match is used; the
+# regex groups come from the original message.
 _PLAIN = tuple(
     (re.compile(pattern, re.DOTALL), sentence)
     for pattern, sentence in (
@@ -47,7 +47,7 @@ def refusal_sentence(code: str, text: str) -> str:
 
 
 def drift_sentence(found: Mapping[str, Any]) -> str:
-    """Fields, manager and time, of an object that differs from what was applied."""
+    """Describes the drift of an object: the changed fields, the field manager and the time."""
     if found.get("gone"):
         return f"Deleted outside of the portal{_since(found, 'at')}. It will be recreated."
     return f"Changed outside of the portal{_by(found)}{_since(found)}: {_fields(found)}. The drift will be repaired."
@@ -70,7 +70,7 @@ def _by(found: Mapping[str, Any]) -> str:
 
 
 def _since(found: Mapping[str, Any], word: str = "since") -> str:
-    """To the minute: `since 21 Nov 21:58 UTC`."""
+    """Formats to the minute: `since 21 Nov 21:58 UTC`."""
     try:
         moment = datetime.fromisoformat(str(found.get("since") or ""))
     except ValueError:

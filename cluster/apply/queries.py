@@ -13,14 +13,14 @@ from cluster.mirror.records.kinds import KINDS
 from cluster.models import AppliedObject, MirrorJob, MirrorObject, MirrorPod
 from cluster.reads import queries as mirror
 
-# What was sent this moment is not in the mirror yet.
+# An object sent just now is not in the mirror yet.
 SEEN_WITHIN = timedelta(seconds=30)
 _WATCHED = [kind.name for kind in KINDS.values() if kind.table == "object" and kind.is_applied]
 
 
 def missing_objects(cluster_id: int, *, owner: str = "") -> set[int]:
-    """Primary keys of what counts as applied and is not in the cluster. Empty while the mirror is not current: unknown
-    is not missing. Two queries.
+    """Returns primary keys of rows that count as applied but have no object in the cluster. Returns an empty set while
+    the mirror is not current, because unknown is not missing. Two queries.
     """
     as_of = mirror.as_of(cluster_id)
     if not as_of.is_current or as_of.at is None:
@@ -38,7 +38,7 @@ def missing_objects(cluster_id: int, *, owner: str = "") -> set[int]:
 
 
 def orphaned_objects(cluster_id: int, *, limit: int) -> list[tuple[str, str, str]]:
-    """(kind, namespace, name) of objects with our owner label that names no live row. Never deleted unasked."""
+    """Returns (kind, namespace, name) of objects whose owner label names no live row. Never deleted automatically."""
     gone = _without_row(mirror.owners_seen(cluster_id))
     if not gone:
         return []
@@ -66,7 +66,7 @@ def _without_row(owners: Iterable[str]) -> list[str]:
         except (LookupError, ValueError):
             gone += labels.values()
             continue
-        # A model whose rows outlive what they stand for says with IS_LIVE which of them still count.
+        # A model whose rows outlive the thing they represent defines IS_LIVE: the filter for rows that still count.
         rows = model_class._base_manager.filter(getattr(model_class, "IS_LIVE", Q()), pk__in=labels)
         alive = set(rows.values_list("pk", flat=True))
         gone += [label for pk, label in labels.items() if pk not in alive]

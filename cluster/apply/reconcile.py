@@ -1,7 +1,8 @@
-"""Makes the cluster hold a row's manifests: sends what changed, is missing or drifted, and deletes what is not wanted.
+"""Reconciles a row's manifests with the cluster: sends what changed, is missing or drifted, and deletes what is
+unwanted.
 
-How one object is sent is in `server_side_apply`. Every object has an AppliedObject row that records what was sent and
-the outcome (`applied_objects`).
+`server_side_apply` sends one object. Every object has an AppliedObject row that records what was sent and the outcome
+(`applied_objects`).
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from cluster.manifests.metadata import OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
 from portal.core.due import Deadline, TryLater
 
-# A refused manifest is not hammered: sent again when it changes, or after this long.
+# A refused manifest is sent again only when it changes, or after this time.
 REFUSED_AGAIN_AFTER = timedelta(seconds=300)
-# What is repaired may be sent again by the same look (a queue is made on hold, then opened): it stays a repair.
+# A repaired object may be sent again in the same pass (a queue is created on hold, then opened): it stays `repaired`.
 STILL_REPAIRED = timedelta(seconds=30)
-# Everything is sent again about once a day, in case the watcher missed a difference; jittered by the object's name.
+# Every object is sent again about once a day, in case the watcher missed drift. The object's name sets the jitter.
 SEND_AGAIN_AFTER = timedelta(hours=24)
 
-# Requests for one row at one time.
+# Parallel requests for one row.
 PARALLEL_REQUESTS = 4
 
 
@@ -45,10 +46,10 @@ def converge(
     delete_unwanted: bool = True,
     known: dict[ObjectKey, AppliedObject] | None = None,
 ) -> ConvergeResult:
-    """Send in the given order (the caller puts what lowers a limit first), then delete. Raises ClusterUnavailable.
+    """Sends in the given order (the caller puts what lowers a limit first), then deletes. Raises ClusterUnavailable.
 
-    Objects that are new in a namespace do not wait for one another. `known`: as `rows_of` said in this look, where
-    there is more to send than at once; it is kept up to date.
+    New objects of one namespace are sent in parallel. `known`: the result of `rows_of_owner` in this pass, for a caller
+    that sends in several calls; it is updated in place.
     """
     known = rows_of_owner(cluster_id, owner) if known is None else known
     sent: list[ObjectKey] = []
@@ -79,20 +80,21 @@ def converge(
 
 
 def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
-    """One object, one or two requests; the outcome is recorded. Raises ClusterUnavailable, with nothing recorded."""
+    """Sends one object in one or two requests and records the outcome. On ClusterUnavailable nothing is recorded."""
     found = _tried(kube, cluster_id, owner, manifest, row)
     made = record_outcomes([found])[0]
     if found.result != Result.REFUSED and row is not None and row.difference:
-        # One that was noted since the row was read is kept, and repaired by the next look, which it has asked for.
+        # Drift that the watcher noted after the row was read is kept: the next pass, already requested, repairs it.
         AppliedObject.objects.filter(pk=made.pk, difference=row.difference).update(difference={})
         made.refresh_from_db(fields=["difference"])
     return made
 
 
 def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) -> AppliedObject:
-    """POST and never again: a Job's template is immutable and Kueue writes into it. 409 with our owner label = done.
+    """Sends a POST and never an update: a Job's template is immutable and Kueue writes into it. A 409 for an object
+    with our owner label is success.
 
-    Raises ClusterUnavailable, also for a 409 about an object that is not there: it is just going away, or several
+    Raises ClusterUnavailable, also for a 409 about an object that does not exist: it is being deleted, or several
     creations at once were counted against the namespace's quota.
     """
     kind, namespace, name = object_key(manifest)
@@ -117,7 +119,7 @@ def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) 
 
 
 def delete_owned(*, kube: Kube, cluster_id: int, owner: str, kinds: Iterable[str]) -> int:
-    """Delete every object of these kinds that the owner has, each by its uid. Returns how many were there."""
+    """Deletes every object of these kinds that the owner has, each by its uid. Returns their number."""
     rows = list(AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner, kind__in=list(kinds)))
     for row in rows:
         delete_row(kube, row)
@@ -125,14 +127,14 @@ def delete_owned(*, kube: Kube, cluster_id: int, owner: str, kinds: Iterable[str
 
 
 def delete_row(kube: Kube, row: AppliedObject) -> None:
-    """Delete the object, unless the portal did not create it, then forget it. An object that is gone is success."""
+    """Deletes the object, unless the portal did not create it, then the row. A missing object counts as deleted."""
     if row.result != Result.FOREIGN and row.uid:
         kube.delete(row.kind, name=row.name, namespace=row.namespace, uid=row.uid)
     row.delete()
 
 
 def _groups(manifests: Sequence[Manifest], known: Mapping[ObjectKey, AppliedObject]) -> Iterator[list[Manifest]]:
-    """What is to be sent, in order. New objects inside a namespace that follow one another are one group."""
+    """Returns the manifests to send, in order. Consecutive new objects inside one namespace form one group."""
     group: list[Manifest] = []
     for manifest in manifests:
         row = known.get(object_key(manifest))
@@ -153,8 +155,8 @@ def _groups(manifests: Sequence[Manifest], known: Mapping[ObjectKey, AppliedObje
 def _send_new(
     manifests: Sequence[Manifest], deadline: Deadline, *, kube: Kube, cluster_id: int, owner: str
 ) -> list[AppliedObject]:
-    """At once, and recorded together. Once something cannot be sent nothing more is begun; what was sent by then is
-    recorded, and the first failure is raised.
+    """Sends a group in parallel and records all outcomes together. After the first failure no new request starts; what
+    was sent until then is recorded, and the first failure is raised.
     """
     has_failed = threading.Event()
 
@@ -178,7 +180,9 @@ def _send_new(
 
 
 def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
-    """Sent; what came of it, not recorded yet. `row`: as it was before. No query: this runs in threads too."""
+    """Sends the object; returns its unrecorded outcome. `row`: its state before. No query: this also runs in
+    threads.
+    """
     try:
         answer = write_object(kube, owner, manifest, row.uid if row is not None else "")
         is_repair = row is not None and bool(row.difference)

@@ -1,9 +1,9 @@
 """Sends one object to the API server.
 
 The first write is POST, so that an object of the same name that is not ours is reported and never adopted. Later writes
-are server-side apply with the uid that the API server gave us, so that an object which somebody deleted and made again
-is
-not taken for ours."""
+are server-side apply with the uid that the API server returned, so that an object that another client deleted and
+created again is not taken for ours.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster.client.managed_fields import has_stale_fields
 from cluster.client.types import ApiObject
 from cluster.manifests.metadata import OWNER_LABEL, Manifest
 
-# Kinds with maps whose keys come and go.
+# Kinds with maps whose keys may be removed later.
 KINDS_WITH_REMOVABLE_KEYS = frozenset({"ResourceQuota", "Secret"})
 
 
@@ -23,12 +23,13 @@ class ForeignObject(Exception):
 
 
 def write_object(kube: Kube, owner: str, manifest: Manifest, uid: str) -> ApiObject:
-    """Raises ClusterUnavailable where the API server is not done with the object: it changed under our hands, it has
-    just gone, or several creations at once were counted against the namespace's quota.
+    """Raises ClusterUnavailable if the object is in transition: another client changed it during the call, it was just
+    deleted, or several creations at once were counted against the namespace's quota.
     """
     if uid and (answer := _apply(kube, manifest, uid)):
         return answer
-    # Gone; or made again by us, in a look that ended before it was written down; or by somebody else.
+    # The object is gone, or it was created again: by us in a pass that ended before it was recorded, or by another
+    # client.
     found = _find(kube, manifest) if uid else None
     if found is None:
         try:
@@ -36,7 +37,7 @@ def write_object(kube: Kube, owner: str, manifest: Manifest, uid: str) -> ApiObj
         except Conflict as conflict:
             found = _find(kube, manifest)
             if found is None:
-                # An apply without a uid would adopt whatever somebody makes in between.
+                # An apply without a uid would adopt an object that another client creates in between.
                 raise ClusterUnavailable(conflict.text) from conflict
     if found.uid != uid:
         if found.labels.get(OWNER_LABEL) != owner:
@@ -47,16 +48,16 @@ def write_object(kube: Kube, owner: str, manifest: Manifest, uid: str) -> ApiObj
 
 
 def _create(kube: Kube, manifest: Manifest) -> ApiObject:
-    """That the fields were applied is said at once where keys come and go, so that a plan shows what goes. Of other
-    kinds every manifest has the same fields; it is said with their first change (see `_apply`), which spares a new
-    namespace every second request.
+    """Creates the object. For kinds with removable keys it marks the fields as applied at once, so that a dry run shows
+    which keys go. Manifests of other kinds always have the same fields; `_apply` marks them at their first change,
+    which halves the number of requests for a new namespace.
     """
     answer = kube.create(manifest)
     return kube.own_fields(answer) if manifest["kind"] in KINDS_WITH_REMOVABLE_KEYS else answer
 
 
 def _apply(kube: Kube, manifest: Manifest, uid: str) -> ApiObject | None:
-    """None: not applied, the object of that uid is not there or is being changed."""
+    """Returns None if it was not applied: no object has that uid, or the object is being changed."""
     try:
         answer = kube.apply(manifest, uid=uid)
         if has_stale_fields(answer.managed_fields):
@@ -74,11 +75,11 @@ def _apply(kube: Kube, manifest: Manifest, uid: str) -> ApiObject | None:
 def _find(kube: Kube, manifest: Manifest) -> ApiObject | None:
     kind, namespace, name = object_key(manifest)
     try:
-        # The worker may not read Secrets; an apply that changes nothing, tried only, answers with the labels.
+        # The worker may not read Secrets; a dry run of an apply that changes nothing returns the labels.
         found = kube.look(manifest) if kind == "Secret" else kube.get(kind, name=name, namespace=namespace)
     except NotFound:
         return None
-    # Without a version it is what a look at an absent object would make.
+    # Without a resource version the object does not exist: the dry run would create it.
     return found if found.resource_version else None
 
 

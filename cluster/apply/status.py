@@ -15,7 +15,7 @@ Result = AppliedObject.Result
 
 
 def object_status(row: AppliedObject, absent: Collection[int] = ()) -> str:
-    """`absent`: as `missing` found them."""
+    """`absent`: the result of `missing_objects`."""
     if row.result != Result.APPLIED:
         return str(row.result)
     if row.difference.get("gone") or row.pk in absent:
@@ -24,7 +24,7 @@ def object_status(row: AppliedObject, absent: Collection[int] = ()) -> str:
 
 
 def status_sentence(row: AppliedObject, absent: Collection[int] = ()) -> str:
-    """A sentence about it; "" where the state is enough."""
+    """Returns a sentence about the status; "" where the status alone is enough."""
     match object_status(row, absent):
         case "refused":
             return messages.refusal_sentence(row.code, row.text)

@@ -14,7 +14,7 @@ ObjectKey = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class ConvergeResult:
-    """What one pass did. `sent` and `deleted` name objects as (kind, namespace, name)."""
+    """The result of one pass. `sent` and `deleted` name objects as (kind, namespace, name)."""
 
     sent: tuple[ObjectKey, ...]
     deleted: tuple[ObjectKey, ...]
@@ -24,7 +24,7 @@ class ConvergeResult:
 
     @property
     def is_settled(self) -> bool:
-        """Everything wanted is there. What was refused is settled too: it waits for people, not for another try."""
+        """True if every wanted object exists or was refused: a refused object waits for a user, not for a retry."""
         return not self.terminating
 
     @property

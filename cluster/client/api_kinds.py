@@ -1,4 +1,4 @@
-"""Where the API server serves each kind that the portal writes or mirrors. Pure."""
+"""API paths of the kinds that the portal writes or mirrors. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of the API server sorted by meaning: try later, tell people, not found, conflict, too old."""
+"""Maps responses of the API server to exceptions: retry later, show to users, not found, conflict, too old."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ TEXT_LIMIT = 300
 
 
 class ClusterUnavailable(TryLater):
-    """No answer, or one that says "later": time-out, 429, 5xx, a webhook that is down, a namespace going away."""
+    """No response, or a temporary one: time-out, 429, 5xx, a webhook that is down, a namespace being deleted."""
 
     def __init__(self, text: str) -> None:
         super().__init__("cluster_unavailable", text)
 
 
 class ClusterRefused(Exception):
-    """The cluster understood and said no (403, 409 by content, 422). `text`: the first 300 characters of why."""
+    """The cluster refused a request (403, 409 by content, 422). `text`: the first 300 characters of the reason."""
 
     def __init__(self, status: int, reason: str, text: str, causes: tuple[str, ...] = ()) -> None:
         super().__init__(f"{status} {reason}: {text}")
@@ -34,7 +34,7 @@ class NotFound(ClusterRefused):
 
 
 class Conflict(ClusterRefused):
-    """409: the name is taken, or the uid that we named is not there."""
+    """409: the name is taken, or no object has the uid in the request."""
 
 
 class Gone(Exception):
@@ -42,7 +42,7 @@ class Gone(Exception):
 
 
 def error_from_status(status: int, data: bytes, path: str, sent: Any = None) -> Exception:
-    """A Kubernetes Status sorted by meaning. A body that is no Status is dropped: it could be anything."""
+    """Maps a Kubernetes Status to an exception. A body that is not a Status is dropped: it could be anything."""
     try:
         answer = json.loads(data)
     except ValueError:
@@ -56,11 +56,11 @@ def error_from_status(status: int, data: bytes, path: str, sent: Any = None) -> 
     causes = tuple(scrub_secret_values(text, sent) for text in told)
     if status == 410 or reason in ("Expired", "Gone"):
         return Gone(text)
-    # 401: our own token is being renewed, or nobody could check it; no word about what we asked.
+    # 401: our own token is being renewed, or could not be checked; it says nothing about the request.
     if status in (401, 429) or status >= 500 or "NamespaceTerminating" in causes:
         return ClusterUnavailable(text[:TEXT_LIMIT])
     if status == 403 and "status unknown for quota" in text:
-        # The quota was created a moment ago and is not counted yet.
+        # The quota was created just now and its use is not counted yet.
         return ClusterUnavailable(text[:TEXT_LIMIT])
     kind = {404: NotFound, 409: Conflict}.get(status, ClusterRefused)
     return kind(status, reason or str(status), text or path, causes)

@@ -1,6 +1,6 @@
-"""The worker refuses to work where the cluster would let it write outside the portal's namespaces.
+"""The worker refuses to run if the cluster would let it write outside the portal's namespaces.
 
-RBAC cannot say "only in namespaces with our label"; the admission policy in deploy/ does. It is tried here once at
+RBAC cannot limit writes to namespaces with our label; the admission policy in deploy/ does. It is tested here once at
 start: a dry run of a Secret in kube-system must be refused.
 """
 
@@ -18,7 +18,7 @@ FORBIDDEN_SECRET = {
 
 
 class FenceMissing(Exception):
-    """The cluster accepted what it must refuse."""
+    """The cluster accepted a request that it must refuse."""
 
 
 def check_fence(kube: Kube) -> None:

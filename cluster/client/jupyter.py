@@ -1,6 +1,6 @@
-"""Asks a notebook's server how it is used, without counting as use itself. The only file that talks to notebooks.
+"""Reads the activity of a notebook's server without counting as activity. The only file that calls notebooks.
 
-The server runs code of a team: an answer has a limit of time and size, a redirect is not followed, and only numbers,
+The server runs code of a team: a response has a limit of time and size, a redirect is not followed, and only numbers,
 times and a few known words are read from it. Jupyter counts every call of its API as activity, except `api/status` and
 calls with `no_track_activity`.
 """
@@ -22,13 +22,13 @@ ANSWER_WITHIN_S = 3.0
 ANSWER_BYTES_MOST = 256 * 1024
 LISTED_MOST = 500
 CHUNK_BYTES = 16 * 1024
-# A kernel that nobody ever spoke to is "starting" for ever. Any other word is taken for work.
+# A kernel that was never used stays "starting". Any other word counts as work.
 BUSY, IDLE, UNKNOWN = "busy", "idle", "unknown"
 RESTING_STATES = frozenset({IDLE, "starting", "restarting", "autorestarting", "dead"})
 
 
 class NotebookUnreachable(Exception):
-    """No answer that can be understood; the text says what there was instead."""
+    """No response, or one that cannot be parsed; the text describes what came instead."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Kernel:
 
     @property
     def is_computing(self) -> bool:
-        """As far as anybody can tell: a state that is not known may be one."""
+        """True if the kernel may be computing: an unknown state counts as computing."""
         return self.state not in RESTING_STATES
 
 
 @dataclass(frozen=True)
 class NotebookActivity:
-    """`last_activity`: of the server, any call of its API included, such as those of an open browser tab. `connections`
-    of browsers to kernels. `terminals`: when each was last written to or from.
+    """`last_activity`: of the server, including any API call, for example by an open browser tab. `connections`: of
+    browsers to kernels. `terminals`: when each was last written to or read from.
     """
 
     last_activity: datetime
@@ -56,10 +56,10 @@ class NotebookActivity:
 
 
 def read_activity(ip: str, token: str, *, port: int = NOTEBOOK_PORT) -> NotebookActivity:
-    """Three questions of at most 3 s each. Raises Unanswered."""
+    """Sends three requests of at most 3 s each. Raises NotebookUnreachable."""
     status = _asked(ip, port, "/api/status", token)
     kernels = _asked(ip, port, "/api/kernels?no_track_activity=1", token)
-    # An image without terminals has no such address.
+    # An image without terminals has no such path.
     terminals = _asked(ip, port, "/api/terminals?no_track_activity=1", token, absent=[])
     try:
         return NotebookActivity(
@@ -111,7 +111,7 @@ def _asked(ip: str, port: int, path: str, token: str, *, absent: Any = None) -> 
 
 
 def _answer(ip: str, port: int, path: str, token: str) -> tuple[int, bytes]:
-    """By a socket of our own: the whole answer has one deadline, however slowly its parts drip in."""
+    """Uses its own socket: one deadline covers the whole response, however slowly its parts arrive."""
     ends = time.monotonic() + ANSWER_WITHIN_S
     host = f"[{ip}]" if ":" in ip else ip
     lines = (
@@ -154,7 +154,7 @@ def _left(ends: float) -> float:
 
 
 class _Received:
-    """What HTTPResponse wants of a socket: the bytes, to read them as a file."""
+    """The part of a socket that HTTPResponse needs: the bytes, readable as a file."""
 
     def __init__(self, answer: bytes) -> None:
         self._answer = answer

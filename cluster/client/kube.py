@@ -1,8 +1,7 @@
 """The Kubernetes API as the portal uses it, and the only file that imports `kubernetes`.
 
-The library reads kubeconfigs and service account tokens and keeps them fresh; requests and answers are plain JSON
-dicts, since decoding a pod into the library's models costs 80 KiB and 0.8 ms. Which
-exception an answer becomes is decided in `errors`.
+The library reads kubeconfigs and service account tokens and renews them; requests and responses are plain JSON dicts,
+since decoding a pod into the library's models costs 80 KiB and 0.8 ms. `errors` maps responses to exceptions.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Kube:
         else:
             config.load_incluster_config(client_configuration=self._configuration)
         self._configuration.retries = False
-        # Prefork workers use one connection, the watcher one per kind.
+        # A prefork worker uses one connection, the watcher one per kind.
         self._configuration.connection_pool_maxsize = 40
         self._pool: urllib3.PoolManager = client.ApiClient(self._configuration).rest_client.pool_manager
         self._token_lock = threading.Lock()
@@ -52,9 +51,10 @@ class Kube:
         return self._send("POST", api_path(kind, namespace), manifest, {"fieldManager": OWN_MANAGER}, dry_run=dry_run)
 
     def apply(self, manifest: dict[str, Any], *, uid: str = "", dry_run: bool = False) -> ApiObject:
-        """Server-side apply. With `uid`: Conflict when that object is gone, ClusterRefused 422 when it is another's.
+        """Server-side apply. With `uid`: raises Conflict if that object is gone, ClusterRefused 422 if the name now has
+        another uid.
 
-        Forced: we own every field that we send; without force a person's edit would block the tenant for ever.
+        Forced: we own every field that we send; without force a user's edit would block the team permanently.
         """
         kind, namespace, name = _identify(manifest)
         body = manifest if not uid else {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
@@ -65,11 +65,11 @@ class Kube:
         )
 
     def own_fields(self, answer: ApiObject) -> ApiObject:
-        """Say of an object that we made by POST that its fields were applied.
+        """Marks the fields of an object that we created by POST as applied.
 
-        The API server writes them down as an `Update`, and server-side apply takes nothing away that another entry,
-        even one of the same manager, holds: a quota key that we no longer send would stay for ever. What was applied
-        since then is said again by the next apply.
+        The API server records a POST as an `Update`, and server-side apply never removes a field that another entry
+        holds, even one of the same manager: a quota key that we no longer send would stay permanently. Entries of
+        applies since then are dropped; the next apply restores them.
         """
         manifest = answer.body
         kind, namespace, name = _identify(manifest)
@@ -81,14 +81,14 @@ class Kube:
             try:
                 changed = self._send("PATCH", path, patch, {"fieldManager": OWN_MANAGER}, content_type=content_type)
             except ClusterRefused:
-                # A controller was quicker and the entries have moved.
+                # A controller wrote first, so the positions of the entries have changed.
                 answer = ApiObject(self.look(manifest).body, answer.warnings)
             else:
                 return ApiObject(changed.body, answer.warnings)
         return answer
 
     def take_out(self, answer: ApiObject, patch: dict[str, Any]) -> ApiObject:
-        """Merge a patch of None values into the object as it was answered. Conflict when it has changed since."""
+        """Merges a patch of None values into this version of the object. Raises Conflict if it has changed since."""
         kind, namespace, name = _identify(answer.body)
         stamp = {"uid": answer.uid, "resourceVersion": answer.resource_version}
         body = {**patch, "metadata": {**patch.get("metadata", {}), **stamp}}
@@ -99,13 +99,13 @@ class Kube:
         return ApiObject(changed.body, answer.warnings)
 
     def relabel(self, kind: str, *, name: str, namespace: str, uid: str, labels: dict[str, str]) -> ApiObject:
-        """These labels of exactly that object. Conflict when it is another's."""
+        """Sets labels on the object with this uid. Raises Conflict if the name now has another uid."""
         body = {"metadata": {"uid": uid, "labels": labels}}
         query, content_type = {"fieldManager": OWN_MANAGER}, "application/merge-patch+json"
         return self._send("PATCH", api_path(kind, namespace, name), body, query, content_type=content_type)
 
     def look(self, manifest: dict[str, Any]) -> ApiObject:
-        """Who owns an object that we may not read: an empty apply of another manager, tried only, changes nothing."""
+        """Reads the owner of an object that we may not read: an empty apply as another manager, as a dry run."""
         kind, namespace, name = _identify(manifest)
         metadata = {key: value for key, value in manifest["metadata"].items() if key in ("name", "namespace")}
         empty = {"apiVersion": manifest["apiVersion"], "kind": kind, "metadata": metadata}
@@ -120,7 +120,7 @@ class Kube:
         )
 
     def delete(self, kind: str, *, name: str, namespace: str = "", uid: str = "", grace_s: int | None = None) -> None:
-        """Background deletion of exactly that object; an object that is gone (404) or another's (409) is success."""
+        """Deletes the object with this uid in the background. Gone (404) or another uid (409) counts as success."""
         body: dict[str, Any] = {"propagationPolicy": "Background"}
         if uid:
             body["preconditions"] = {"uid": uid}
@@ -142,7 +142,7 @@ class Kube:
         resource_version: str = "",
         field_selector: str = "",
     ) -> dict[str, Any]:
-        """One page of a list, raw. Gone when the continue token expired."""
+        """Returns one page of a list, raw. Raises Gone if the continue token expired."""
         query: dict[str, Any] = {"limit": limit}
         if continue_token:
             query["continue"] = continue_token
@@ -150,7 +150,8 @@ class Kube:
             query |= {"resourceVersion": resource_version, "resourceVersionMatch": "NotOlderThan"}
         if field_selector:
             query["fieldSelector"] = field_selector
-        # A list of thousands of pods may take longer than a single object; a list of one only asks whether it answers.
+        # A list of thousands of pods may take longer than a single object; a list with limit 1 only tests the
+        # connection.
         return self._send("GET", path, query=query, timeout_s=60 if limit > 1 else None).body
 
     def watch_lines(
@@ -162,10 +163,10 @@ class Kube:
         field_selector: str = "",
         ends_after_s: float | None = None,
     ) -> Iterator[bytes]:
-        """Raw JSON lines of one watch connection with bookmarks. Ends when the server ends it, which it is asked to do
-        after `ends_after_s`.
+        """Yields raw JSON lines of one watch connection with bookmarks. Ends when the server ends it, which it is asked
+        to do after `ends_after_s`.
 
-        `timeout_s` of silence raises ClusterUnavailable. Gone when `resource_version` is too old.
+        `timeout_s` of silence raises ClusterUnavailable. Raises Gone if `resource_version` is too old.
         """
         query: dict[str, Any] = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": resource_version}
         if field_selector:
@@ -183,13 +184,13 @@ class Kube:
         except HTTPError as error:
             raise ClusterUnavailable(f"The watch of {path} was interrupted: {type(error).__name__}.") from error
         finally:
-            # Not returned to the pool: the rest of a half-read watch would be taken for the next answer.
+            # Not returned to the pool: the rest of a half-read watch would be read as the next response.
             response.close()
 
     def open_log(
         self, *, namespace: str, pod: str, container: str, follow: bool, tail_lines: int, silence_s: float
     ) -> urllib3.BaseHTTPResponse:
-        """A pod's log as a stream. The caller closes it; `shutdown` ends a read that waits in another thread."""
+        """Returns a pod's log as a stream. The caller closes it; `shutdown` ends a read that blocks another thread."""
         query: dict[str, Any] = {"container": container, "tailLines": tail_lines}
         if follow:
             query["follow"] = "true"

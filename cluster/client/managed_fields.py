@@ -1,9 +1,9 @@
-"""Who wrote which fields of one of our objects, from its managedFields. Pure.
+"""Finds out from managedFields who wrote which fields of one of our objects. Pure.
 
-Another writer's field counts when we do not own it too (equal values are shared ownership) and when it is not the
+A field of another writer counts if we do not own it too (equal values are shared ownership) and if it is not the
 cluster's own bookkeeping: status, finalizers, foreign labels and annotations, the volume that a claim was bound to. A
-field that somebody *removed* has no owner any more: it can only be noticed because we own fewer fields although we did
-not write, so the mirror keeps how many fields are ours and when we last wrote.
+*removed* field has no owner any more: the only sign is that we own fewer fields although we did not write, so the
+mirror keeps how many fields are ours and when we last wrote.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ FIELDS_SHOWN = 20
 _SYSTEM_SUBRESOURCES = ("status", "finalize")
 _SYSTEM_PATHS = ("status", "metadata.finalizers", "metadata.generateName", "spec.volumeName")
 _KEY_HOLDERS = {"metadata.labels", "metadata.annotations"}
-# Labels and annotations that mean something to us or to the cluster's rules; all others are their writers' business.
+# Labels and annotations with a meaning for the portal or the cluster's policies; all others belong to their writers.
 _MEANINGFUL_KEYS = ("gpu-portal/", "app.kubernetes.io/managed-by", "pod-security.kubernetes.io/", "kueue.x-k8s.io/")
 
 
 @dataclass(frozen=True, slots=True)
 class FieldOwnership:
     """`groups`: how many fields are ours, by their first two levels ("spec.hard"). `fields`, `manager`, `since`: what
-    others wrote, who wrote last and when (ISO text).
+    others wrote, the last other writer and its time (ISO text).
     """
 
     written_at: str
@@ -36,13 +36,13 @@ class FieldOwnership:
     since: str = ""
 
     def baseline(self) -> dict[str, Any]:
-        """What the mirror row keeps: to be compared with by `removed_since`, and so that a field that others added and
-        no record shows makes the row another one.
+        """The part that the mirror row keeps. `removed_since` compares with it, and it changes the row's digest when
+        another writer adds a field that the record does not have.
         """
         return {"written_at": self.written_at, "groups": self.groups, "others": list(self.fields)}
 
     def removed_since(self, baseline: dict[str, Any] | None) -> tuple[str, ...]:
-        """Groups of our fields that became fewer although we have not written since `baseline`.
+        """Returns groups of our fields that became fewer although we have not written since `baseline`.
 
         Our writes are dated to the second: an empty "spec" that others left us may be full again at the same time.
         """
@@ -54,7 +54,7 @@ class FieldOwnership:
 
 
 def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership | None:
-    """None when nobody is on record for us: the object was not written by the portal, whatever its labels say."""
+    """Returns None if no entry is ours: the portal did not write the object, whatever its labels say."""
     entries = list(managed_fields)
     ours: set[str] = set()
     maps = {*_KEY_HOLDERS}
@@ -75,16 +75,15 @@ def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership 
         fields |= theirs
         if theirs and (entry.get("time") or "") >= since:
             manager, since = entry.get("manager", ""), entry.get("time") or ""
-    # Who created a map owns it as well. It looks like a leaf once its own leaves are removed, and would stand for one
-    # of them: the number would stay the same.
+    # The creator of a map owns the map as well. When its leaves are removed, the map itself looks like a leaf and would
+    # replace one in the count.
     return FieldOwnership(written_at, _groups(ours - maps), tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since)
 
 
 def removal_patch(managed_fields: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """A merge patch that takes out what others added and we do not send; {} when there is nothing of the kind.
+    """Returns a merge patch that removes fields that others added and we do not send; {} if there are none.
 
-    An apply sets back what we send, and leaves the rest to whoever wrote it. Items of keyed lists are left as well: a
-    merge patch cannot name them.
+    An apply resets only the fields that we send. Items of keyed lists stay too: a merge patch cannot name them.
     """
     entries = list(managed_fields)
     ours = {
@@ -103,7 +102,7 @@ def removal_patch(managed_fields: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def has_stale_fields(managed_fields: Iterable[dict[str, Any]]) -> bool:
-    """Whether a field is there of which only our creation knows: the manifest applied since then does not have it."""
+    """True if our `Update` entry has a field that our `Apply` entry lacks: the current manifest no longer has it."""
     ours: dict[str, set[str]] = {"Apply": set(), "Update": set()}
     for entry in managed_fields:
         if _is_ours(entry):
@@ -112,7 +111,7 @@ def has_stale_fields(managed_fields: Iterable[dict[str, Any]]) -> bool:
 
 
 def as_applied_patch(managed_fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A JSON patch that makes our `Update` the only entry of ours, and an `Apply`; [] where there is none."""
+    """Returns a JSON patch that turns our `Update` entry into our only entry, an `Apply`; [] without an `Update`."""
     found = {entry["operation"]: place for place, entry in enumerate(managed_fields) if _is_ours(entry)}
     if "Update" not in found:
         return []
@@ -132,14 +131,14 @@ def _is_ours(entry: dict[str, Any]) -> bool:
 
 
 def _root(keys: tuple[str, ...], ours: set[str]) -> tuple[str, ...]:
-    """As much as can go at once: an emptied `fairSharing: {}` would be filled with defaults. Labels go one by one."""
+    """The highest removable level: an emptied `fairSharing: {}` would get defaults. Labels are removed one by one."""
     if keys[0] == "metadata":
         return keys
     return next(keys[:depth] for depth in range(2, len(keys) + 1) if not _is_within(keys[:depth], ours))
 
 
 def _is_within(keys: tuple[str, ...], ours: set[str]) -> bool:
-    """Whether any field of ours is this one or lies below it."""
+    """True if one of our fields is at this path or below it."""
     path = ".".join(keys)
     return any(own == path or own.startswith((f"{path}.", f"{path}[")) for own in ours)
 
@@ -156,7 +155,7 @@ def field_paths(fields: dict[str, Any]) -> Iterator[str]:
 
 
 def _nodes(fields: dict[str, Any], above: str = "") -> Iterator[tuple[str, bool]]:
-    """Each path, and whether there are others below it."""
+    """Yields each path, and whether there are paths below it."""
     for key, below in fields.items():
         if key == ".":
             continue
@@ -169,7 +168,7 @@ def _nodes(fields: dict[str, Any], above: str = "") -> Iterator[tuple[str, bool]
 
 
 def _plain_leaves(fields: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Keys down to each leaf that no list lies on the way to."""
+    """Yields the keys down to each leaf that is not inside a list."""
     for key, below in fields.items():
         sort, _, name = key.partition(":")
         if sort != "f":

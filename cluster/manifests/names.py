@@ -47,10 +47,10 @@ def run_name(workload: str, number: int) -> str:
 
 
 def image_pull_secret_name(run: str) -> str:
-    """By which the pod of that run signs in to its registry. No run's name ends like this."""
+    """The Secret with which that run's pod signs in to its registry. No run name ends like this."""
     return f"{run}-pull"
 
 
 def flavor_name(slug: str, node_labels: Mapping[str, str]) -> str:
-    """A changed selector is a new flavor: `nodeLabels` of a ResourceFlavor with a topology are immutable."""
+    """A changed selector gives a new flavor name: `nodeLabels` of a ResourceFlavor with a topology are immutable."""
     return f"{slug}-{short_hash(json.dumps(dict(node_labels), sort_keys=True))}"

@@ -1,4 +1,4 @@
-"""A team's namespace as Kubernetes objects: network policies, limits, rights, and its queues."""
+"""A team's namespace as Kubernetes objects: network policies, limits, RBAC, and its queues."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cluster.manifests.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
 PORTAL_NAMESPACE = "gpu-portal"
 SERVICE_ACCOUNT = "gpu-portal"
 NOTEBOOK_PORT = 8888
-# What a container gets that asks for nothing: the quota counts cpu and memory, so every container has to ask.
+# Defaults for containers without requests: the quota counts cpu and memory, so every container must request them.
 CONTAINER_DEFAULT = {"cpu": "1", "memory": "2Gi"}
 
 
 def namespace_objects(spec: NamespaceSpec) -> list[Manifest]:
-    """In the order in which it can exist. The queue comes last: nothing is admitted before its walls stand."""
+    """Returns objects in order of creation. The queue is last: nothing is admitted before quota and policies exist."""
     return [*isolation_objects(spec), *queue_objects(spec)]
 
 
@@ -38,7 +38,7 @@ def queue_objects(spec: NamespaceSpec) -> list[Manifest]:
 
 
 def namespace(spec: NamespaceSpec) -> Manifest:
-    # "warn" as well: a Job whose pods would be refused then answers with a warning, before any pod exists.
+    # "warn" as well: a Job whose pods would be refused then returns a warning, before any pod exists.
     security = {
         "pod-security.kubernetes.io/enforce": "restricted",
         "pod-security.kubernetes.io/warn": "restricted",
@@ -51,7 +51,7 @@ def namespace(spec: NamespaceSpec) -> Manifest:
 
 
 def limit_range(spec: NamespaceSpec) -> Manifest:
-    """Defaults for cpu and memory only: a maximum for GPUs would hand that many to every container that names none."""
+    """Defaults for cpu and memory only: a GPU maximum would give that many to every container that requests none."""
     return {
         "apiVersion": "v1",
         "kind": "LimitRange",
@@ -63,7 +63,7 @@ def limit_range(spec: NamespaceSpec) -> Manifest:
 
 
 def resource_quota(spec: NamespaceSpec) -> Manifest:
-    """Only `requests.` and DRA device keys for devices: other spellings are accepted and never enforced."""
+    """Devices only as `requests.` keys and DRA device keys: other spellings are accepted and never enforced."""
     hard = {
         **{key: str(units) for key, units in spec.quota.devices.items()},
         **{key: str(count) for key, count in OBJECT_COUNTS.items()},
@@ -81,8 +81,8 @@ def resource_quota(spec: NamespaceSpec) -> Manifest:
 
 
 def network_ingress(spec: NamespaceSpec) -> Manifest:
-    """Nobody comes in but the namespace's own pods, the gateway, which has asked who it is, and the worker, which asks
-    notebooks how they are used.
+    """Admits only the namespace's own pods, the gateway, which has authenticated the request, and the worker, which
+    reads the activity of notebooks.
     """
     components = {"key": "app.kubernetes.io/component", "operator": "In", "values": ["gateway", "worker"]}
     portal = {
@@ -105,11 +105,11 @@ def network_ingress(spec: NamespaceSpec) -> Manifest:
 
 
 def network_egress(spec: NamespaceSpec) -> Manifest:
-    """Out to everywhere but link-local addresses: there clouds answer any pod with the node's own credentials.
+    """Allows all targets except link-local addresses, where clouds give the node's credentials to any pod.
 
-    Data sets and package indexes live at addresses that we cannot know, so nothing else is closed; other tenants are
-    closed by their own ingress policies. Pods are named apart from address blocks: several network plugins do not
-    match pods by block.
+    Data sets and package indexes have addresses that we cannot know, so nothing else is closed; other teams are closed
+    by their own ingress policies. Pods are named apart from address blocks: several network plugins do not match pods
+    by block.
     """
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -132,7 +132,7 @@ def network_egress(spec: NamespaceSpec) -> Manifest:
 
 
 def service_account(spec: NamespaceSpec) -> Manifest:
-    """What workloads run as. No token: code of a tenant has nothing to ask of the API server."""
+    """The account of workloads. No token: a team's code needs nothing from the API server."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -147,14 +147,15 @@ def tenant_binding(spec: NamespaceSpec) -> Manifest:
 
 
 def logs_binding(spec: NamespaceSpec) -> Manifest:
-    """The one thing that the doors process may do in the cluster: follow the logs of this namespace's pods."""
+    """The only permission of the doors process in the cluster: follow the logs of this namespace's pods."""
     subject = {"kind": "ServiceAccount", "name": "doors", "namespace": PORTAL_NAMESPACE}
     return _role_binding(spec, names.LOGS_ROLE, subject)
 
 
-# A queue all of whose flavors have a topology, or that has none, admits no pod without a GPU: it waits for a topology
-# assignment that Kueue never makes. One plain flavor in the queue is enough. Its quota is of nothing, so that its
-# number is free for another use: Kueue wakes nobody when a flavor changes, but does when a queue's quota does.
+# A queue whose flavors all have a topology, or that has no flavors, admits no pod without a GPU: the pod waits for a
+# topology assignment that Kueue never makes. One flavor without topology in the queue is enough. It is for a resource
+# that nobody requests, so its quota number can serve another purpose: Kueue does not requeue when a flavor changes, but
+# does when a queue's quota changes.
 def plain_resource_group(wakes: int = 0) -> Manifest:
     quota = {"name": names.PLAIN_RESOURCE, "nominalQuota": str(wakes), "borrowingLimit": "0"}
     return {
@@ -167,7 +168,9 @@ PLAIN_RESOURCE_GROUP = plain_resource_group()
 
 
 def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest:
-    """One resource group per resource name. Promised units are taken back from borrowers at once (reclaim: Any)."""
+    """One resource group per resource name. The team's own units are reclaimed from borrowers at once (reclaim:
+    Any).
+    """
     return {
         "apiVersion": KUEUE_API,
         "kind": "ClusterQueue",
@@ -184,10 +187,10 @@ def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest
 
 
 def grace_cohort(spec: NamespaceSpec) -> list[Manifest]:
-    """Of the namespace's queue alone, between it and the cohort of all, while a grant is in its grace.
+    """A Cohort for the namespace's queue alone, between it and the shared Cohort, during the grace period of a grant.
 
-    The queue's own numbers have fallen already: nothing fits in it, whatever ends. What still runs is within its
-    cohort's numbers, so nobody outside reclaims it.
+    The queue's own quota is already lower, so nothing new fits in it. What still runs is within this Cohort's quota, so
+    other queues do not reclaim it.
     """
     if not spec.grace:
         return []
@@ -214,7 +217,7 @@ def local_queue(spec: NamespaceSpec) -> Manifest:
 
 
 def resource_groups(cells: tuple[QuotaCell, ...]) -> list[Manifest]:
-    """Groups by resource name, flavors by name: the same quota is always the same object, in any order of rows."""
+    """Sorts groups by resource name and flavors by name: the same quota gives the same object, in any order of rows."""
     by_resource: dict[str, list[QuotaCell]] = {}
     for cell in sorted(cells):
         by_resource.setdefault(cell.resource, []).append(cell)

@@ -12,9 +12,9 @@ HELD_TAINT = "gpu-portal/held"
 
 
 def resource_flavor(spec: FlavorSpec) -> Manifest:
-    """The taint stands on the flavor alone, nodes do not have it: it decides which quota a pod is charged to.
+    """The taint is on the flavor only, not on nodes: it decides which quota a pod is charged to.
 
-    Labels cannot: Kueue takes the first flavor that does not contradict the pod.
+    Labels cannot: Kueue takes the first flavor whose labels do not contradict the pod.
     """
     return {
         "apiVersion": KUEUE_API,

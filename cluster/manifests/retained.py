@@ -8,7 +8,7 @@ from cluster.manifests.specs import NamespaceSpec
 
 
 def retained_objects(spec: NamespaceSpec) -> list[Manifest]:
-    """Claims that are there stay, whatever their number; a quota below use only refuses what is new."""
+    """Existing claims stay, whatever their number; a quota below current use only refuses new ones."""
     quota = resource_quota(spec)
     nothing = dict.fromkeys(quota["spec"]["hard"], "0")
     return [namespace(spec), {**quota, "spec": {"hard": nothing}}]

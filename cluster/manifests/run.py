@@ -1,8 +1,8 @@
 """The objects of one run: a Job and its Secret, a claim template where devices come through DRA, a volume's claim.
 
 A Job is created once and never applied again, and `spec.suspend` is never sent: Kueue's webhook sets it, keeps the Job
-suspended until there is quota, and preempts by suspending it. Nothing here is made from text that tenants type except
-image, command, script, variables, a repository's address and names, each in a field that can mean nothing else.
+suspended until there is quota, and preempts by suspending it. Text that users type is used only for image, command,
+script, variables, a repository's address and names, each in a field with no other meaning.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ WORKLOAD_LABEL = "gpu-portal/workload"
 KIND_LABEL = "gpu-portal/kind"
 CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
 TOKEN_KEY = "token"
-# Of the keys of chosen secrets: none can be the token's.
+# Prefix for the keys of chosen secrets: none can equal the token's key.
 SECRET_KEY_PREFIX = "secret."
-# What the kubelet looks under for Docker Hub.
+# The key under which the kubelet looks for Docker Hub.
 DOCKER_HUB_KEY = "https://index.docker.io/v1/"
 CLAIM_NAME = "devices"
 CLONE_CONTAINER = "clone"
-# What a container wrote last is told with its end: the cause is mostly there, a full GPU memory for one.
+# A container's last log lines are kept as its termination message: they mostly show the cause, for example CUDA out of
+# memory.
 TERMINATION_MESSAGE = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 NO_PRIVILEGES = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-# JupyterLab writes its server's token into its page, unless it takes itself for a part of a hub; of the hub's own parts
-# nothing is shown without a prefix. The gateway brings the token with each request.
+# JupyterLab writes its server's token into its page, unless it runs as part of a JupyterHub; it shows nothing of
+# JupyterHub without a hub prefix. The gateway adds the token to each request.
 NO_TOKEN_IN_PAGES = "--ServerApp.tornado_settings={'hub_prefix': '', 'hub_host': '', 'user': ''}"
-# uid and gid of the users of the Jupyter project's images; the volume is given to the group.
+# uid and gid of the user in the Jupyter project's images; the volume gets this group.
 USER_ID = 1000
 GROUP_ID = 100
-# A run without a GPU stays off nodes that have some: their cpu and memory are for GPU workloads.
+# A run without a GPU avoids nodes with GPUs: their cpu and memory are for GPU workloads.
 GPU_NODE_LABELS = (
     "nvidia.com/gpu.present",
     "feature.node.kubernetes.io/amd-gpu",
@@ -85,8 +86,8 @@ def job(spec: RunSpec) -> Manifest:
 
 
 def token_secret(spec: RunSpec, *, token: str, job_uid: str, opened: Mapping[str, str] | None = None) -> Manifest:
-    """The notebook's token ("" for a job) and the values of the chosen secrets, by name. Owned by its Job: it goes when
-    the Job goes, whoever deleted that.
+    """The notebook's token ("" for a job) and the values of the chosen secrets, by name. Owned by its Job: Kubernetes
+    deletes it with the Job.
     """
     values = {TOKEN_KEY: token} if spec.kind == NOTEBOOK else {}
     values |= {SECRET_KEY_PREFIX + name: value for name, value in (opened or {}).items()}
@@ -94,7 +95,7 @@ def token_secret(spec: RunSpec, *, token: str, job_uid: str, opened: Mapping[str
 
 
 def pull_secret(spec: RunSpec, *, username: str, password: str, job_uid: str) -> Manifest:
-    """By which the pod signs in to the registry of its image, and to no other. Goes with its Job as well."""
+    """Credentials of the pod for the registry of its image, and for no other. Also deleted with its Job."""
     both = base64.b64encode(f"{username}:{password}".encode()).decode()
     host = DOCKER_HUB_KEY if spec.registry == "docker.io" else spec.registry
     config = {"auths": {host: {"username": username, "password": password, "auth": both}}}
@@ -136,7 +137,7 @@ def device_claim_spec(spec: PodSpec) -> Manifest:
 
 
 def pod_placement(spec: PodSpec) -> Manifest:
-    """Of the pod's spec: the nodes of its class, and only those."""
+    """Part of the pod's spec: restricts the pod to the nodes of its class."""
     return {
         **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
         **({"affinity": _off_gpu_nodes()} if spec.interface == "none" else {}),
@@ -172,7 +173,7 @@ def _labels(spec: RunSpec) -> dict[str, str]:
 def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
     metadata = {"labels": object_meta("", owner=spec.owner, labels=labels)["labels"]}
     if spec.interface == "device-plugin":
-        # Flavors with a topology and one without stand in the same queue; these pods may go to any fitting node.
+        # Flavors with and without a topology are in the same queue; these pods may run on any fitting node.
         return {**metadata, "annotations": {ANY_NODE_ANNOTATION: "true"}}
     return metadata
 
@@ -221,7 +222,7 @@ def _container(spec: RunSpec) -> Manifest:
 def _environment(spec: RunSpec) -> Manifest:
     own = [{"name": name, "value": _literally(value)} for name, value in spec.env]
     ours = [_sealed(spec, TOKEN_VARIABLE, TOKEN_KEY)] if spec.kind == NOTEBOOK else []
-    # Not for what clones the repository: only the work itself sees them.
+    # Not for the container that clones the repository: only the workload itself gets them.
     chosen = [_sealed(spec, name, SECRET_KEY_PREFIX + name) for name in spec.secrets]
     found = [*workers.rendezvous_environment(spec, job_name(spec)), *ours, *own, *chosen]
     return {"env": found} if found else {}
@@ -232,12 +233,13 @@ def _sealed(spec: RunSpec, name: str, key: str) -> Manifest:
 
 
 def _literally(value: str) -> str:
-    """Kubernetes replaces $(NAME), and $$ by one dollar; what was typed is meant as it stands."""
+    """Escapes `$`: Kubernetes replaces $(NAME), and $$ by one dollar; user input must stay as typed."""
     return value.replace("$", "$$")
 
 
-# Its arguments are the repository, the directory and the branch or tag, each a word of its own: the shell never reads
-# them as text. What an earlier run cloned is the person's and stays as it is; what was cloned half is not there yet.
+# The arguments are the repository, the directory and the branch or tag, each a separate word: the shell never parses
+# them as text. A directory that an earlier run cloned belongs to the user and stays; an incomplete clone does not
+# count.
 _CLONE_SCRIPT = (
     'if [ -e "$2" ]; then echo "$2 already exists; it is not changed."; exit 0; fi; '
     'rm -rf "./.$2.part" && git clone --recurse-submodules ${3:+--branch "$3"} -- "$1" "./.$2.part" '
@@ -246,14 +248,14 @@ _CLONE_SCRIPT = (
 
 
 def _clone(spec: RunSpec) -> Manifest:
-    """Before the first start, with the image's own git: the portal itself fetches nothing that a tenant names."""
+    """Clones before the first start, with the image's own git: the portal itself fetches no user-given address."""
     own = [{"name": name, "value": _literally(value)} for name, value in spec.env]
     return {
         "name": CLONE_CONTAINER,
         "image": spec.image,
         "imagePullPolicy": _pull_policy(spec),
         "command": ["sh", "-c", _CLONE_SCRIPT, "clone", spec.repository, spec.clone_into, spec.reference],
-        # Without a terminal git would wait for a password for ever.
+        # Without a terminal git would wait for a password forever.
         "env": [*own, {"name": "GIT_TERMINAL_PROMPT", "value": "0"}],
         "workingDir": HOME,
         **TERMINATION_MESSAGE,
@@ -264,19 +266,19 @@ def _clone(spec: RunSpec) -> Manifest:
 
 
 def _pull_policy(spec: RunSpec) -> str:
-    """Of a team's own image the registry is asked each time: what lies on a node may be another team's alone."""
+    """Always checks the registry for a team's own image: the copy on a node may belong to another team only."""
     return "Always" if spec.registry else "IfNotPresent"
 
 
 def _command(spec: RunSpec) -> Manifest:
-    """Without a command or script the image's own is run."""
+    """Without a command or script the image's own command runs."""
     if spec.script:
         words = ("sh", "-c", _RUN_SCRIPT, "script", _with_interpreter(spec.script))
         return {"command": [_literally(word) for word in words]}
     return {"command": list(spec.command)} if spec.command else {}
 
 
-# Its argument is the script, which the shell never reads as text: its own first line says what runs it.
+# The argument is the script, which the shell never parses as text: the script's first line names its interpreter.
 _RUN_SCRIPT = 'file=$(mktemp) && printf "%s\\n" "$1" > "$file" && chmod 700 "$file" && exec "$file"'
 
 
@@ -303,7 +305,7 @@ def _notebook(spec: RunSpec) -> Manifest:
             "periodSeconds": 3,
             "timeoutSeconds": 2,
             "successThreshold": 1,
-            # A server that computes may answer late; it is shown as not ready only after half a minute.
+            # A busy server may answer late; it is shown as not ready only after half a minute.
             "failureThreshold": 10,
         },
     }
@@ -328,7 +330,7 @@ def _promised(spec: RunSpec) -> Manifest:
 
 
 def _files(spec: RunSpec) -> list[Manifest]:
-    """The home directory, and the volume where that is not the same."""
+    """Mounts for the home directory, and for the volume if its path differs."""
     empty: Manifest = {"name": "home", "emptyDir": {}}
     if not spec.claim:
         return [empty]

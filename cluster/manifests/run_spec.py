@@ -1,4 +1,4 @@
-"""RunSpec: everything that the objects of one run are made of, frozen at launch and kept as JSON in `Run.spec`.
+"""RunSpec: the input for all objects of one run, frozen at launch and kept as JSON in `Run.spec`.
 
 A later edit of the class, the image list or the volume changes nothing about a run that was requested.
 """
@@ -11,11 +11,11 @@ from typing import Any
 
 NOTEBOOK = "notebook"
 JOB = "job"
-# What starts first among a team's work, first to last: names of the WorkloadPriorityClasses in deploy/base/queues.yaml.
+# Priorities of a team's workloads, first to last: names of the WorkloadPriorityClasses in deploy/base/queues.yaml.
 PRODUCTION, INTERACTIVE, BATCH = PRIORITIES = ("production", "interactive", "batch")
 # Defaults of a run.
 DEFAULT_PRIORITY = {NOTEBOOK: INTERACTIVE, JOB: BATCH}
-# Where a container's files are; the volume is mounted here, or below.
+# The home directory of a container; the volume is mounted here or below.
 HOME = "/home/work"
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
 
@@ -24,8 +24,8 @@ TOKEN_VARIABLE = "JUPYTER_TOKEN"
 class PodSpec:
     """One pod on `units` of a class. `namespace` "": not decided.
 
-    `interface` says how devices are requested: "device-plugin" (`resource`), "dra" (`device_class` and the CEL
-    expression `device_selector`) or "none". cpu and memory are of the whole pod.
+    `interface` is how devices are requested: "device-plugin" (`resource`), "dra" (`device_class` and the CEL expression
+    `device_selector`) or "none". cpu and memory are totals of the pod.
     """
 
     namespace: str
@@ -44,12 +44,12 @@ class PodSpec:
 
 @dataclass(frozen=True)
 class RunSpec(PodSpec):
-    """A run is `workers` pods that are alike: units, cpu and memory are of each. `owner` is the workload's owner label;
+    """A run is `workers` equal pods: units, cpu and memory are per worker. `owner` is the workload's owner label;
     `number` counts its runs.
 
     `claim` is the PersistentVolumeClaim's name, "" for space that ends with the pod; it is mounted at `mount_path`.
-    `repository` is cloned into the directory `clone_into` of the home directory unless that is there already. Weight
-    and price are decimals as text: JSON has no exact ones.
+    `repository` is cloned into the directory `clone_into` of the home directory unless that exists. Weight and price
+    are decimals as text, because JSON has no exact decimals.
     """
 
     owner: str
@@ -61,27 +61,27 @@ class RunSpec(PodSpec):
     command: tuple[str, ...]
     shared_memory_gib: int
     claim: str
-    # Fields that an older release did not freeze have their default.
+    # Fields that an older release did not freeze have a default.
     mount_path: str = HOME
     env: tuple[tuple[str, str], ...] = ()
     repository: str = ""
     reference: str = ""
     clone_into: str = ""
-    # Names of the team's secrets, each a variable; their values are in the run's own Secret alone.
+    # Names of the team's secrets, each an environment variable; only the run's own Secret has their values.
     secrets: tuple[str, ...] = ()
-    # Of an image that the team named by reference: where its pod signs in, if the team keeps something for that.
+    # For an image that the team named by reference: its registry, if the team has stored credentials for it.
     registry: str = ""
-    # None: it has no end; an idle notebook is not stopped.
+    # None: no time limit, or an idle notebook is not stopped.
     run_minutes: int | None = None
     idle_stop_minutes: int | None = None
     workers: int = 1
-    # How often a worker that ended badly by itself is tried again; what a node or the cluster did to it is not counted.
+    # How often a crashed worker is retried; failures caused by a node or the cluster are not counted.
     retries: int = 0
-    # "": frozen by a release that knew none, as its kind has it.
+    # "": frozen by a release without this field; the workload's kind decides.
     priority: str = ""
-    # Run instead of the command, as a file of its own.
+    # Run instead of the command, as a file.
     script: str = ""
-    # Its owner declared checkpointing.
+    # The owner declared that the workload writes checkpoints.
     checkpoints: bool = False
 
     @property
@@ -100,7 +100,7 @@ class RunSpec(PodSpec):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> RunSpec:
-        """Keys of a newer release are ignored; a missing one without a default is a KeyError: nothing replaces it."""
+        """Ignores keys of a newer release. A missing key without a default raises KeyError: no value is substituted."""
         values = {one.name: stored[one.name] for one in fields(cls) if one.name in stored or one.default is MISSING}
         values["tolerations"] = tuple(values["tolerations"])
         values["command"] = tuple(values["command"])

@@ -1,7 +1,7 @@
-"""Pod, Job and Deployment of a class, as text to copy: complete, commented, and accepted by a team's namespace.
+"""Sample Pod, Job and Deployment of a class, as text to copy: complete, commented, and accepted by a team's namespace.
 
-`objects` builds them, `samples` writes them down. What the portal itself starts is a Job (`run.py`); the other two are
-for those who may create objects in a namespace of a team, and stand outside of the queue.
+`sample_objects` builds them, `sample_yaml` writes them as text. The portal itself starts only Jobs (`run.py`); the
+other two are for users who may create objects in a team's namespace, and are not queued.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ APP_LABEL = "app.kubernetes.io/name"
 # A word that YAML parses as text; everything else is quoted.
 PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z/][A-Za-z0-9_./-]*", re.IGNORECASE)
 
-# By path; "*" is any element. Each comment is written once.
+# By path; "*" matches any element. Each comment is written once.
 COMMENTS: Mapping[str, str] = {
     f"metadata.labels.{QUEUE_LABEL}": "The LocalQueue. The namespace rejects Jobs and pods without it.",
     f"metadata.labels.{CLASS_LABEL}": "The class. The Job counts against the team's quota of it.",
@@ -52,12 +52,12 @@ COMMENTS: Mapping[str, str] = {
 
 
 def sample_yaml(spec: PodSpec) -> dict[str, str]:
-    """ "pod", "job" and "deployment": commented YAML, several documents where a claim template is needed."""
+    """Returns commented YAML for "pod", "job" and "deployment"; several documents where a claim template is needed."""
     return {kind: _documents(_HEADS[kind], found) for kind, found in sample_objects(spec).items()}
 
 
 def sample_objects(spec: PodSpec) -> dict[str, list[Manifest]]:
-    """The same as objects, in the order in which they are to be created; without a namespace where there is none."""
+    """Returns the same as objects, in the order of creation; without a namespace if `spec.namespace` is ""."""
     return {
         POD: [*_claim_templates(spec, POD), _pod(spec)],
         JOB: [*_claim_templates(spec, JOB), _job(spec)],
@@ -222,5 +222,5 @@ def _mapping(value: Mapping[str, Any], path: str, indent: int, said: set[str]) -
 
 
 def _scalar(value: Any) -> str:
-    """Words as they are; numbers as text in quotes, lists and the rest as JSON, which YAML reads as it is."""
+    """Writes words unquoted, numeric text in quotes, and lists and the rest as JSON, which is valid YAML."""
     return value if isinstance(value, str) and PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)

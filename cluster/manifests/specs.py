@@ -1,11 +1,13 @@
-"""What manifests are built from: plain values, computed from rows elsewhere. No database, no cluster, no Django."""
+"""Specs from which manifests are built: plain values, computed from rows elsewhere. No database, no cluster, no
+Django.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# A fuse for objects that cost nothing one by one. A launch that would reach one is refused before it is filed.
+# A safety limit for objects that cost nothing one by one. A launch that would reach one is refused before it is stored.
 OBJECT_COUNTS: Mapping[str, int] = {
     "count/jobs.batch": 500,
     "count/resourceclaims.resource.k8s.io": 500,
@@ -35,9 +37,9 @@ class QuotaCell:
 
 @dataclass(frozen=True)
 class QuotaSpec:
-    """The ResourceQuota behind the queue, a fuse: hard limits by quota key, in whole units (memory in GiB).
+    """The ResourceQuota behind the queue, a safety limit: hard limits by quota key, in whole units (memory in GiB).
 
-    `storage_gib`: what volume claims may ask for together, no fuse but the limit itself; None: not limited.
+    `storage_gib`: what volume claims may request together, the only limit on storage; None: not limited.
     """
 
     devices: Mapping[str, int]
@@ -48,7 +50,7 @@ class QuotaSpec:
 
 @dataclass(frozen=True)
 class NamespaceSpec:
-    """Everything that a tenant's namespace is made of. `cells` is None in a cluster without a queue system."""
+    """Input for all objects of a team's namespace. `cells` is None in a cluster without a queue system."""
 
     name: str
     owner: str
@@ -57,15 +59,15 @@ class NamespaceSpec:
     quota: QuotaSpec
     cells: tuple[QuotaCell, ...] | None
     is_held: bool
-    # A number that counts nothing. Changing it makes Kueue look again at what waits (see manifests.plain_group).
+    # A number without meaning. Changing it makes Kueue check queued workloads again (see `plain_resource_group`).
     wakes: int = 0
-    # What runs beyond the queue's own numbers and is not to be reclaimed (see manifests.grace_cohort).
+    # Units that run beyond the queue's own quota and must not be reclaimed (see `namespace.grace_cohort`).
     grace: tuple[QuotaCell, ...] = ()
 
 
 @dataclass(frozen=True)
 class FlavorSpec:
-    """How Kueue recognises a class: the taint on the flavor that only pods of this class tolerate.
+    """How Kueue recognises a class: the taint on the flavor, which only pods of this class tolerate.
 
     `has_topology`: admitted only when it fits on real nodes; needs at least one node label (device plugin yes, DRA no).
     `is_held`: scheduling is paused: nothing new is admitted; runs continue.
@@ -82,7 +84,7 @@ class FlavorSpec:
 
 @dataclass(frozen=True)
 class CohortSpec:
-    """Capacity that is not allocated to teams, for all to borrow."""
+    """Capacity that is not allocated to teams; all teams may borrow it."""
 
     name: str
     owner: str

@@ -1,7 +1,7 @@
-"""The pods of one run: how many, how many retries each has, and how several find each other.
+"""The pods of one run: how many, how many retries each has, and how workers find each other.
 
-Several are an Indexed Job with a headless Service of the run's name: worker 0 is `<run>-0.<run>`. Kueue admits them all
-or none: with a topology only where all fit on nodes at that moment.
+Several workers are an Indexed Job with a headless Service of the run's name: worker 0 is `<run>-0.<run>`. Kueue admits
+all of them or none: with a topology only if all fit on nodes at that moment.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _CRASH = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0
 
 
 def job_counts(spec: RunSpec) -> Manifest:
-    """Of the Job's spec. A lost node or an eviction brings a pod back and is never counted; a crash ends the Job at
-    once, or after `retries` more tries: of the same worker, since one that crashes mostly takes the others along.
+    """Counts for the Job's spec. A pod lost with its node or evicted is replaced and not counted. A crash ends the Job
+    at once, or after `retries` more tries of the same worker, since one crash mostly crashes the other workers.
     """
     rules = {"podFailurePolicy": {"rules": [_DISRUPTION] if spec.retries else [_DISRUPTION, _CRASH]}}
     pods = {"parallelism": spec.workers, "completions": spec.workers}
@@ -35,12 +35,12 @@ def job_counts(spec: RunSpec) -> Manifest:
 
 
 def pod_subdomain(spec: RunSpec, name: str) -> Manifest:
-    """Of the pod's spec. Its host name, `<run>-<index>`, is the Job controller's to give."""
+    """Part of the pod's spec. The Job controller sets the host name, `<run>-<index>`."""
     return {"subdomain": name} if spec.workers > 1 else {}
 
 
 def headless_service(spec: RunSpec, name: str, *, job_uid: str) -> Manifest:
-    """Names for the workers, before they are ready: they wait for one another. Owned by its Job, as the Secret is."""
+    """DNS names for workers before they are ready, because they wait for one another. Owned by its Job."""
     port = {"name": "rendezvous", "protocol": "TCP", "port": MASTER_PORT, "targetPort": MASTER_PORT}
     return {
         "apiVersion": "v1",
@@ -58,8 +58,8 @@ def headless_service(spec: RunSpec, name: str, *, job_uid: str) -> Manifest:
     }
 
 
-# What a program is told of its place; torchrun reads its own options from PET_<OPTION>. The rank is the pod's: where a
-# worker has several units, torchrun gives each of its processes a rank of its own.
+# Environment of a program about its place in the run; torchrun reads its own options from PET_<OPTION>. The rank is the
+# pod's: where a worker has several units, torchrun gives each of its processes its own rank.
 SET_FOR_WORKERS = frozenset(
     {
         *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "NODE_RANK"),

@@ -1,1 +1,1 @@
-"""The watcher: it follows the API server and writes the mirror tables. Reads of them are in `cluster.reads`."""
+"""The watcher: it watches the API server and writes the mirror tables. `cluster.reads` reads them."""

@@ -1,4 +1,4 @@
-"""What one transaction of the mirror will write, and whose pages show it."""
+"""What one transaction of the mirror will write, and the page channels that it affects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster.mirror.records.types import ObservedObject
 
-# Hints about what belongs to no namespace: nodes, capacity, flavors.
+# Channel for hints about cluster-wide objects: nodes, capacity, flavors.
 CLUSTER_CHANNEL = "cluster"
 
 
@@ -33,7 +33,7 @@ class MirrorBatch:
 
 
 def page_channels(kind: str, namespace: str, name: str, *, is_ours: bool) -> set[str]:
-    """Whose pages show it. Our pods take capacity as strangers' do; a ClusterQueue is named like its namespace."""
+    """Returns the channels to hint. Our pods use capacity as others do; a ClusterQueue is named like its namespace."""
     if kind in ("Pod", "ResourceClaim"):
         return {CLUSTER_CHANNEL, namespace} if is_ours else {CLUSTER_CHANNEL}
     if kind in ("Namespace", "ClusterQueue"):

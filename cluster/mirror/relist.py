@@ -1,8 +1,8 @@
-"""Lists a namespace again after something happened in it, because a watch that lost an event never reports it.
+"""Lists a namespace again after an event in it, because a watch that lost an event never reports it.
 
-The next complete list may be a day away. Some seconds after an event in a namespace, one page of each kind that its
-pages show is listed there. A difference from the mirror that two lists in a row find is written: an event would have
-come by then. Namespaces without events are not listed, and one with more than a page of objects is left to the daily
+The next complete list may be a day away. Some seconds after an event in a namespace, one page of each kind shown on its
+pages is listed there. A difference from the mirror is written if two lists in a row find it: an event would have
+arrived by then. Namespaces without events are not listed; one with more than a page of objects is left to the daily
 comparison.
 """
 
@@ -22,19 +22,19 @@ from cluster.mirror.watch import NoteType, WatchNote, WatchSource
 
 RELISTED_KINDS = ("Job", "Pod", "Workload")
 AFTER_S = 5.0
-# Between looks at two namespaces, however many had news.
+# Minimum time between relists of two namespaces, however many had events.
 PACE_S = 0.2
 IDLE_S = 1.0
 PAGE = 250
 LARGE_FOR_S = 600.0
 GONE = -1
-# Newer than anything: of what was deleted.
+# Newer than any version: used for deleted objects.
 NEVER_AGAIN = sys.maxsize
 
 
 @dataclass
 class RelistDiff:
-    """Of one kind. Pure: what looks found otherwise than the mirror, by namespace and uid."""
+    """Differences of one kind between relists and the mirror, by namespace and uid. Pure."""
 
     _listed: dict[str, dict[str, ObservedObject]] = field(default_factory=dict)
     _before: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -49,9 +49,11 @@ class RelistDiff:
     def judge(
         self, namespace: str, at: int, rows: Collection[str], version_of: Callable[[str], int | None]
     ) -> tuple[list[ObservedObject], list[str], bool]:
-        """What to believe: objects as they are, uids of those that are gone; and whether something is still in doubt.
+        """Returns what to write: current objects, uids of deleted objects, and whether a difference is still
+        unconfirmed.
 
-        `at`: the version of the list; `rows`: uids that the mirror has there; `version_of`: what it heard last.
+        `at`: the version of the list; `rows`: uids that the mirror has there; `version_of`: the last version from the
+        watch.
         """
         listed = self._listed.pop(namespace, {})
         found = {
@@ -69,7 +71,7 @@ class RelistDiff:
 
 
 class Relister:
-    """Lists in a thread of its own and passes on what it finds. `after` from any thread."""
+    """Lists in its own thread and passes on what it finds. `after` may be called from any thread."""
 
     def __init__(self, source: WatchSource, kinds: Iterable[str], put: Callable[[WatchNote], bool]) -> None:
         self._source = source
@@ -80,7 +82,7 @@ class Relister:
         self._large: dict[str, float] = {}
 
     def after(self, namespaces: Iterable[str]) -> None:
-        """They had news: those that wait for a look already wait no longer for it."""
+        """Schedules relists of namespaces that had events. A namespace that is already scheduled keeps its time."""
         at = time.monotonic() + AFTER_S
         with self._lock:
             for namespace in namespaces:
@@ -109,12 +111,12 @@ class Relister:
         return namespace
 
     def _look(self, kind: MirroredKind, namespace: str) -> bool:
-        """False: there is more than a page."""
+        """Returns False if there is more than one page."""
         path = api_path(kind.name, namespace)
         try:
             page = self._source.list_page(path, limit=PAGE, field_selector=kind.field_selector)
         except (ClusterUnavailable, ClusterRefused, ValueError):
-            # The watch says it aloud.
+            # The watch reports the failure.
             return True
         metadata = page.get("metadata") or {}
         if metadata.get("continue"):

@@ -100,7 +100,7 @@ def baselines(uids: Collection[str]) -> dict[str, dict[str, Any] | None]:
 
 
 def adopt_workloads(cluster_id: int, owners: dict[str, str]) -> list[tuple[str]]:
-    """Workloads that were seen before their Jobs get the owner now. `owners`: Job uid → owner. Returns namespaces."""
+    """Sets the owner of Workloads that were seen before their Jobs. `owners`: Job uid → owner. Returns namespaces."""
     statement = f"""
         UPDATE {MirrorWorkload._meta.db_table} workload SET owner = job.owner
           FROM jsonb_each_text(%s::jsonb) AS job (uid, owner)
@@ -110,7 +110,7 @@ def adopt_workloads(cluster_id: int, owners: dict[str, str]) -> list[tuple[str]]
 
 
 def forget_namespaces(cluster_id: int, names: Collection[str]) -> None:
-    """What was kept of namespaces that turned out to be strangers'."""
+    """Deletes the rows of namespaces that turned out not to be ours."""
     models: tuple[type[Model], ...] = (MirrorJob, MirrorWorkload, MirrorWarning)
     for model in models:
         model._base_manager.filter(cluster_id=cluster_id, namespace__in=list(names)).delete()
@@ -125,14 +125,14 @@ def forget_everything(cluster_id: int) -> None:
 
 
 def take_news(cluster_id: int) -> list[tuple[str, str, dict[str, Any]]]:
-    """(owner, uid, difference) of everything that is still to be told, removed."""
+    """Removes and returns all pending news as (owner, uid, difference)."""
     table = MirrorNews._meta.db_table
     found = _execute(f"DELETE FROM {table} WHERE cluster_id = %s RETURNING owner, object_uid, difference", [cluster_id])
     return [(owner, uid, json.loads(text) if isinstance(text, str) else text) for owner, uid, text in found]
 
 
 def touch(cluster_id: int, epoch: int, *, heard: bool) -> bool:
-    """The watcher lives; whether its epoch is still that of the tables. As text, as every event is written after it."""
+    """Updates the heartbeat. Returns whether the tables have this epoch. Raw SQL: it runs before every batch."""
     statement = f"""
         UPDATE {MirrorEpoch._meta.db_table}
            SET beat_at = statement_timestamp(), heard_at = CASE WHEN %s THEN statement_timestamp() ELSE heard_at END
@@ -141,7 +141,7 @@ def touch(cluster_id: int, epoch: int, *, heard: bool) -> bool:
 
 
 def add_news(cluster_id: int, news: Sequence[tuple[str, str, dict[str, Any]]]) -> None:
-    """(owner, uid, difference) of each, for `take_news`."""
+    """Adds (owner, uid, difference) rows for `take_news`."""
     statement = f"""
         INSERT INTO {MirrorNews._meta.db_table} (cluster_id, owner, object_uid, difference)
         SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::jsonb[])"""
@@ -152,7 +152,7 @@ def add_news(cluster_id: int, news: Sequence[tuple[str, str, dict[str, Any]]]) -
 def mark_kind(
     cluster_id: int, kind: str, epoch: int, *, is_listed: bool, is_heard: bool, version: str, problem: str | None
 ) -> None:
-    """By the database's clock. An empty or earlier `version` and a `problem` of None keep what is there."""
+    """Uses the database's clock. An empty or earlier `version` and a `problem` of None keep the stored value."""
     statement = f"""
         INSERT INTO {MirrorKind._meta.db_table} AS old
                (cluster_id, kind, epoch, listed_at, heard_at, resource_version, problem)

@@ -1,8 +1,9 @@
-"""Follow one kind in the API server: three nested generators, one concern each.
+"""Follows one kind in the API server with three nested generators, one concern each.
 
-`follow` never ends: whatever went wrong, it says so and begins again. `_list_then_watch` lists, marks the end of the
-list, then keeps a watch open from there, connection after connection. `_one_connection` turns the lines of one
-connection into notes. None of them knows records, rows or threads; `watcher.py` connects them to the mirror.
+`follow_kind` never ends by itself: after any failure it yields TROUBLE and starts again. `_list_then_watch` lists,
+marks the end of the list, then keeps a watch open from there, connection after connection. `_one_connection` turns the
+lines of one connection into notes. None of them knows records, rows or threads; `watcher.py` connects them to the
+mirror.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class WatchSource(Protocol):
-    """The two calls of `cluster.client.kube.Kube` that following needs."""
+    """The two calls of `cluster.client.kube.Kube` that this module needs."""
 
     def list_page(
         self, path: str, *, limit: int = ..., continue_token: str = ..., field_selector: str = ...
@@ -46,9 +47,9 @@ class WatchSource(Protocol):
 
 @dataclass(frozen=True)
 class WatchLimits:
-    """The server is asked to end a watch after `quiet_s`: an end that was said is a sign of life, of kinds without
-    bookmarks too, and shortly before it comes a bookmark. `silence_s` without a line is a connection that died without
-    saying so. What happened behind one that died is known within a minute of the server's return.
+    """The server is asked to end a watch after `quiet_s`: a regular end proves that the connection works, also for
+    kinds without bookmarks, and a bookmark comes shortly before it. After `silence_s` without a line the connection
+    counts as dead. Events missed by a dead connection are read within a minute of the server's return.
     """
 
     silence_s: float = 45
@@ -64,10 +65,10 @@ class NoteType(StrEnum):
     SEEN = "seen"
     REMOVED = "removed"
     LISTED = "listed"  # the list is complete
-    HEARD = "heard"  # nothing happened, and the server said so
-    TROUBLE = "trouble"  # `text` is for people
-    AGAIN = "again"  # by a second look at a namespace, not by the watch
-    COMPARED = "compared"  # that look, at the namespace in `text`, is complete
+    HEARD = "heard"  # nothing happened, and the server confirmed it
+    TROUBLE = "trouble"  # `text` is for users
+    AGAIN = "again"  # from a relist of a namespace, not from the watch
+    COMPARED = "compared"  # the relist of the namespace in `text` is complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +86,15 @@ Pause = Callable[[float], bool]
 def follow_kind(
     source: WatchSource, kind: MirroredKind, *, pause: Pause, limits: WatchLimits = WatchLimits()
 ) -> Generator[WatchNote, None, None]:
-    """Notes of one kind, until `pause(seconds)`, which waits, says that it is time to stop."""
+    """Yields notes of one kind until `pause(seconds)` returns True. `pause` waits; True means stop."""
     wait = _Wait(pause, limits)
     while not wait.is_to_stop:
         try:
-            # It returns when the whole list is to be compared again.
+            # Returns when the whole list is to be compared again.
             yield from _list_then_watch(source, kind, wait, limits)
         except Gone:
-            # Normal after a long interruption; a server that says it after every list must not be asked in a circle.
-            # Until the list is complete nobody knows what happened meanwhile.
+            # Normal after a long interruption. The failure wait prevents a loop with a server that answers so after
+            # every list. Until the list is complete the events in between are unknown.
             yield WatchNote(kind, NoteType.TROUBLE, text=TOO_OLD)
             wait.after_failure()
         except _FAILURES as error:
@@ -115,24 +116,25 @@ def _list_then_watch(source: WatchSource, kind: MirroredKind, wait: _Wait, limit
                 reached = _version_now(source, kind)
             for note in _one_connection(source, kind, version, limits):
                 wait.succeeded()
-                # A repeated or late event must not turn the clock back.
+                # A repeated or late event must not lower the version.
                 version = later_version(version, note.resource_version)
                 yield note
                 if time.monotonic() >= compare_at:
                     return
         except _FAILURES as error:
             if time.monotonic() - opened_at >= limits.silence_s:
-                # It was open all that time.
+                # The connection was open for that long.
                 wait.succeeded()
             yield from _until_it_answers(source, kind, wait, error)
         else:
             if reached:
-                # The server said the end, so whatever had happened when the watch was opened has arrived. Without this
-                # a quiet kind would be too old to go on from after a compaction, and listed whole every few minutes.
+                # The server ended the watch regularly, so every event from before its start has arrived. Without this
+                # the version of a quiet kind would be too old after a compaction, and the kind would be listed again
+                # every few minutes.
                 version = later_version(version, reached)
                 yield WatchNote(kind, NoteType.HEARD, version)
             if time.monotonic() - opened_at < limits.first_wait_s:
-                # The server ends watches after minutes; one that ends them at once is not well.
+                # The server normally ends watches after `quiet_s`; a watch that ends at once is a failure.
                 wait.after_failure()
             else:
                 wait.succeeded()
@@ -158,7 +160,7 @@ def _list(source: WatchSource, kind: MirroredKind, limits: WatchLimits) -> Itera
 
 
 def _version_now(source: WatchSource, kind: MirroredKind) -> str:
-    """How far the server is, told with a list of one."""
+    """Returns the server's current resource version, read by a list with limit 1."""
     page = source.list_page(kind.path, limit=1, field_selector=kind.field_selector)
     return str((page.get("metadata") or {}).get("resourceVersion", ""))
 
@@ -199,7 +201,7 @@ def _parse(line: bytes) -> tuple[str, Raw]:
 
 
 def _until_it_answers(source: WatchSource, kind: MirroredKind, wait: _Wait, error: Exception) -> Iterator[WatchNote]:
-    """Asks for one object. Trouble is what does not answer, or breaks off again and again although it answers."""
+    """Lists one object until the server answers. Yields TROUBLE if it does not, or if connections break repeatedly."""
     is_trouble = wait.has_failed
     while True:
         if is_trouble:
@@ -211,13 +213,13 @@ def _until_it_answers(source: WatchSource, kind: MirroredKind, wait: _Wait, erro
         except _FAILURES as still:
             error, is_trouble = still, True
         else:
-            # Without this a healed connection would look broken until its next event or bookmark.
+            # Without this a restored connection would look broken until its next event or bookmark.
             yield WatchNote(kind, NoteType.HEARD)
             return
 
 
 def later_version(one: str, other: str) -> str:
-    """The later of two resource versions, which are comparable numbers; text that is no number is taken as it comes."""
+    """Returns the later of two resource versions, compared as numbers; else `other`, or `one` if `other` is ""."""
     if one.isdigit() and other.isdigit():
         return one if int(one) >= int(other) else other
     return other or one
@@ -232,7 +234,7 @@ def _sentence(error: Exception) -> str:
 
 
 class _Wait:
-    """Longer with every failure in a row, up to a limit, never the same for two kinds."""
+    """A wait that grows with each failure in a row, up to a limit, with jitter so that kinds do not retry together."""
 
     def __init__(self, pause: Pause, limits: WatchLimits) -> None:
         self._pause = pause

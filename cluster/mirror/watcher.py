@@ -1,8 +1,8 @@
-"""The watcher's process: one per cluster, a thread for each kind, one writer.
+"""The watcher process: one per cluster, with a thread for each kind and one writer.
 
-Whoever holds the advisory lock writes; the lock lives on the writer's own connection, so that a watcher that lost it
-cannot write either. Whatever ends a run (lost connection, emptied tables) ends it whole: the threads of the old run are
-left to run out and a new one begins with lists.
+Only the holder of the advisory lock writes. The lock belongs to the writer's database connection, so that a watcher
+that lost it cannot write either. Any failure (lost connection, emptied tables) ends the whole run: its threads end by
+themselves and a new run begins with lists.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BEAT_S = 5.0
 BATCH = 1000
 INBOX = 4000
 LOCK_AGAIN_S = 1.0
-# What every other kind waits for, because it says which namespaces are ours.
+# All other kinds wait for this one, because it shows which namespaces are ours.
 FIRST = "Namespace"
 
 Item = tuple[WatchNote, ObservedObject | None]
@@ -47,7 +47,7 @@ class WatcherOptions:
 
 
 class Watcher:
-    """`run` returns when `stop` was called, from a signal handler or another thread."""
+    """`run` returns after a call of `stop`, from a signal handler or another thread."""
 
     def __init__(self, cluster: Cluster, source: WatchSource, options: WatcherOptions | None = None) -> None:
         self._cluster = cluster
@@ -71,12 +71,12 @@ class Watcher:
                 log.warning("database_lost", cluster=self._cluster.name, error=str(error).split("\n")[0])
                 self._stop.wait(LOCK_AGAIN_S)
             finally:
-                # Gives the lock back, and a broken connection up.
+                # Releases the lock, and closes a broken connection.
                 connection.close()
         self._pages.stop()
 
     def _lock(self) -> bool:
-        """Waits for the advisory lock and says so once; False when it was told to stop meanwhile."""
+        """Waits for the advisory lock and logs that once. Returns False if it was stopped meanwhile."""
         has_said = False
         while not self._stop.is_set():
             with connection.cursor() as cursor:
@@ -115,7 +115,7 @@ class Watcher:
                     beat_at = time.monotonic() + self._options.beat_s
                 mirror.tell()
                 if connection.connection is not locked:
-                    # Django opens another one at the end of a transaction that broke; the lock went with the first.
+                    # Django opens a new connection after a broken transaction; the lock was lost with the old one.
                     raise OperationalError("The connection was lost while changes were published.")
                 if waiting and any(note.what is NoteType.LISTED for note, _seen in items):
                     for kind in waiting:
@@ -126,7 +126,7 @@ class Watcher:
 
 
 class _Run:
-    """The threads of one run and the inbox that they fill. After `end` they put nothing more and end by themselves."""
+    """The threads of one run and the inbox that they fill. After `end` they add nothing more and end by themselves."""
 
     def __init__(self, source: WatchSource, limits: WatchLimits, kinds: Iterable[str]) -> None:
         self._source = source
@@ -143,7 +143,7 @@ class _Run:
         self._is_over.set()
 
     def take(self, timeout_s: float) -> list[Item]:
-        """What is there, at least one item unless the time runs out. Never waits for a batch to fill."""
+        """Returns the queued items: at least one, unless the time runs out. Never waits for a full batch."""
         try:
             items = [self._inbox.get(timeout=max(timeout_s, 0.001))]
         except queue.Empty:
@@ -162,7 +162,7 @@ class _Run:
                     if not self._put(_item(note)):
                         return
             except Exception:
-                # A watcher never gives up; what could not be foreseen is logged with its trace and begun again.
+                # The watcher never gives up: an unexpected error is logged with its traceback, then it starts again.
                 log.exception("watch_failed", kind=kind.name)
                 self._put(
                     (WatchNote(kind, NoteType.TROUBLE, text="The watcher failed; it lists the cluster again."), None)
@@ -180,7 +180,7 @@ class _Run:
 
 
 def _item(note: WatchNote) -> Item | None:
-    """The small record in place of the raw object. One object that cannot be read must not stop its kind."""
+    """Replaces the raw object by its record. One unreadable object must not stop its kind."""
     if note.raw is None:
         return note, None
     try:
@@ -193,13 +193,13 @@ def _item(note: WatchNote) -> Item | None:
 
 
 def _had_news(items: Iterable[Item]) -> set[str]:
-    """Namespaces of which the watch told something; what a list brings comes without a version."""
+    """Returns namespaces with watch events; objects from a list come without a version."""
     is_news = (NoteType.SEEN, NoteType.REMOVED)
     return {seen.namespace for note, seen in items if seen and note.resource_version and note.what in is_news}
 
 
 class PageHints:
-    """Publishes page channels from a thread of its own: a silent Redis must not hold up the mirror."""
+    """Publishes page channels from its own thread: a Redis that does not answer must not block the mirror."""
 
     def __init__(self) -> None:
         self._waiting: set[str] = set()

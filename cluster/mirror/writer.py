@@ -1,11 +1,11 @@
-"""The only writer of the mirror: notes of the watches in, rows out, one short transaction a batch.
+"""The only writer of the mirror: it turns notes of the watches into rows, one short transaction per batch.
 
-Of each object it remembers uid, resource version and a digest, never the record: an event that is not newer is ignored,
-one that changes nothing that we show writes nothing. Every batch touches `MirrorEpoch` first; when that row is gone,
-PostgreSQL has emptied the unlogged tables and everything begins again (`EpochLost`).
+For each object it keeps uid, resource version and a digest in memory, never the record: an event that is not newer is
+ignored, an event that changes nothing shown writes nothing. Every batch touches `MirrorEpoch` first; when that row is
+gone, PostgreSQL has emptied the unlogged tables and everything is listed again (`EpochLost`).
 
-What rows must hear is written beside them as `MirrorNews` and told after the commit, in a transaction of its own: a row
-that somebody has locked does not hold up the mirror, and a watcher that dies in between tells it when it is back.
+Changes that owners must learn of are written beside the rows as `MirrorNews` and delivered after the commit, in a
+separate transaction: a locked owner row does not block the mirror, and news survive a crash of the watcher.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from portal.core.due import wake_owners
 log = structlog.get_logger(__name__)
 
 STARTING = "The watcher has just started and is listing the cluster."
-# Kinds whose every change the owner wants to know; of others only a difference, a deletion's begin and its end.
+# Kinds of which every change wakes the owner; of other kinds only drift, and the start and end of a deletion, do.
 _TELLING = {"Pod", "Job", "Workload", "PersistentVolumeClaim"}
 _CAPACITY = {"Node", "ResourceSlice"}
-# Uids of deleted objects, so that an event that arrives late does not bring one back.
+# Uids of deleted objects, so that a late event does not bring one back.
 _REMEMBERED_DELETIONS = 10_000
 _HEARD_EVERY_S = 1.0
 _TELL_AGAIN_AFTER_S = 1.0
 
 
 class EpochLost(Exception):
-    """The tables were emptied, or the cluster is not the one that was mirrored: everything has to be listed again."""
+    """The tables were emptied, or this is not the cluster that was mirrored: everything has to be listed again."""
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class MirrorWriter:
     def __init__(self, cluster_id: int, *, capacity_owners: Callable[[], Iterable[str]] = tuple) -> None:
         self._cluster_id = cluster_id
         self._capacity_owners = capacity_owners
-        # Namespaces to look at once more.
+        # Namespaces to relist.
         self.doubtful: set[str] = set()
         self._epoch = 0
         self._kinds = {name: _KindState() for name in KINDS}
@@ -87,7 +87,7 @@ class MirrorWriter:
 
     @transaction.atomic
     def open(self) -> None:
-        """Go on with the rows that are there, or begin a new epoch where they are gone or of another format."""
+        """Continues with the existing rows, or begins a new epoch if they are gone or of another format."""
         row = MirrorEpoch.objects.select_for_update().filter(cluster_id=self._cluster_id).first()
         if row is None or row.format != record_format():
             tables.forget_everything(self._cluster_id)
@@ -99,14 +99,14 @@ class MirrorWriter:
         MirrorKind.objects.filter(cluster_id=self._cluster_id).update(problem=STARTING)
 
     def write(self, notes: Sequence[tuple[WatchNote, ObservedObject | None]]) -> set[str]:
-        """One transaction. Returns the page channels to hint. Raises EpochLost."""
+        """Writes one batch in one transaction. Returns the page channels to hint. Raises EpochLost."""
         batch = MirrorBatch()
         try:
             with transaction.atomic():
                 self._touch(heard=True)
                 for note, seen in notes:
                     if note.what is NoteType.LISTING:
-                        # It reads what is there, so what came before has to be there.
+                        # This reads the tables, so the notes before it must be written first.
                         self._flush(batch)
                         batch = MirrorBatch(channels=batch.channels)
                     self._take(note, seen, batch)
@@ -117,11 +117,11 @@ class MirrorWriter:
         return batch.channels
 
     def beat(self) -> None:
-        """The watcher lives. Raises EpochLost."""
+        """Records that the watcher is alive. Raises EpochLost."""
         self._touch(heard=False)
 
     def tell(self) -> None:
-        """Note differences and wake the owners of what changed. What cannot be told now is told at the next call."""
+        """Records drift and wakes the owners of what changed. Undelivered news are delivered at the next call."""
         if not self._has_news or time.monotonic() < self._tell_after:
             return
         try:
@@ -133,11 +133,11 @@ class MirrorWriter:
                     if difference:
                         rows = AppliedObject.objects.filter(cluster_id=self._cluster_id, uid=uid)
                         rows.update(difference=difference)
-                        # Its label may be what somebody changed.
+                        # Another client may have changed the owner label, so the owner is read from the row.
                         owners.update(rows.values_list("owner", flat=True))
                 wake_owners(owners)
         except OperationalError as error:
-            # Somebody holds the row, or we died in each other's arms: the news are still there. A lost connection
+            # Another process has locked the row, or there was a deadlock: the news are still there. A lost connection
             # shows at the next statement.
             log.warning("news_delayed", error=str(error).split("\n")[0])
             self._tell_after = time.monotonic() + _TELL_AGAIN_AFTER_S
@@ -149,7 +149,7 @@ class MirrorWriter:
     def _take(self, note: WatchNote, seen: ObservedObject | None, batch: MirrorBatch) -> None:
         state = self._kinds[note.kind.name]
         if note.what in (NoteType.AGAIN, NoteType.COMPARED):
-            # Not a word of the watch: it says nothing about how that is.
+            # These notes come from a relist: they do not show whether the watch works.
             self._look_again(note, seen, state, batch)
             return
         mark = batch.marks.setdefault(note.kind.name, KindMark())
@@ -180,7 +180,7 @@ class MirrorWriter:
         if row and row.resource_version.isdigit() and version.isdigit() and int(version) < int(row.resource_version):
             raise EpochLost(f"{kind.name} was seen at {row.resource_version} and is now at {version}: another cluster.")
         known = tables.row_versions(self._cluster_id, kind)
-        # What we remember is kept where it agrees with the row: it saves writing what has not changed.
+        # Known state that agrees with the row is kept: it avoids writing what has not changed.
         state.known = {
             uid: state.known[uid] if uid in state.known else _Known(version) for uid, version in known.items()
         }
@@ -249,7 +249,7 @@ class MirrorWriter:
         batch.deletes.setdefault(kind.name, set()).add(uid)
 
     def _learn(self, kind: MirroredKind, state: _KindState, seen: ObservedObject, batch: MirrorBatch) -> ObservedObject:
-        """What other kinds need to know: whose Job it is, whose namespace."""
+        """Records what other kinds need: the owner of a Job, the namespaces that are ours."""
         if kind.name == "Namespace":
             if seen.is_ours:
                 self._strangers.discard(seen.name)
@@ -267,7 +267,7 @@ class MirrorWriter:
         return seen
 
     def _is_kept(self, kind: MirroredKind, seen: ObservedObject) -> bool:
-        # A namespace that we have not heard of may be ours: its own event is on its way.
+        # An unknown namespace may be ours: its own event may still arrive.
         return seen.is_kept and (kind.is_everywhere or seen.is_ours or seen.namespace not in self._strangers)
 
     def _put(self, seen: ObservedObject, batch: MirrorBatch) -> None:
@@ -326,7 +326,7 @@ class MirrorWriter:
                 batch.gone.append((owner, uid, kind.name))
 
     def _compare(self, batch: MirrorBatch) -> None:
-        """Fields of our objects that others wrote or removed; each difference is told once."""
+        """Finds fields of our objects that other writers changed or removed; each difference is reported once."""
         owned = {seen.uid: seen for seen in batch.upserts.values() if seen.ownership is not None}
         before = tables.baselines(owned) if owned else {}
         for uid, seen in owned.items():
@@ -354,7 +354,7 @@ class MirrorWriter:
             if problem == "" and not mark.is_listed and not state.has_problem:
                 problem = None
             is_due = time.monotonic() - state.heard_written_at >= _HEARD_EVERY_S
-            # A kind's version is always that of its rows: who lists it at that version finds the same.
+            # A kind's stored version always matches its rows: a list at that version returns the same objects.
             if not (mark.is_listed or is_due or problem is not None or name in changed):
                 continue
             state.heard_written_at = time.monotonic()

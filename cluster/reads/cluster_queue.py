@@ -1,4 +1,4 @@
-"""A ClusterQueue as the API server has it now: what Kueue has admitted decides how far quota may be reduced."""
+"""A ClusterQueue as the API server has it now: the units that Kueue has admitted limit how far quota may be reduced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FlavorKey = tuple[str, str]  # resource, flavor
 
 @dataclass(frozen=True)
 class LiveQuotaCell:
-    """`used`: units that Kueue holds for admitted work, whatever the nominal quota is."""
+    """`used`: units that Kueue holds for admitted Workloads, whatever the nominal quota is."""
 
     nominal: int
     borrowing_limit: int | None

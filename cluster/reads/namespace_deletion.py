@@ -10,7 +10,7 @@ from cluster.reads.observed import Condition
 
 _LEFT = re.compile(r"(\S+?)\.? has (\d+) resource instances")
 _HELD = re.compile(r"(\S+) in (\d+) resource instances")
-# The API server reports these for what it could not read or delete.
+# The API server reports these for objects that it could not read or delete.
 _TROUBLES = {
     "NamespaceDeletionDiscoveryFailure": (
         "The API server cannot list its contents, because a part of the API does not respond.",
@@ -29,7 +29,7 @@ _TROUBLES = {
 
 @dataclass(frozen=True)
 class DeletionBlocker:
-    """`said`: what blocks it; `do`: what to do; `raw`: the API server's message."""
+    """`said`: what blocks the deletion; `do`: what to do; `raw`: the API server's message."""
 
     said: str
     do: str
@@ -45,7 +45,7 @@ class RemainingObjects:
 
 
 def remaining_objects(conditions: Iterable[Condition]) -> list[RemainingObjects]:
-    """By resource, what has not gone yet."""
+    """Returns what is not deleted yet, by resource."""
     for condition in conditions:
         if condition.is_true and condition.type == "NamespaceContentRemaining":
             return [RemainingObjects(resource, int(count)) for resource, count in _LEFT.findall(condition.message)]
@@ -53,7 +53,7 @@ def remaining_objects(conditions: Iterable[Condition]) -> list[RemainingObjects]
 
 
 def deletion_blockers(namespace: str, conditions: Iterable[Condition]) -> list[DeletionBlocker]:
-    """What blocks a terminating namespace, API failures first; [] while nothing is known to block it."""
+    """Returns what blocks a terminating namespace, API failures first; [] while no blocker is known."""
     known = [condition for condition in conditions if condition.is_true]
     found = [DeletionBlocker(*_TROUBLES[one.type], one.message) for one in known if one.type in _TROUBLES]
     remaining = remaining_objects(known)

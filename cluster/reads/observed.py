@@ -12,7 +12,8 @@ from typing import Any
 class AsOf:
     """How current the mirror is. `at`: everything that happened before it is shown; None when nothing is known.
 
-    `is_current`: the watcher lives and every watch was heard of within its limit; `problem` says what is wrong.
+    `is_current`: the watcher lives and every watch delivered something within its limit; `problem` describes the
+    failure.
     """
 
     at: datetime | None
@@ -21,7 +22,7 @@ class AsOf:
 
     @property
     def is_known(self) -> bool:
-        """Whether absence means anything: everything was listed since the mirror was last emptied."""
+        """True if absence has a meaning: everything was listed since the mirror was last emptied."""
         return self.at is not None
 
 
@@ -64,7 +65,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class LabelWriter:
-    """Who holds a label. `at`: its value is at least as old as this; None when the cluster does not say."""
+    """The field manager of a label. `at`: its value is at least as old; None if the cluster does not report it."""
 
     manager: str
     at: datetime | None
@@ -113,7 +114,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Pod(WithConditions):
-    """A pod with our owner label has everything; of others' only placement and requests are kept (`owner` is empty)."""
+    """A pod. Pods with our owner label have all fields; others only have placement and requests (`owner` is empty)."""
 
     namespace: str
     name: str
@@ -145,7 +146,7 @@ class Pod(WithConditions):
 
     @property
     def is_on_a_node(self) -> bool:
-        """It holds its units there, also while it is on its way out."""
+        """The pod holds its units on the node, also while it terminates."""
         return bool(self.node) and not self.is_over
 
     @property

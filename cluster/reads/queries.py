@@ -1,6 +1,7 @@
-"""Reads of the mirror: frozen values out (`observed.py`), never rows. A kind that is not listed yet is *unknown*.
+"""Reads of the mirror: they return frozen values (`observed.py`), never rows. A kind that is not listed yet is
+*unknown*.
 
-Ask `is_known` before you conclude anything from absence: no mirror means "unknown", never "stopped" or "0 free".
+Call `is_known` before you conclude anything from absence: no mirror means "unknown", never "stopped" or "0 free".
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from portal.core.sql import columns, instance, select
 
 Row = TypeVar("Row", bound=MirrorRow)
 
-# The watcher beats every 5 s; a watch is heard of at least every 30 s and opened again after 45 s of silence.
+# The watcher beats every 5 s; a watch delivers something at least every 30 s and is reopened after 45 s of silence.
 BEAT_LIMIT_S = 20
 HEARD_LIMIT_S = 75
 
 
 def is_known(cluster_id: int, *kinds: str) -> bool:
-    """Whether all rows of these kinds are there, that is: listed completely since the mirror was last emptied."""
+    """True if all rows of these kinds are there: they were listed completely since the mirror was last emptied."""
     return set(kinds) <= known_kinds(cluster_id)
 
 
@@ -49,7 +50,7 @@ def known_kinds(cluster_id: int) -> set[str]:
         return {kind for (kind,) in cursor.fetchall()}
 
 
-# As text, as what follows: workers ask it at every look at a run.
+# Raw SQL text, like the functions below: workers run it at every reconcile of a run.
 _KNOWN = f"""
 SELECT kind.kind FROM {MirrorKind._meta.db_table} kind JOIN {MirrorEpoch._meta.db_table} epoch USING (cluster_id)
  WHERE cluster_id = %s AND kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch"""
@@ -64,7 +65,7 @@ class _Heard(NamedTuple):
 
 
 def as_of(cluster_id: int, *kinds: str) -> AsOf:
-    """How current the mirror is for these kinds (default: all that are followed). One query."""
+    """Returns how current the mirror is for these kinds (default: all followed kinds). One query."""
     with connection.cursor() as cursor:
         cursor.execute(_HEARD, [cluster_id, list(kinds), list(kinds)])
         rows = [_Heard(*row) for row in cursor.fetchall()]
@@ -83,15 +84,15 @@ def as_of(cluster_id: int, *kinds: str) -> AsOf:
 
 
 def kind_versions(cluster_id: int, *kinds: str) -> dict[str, str | None]:
-    """Kind → resource version that its rows are at: who lists the kind at exactly that version sees the same. None: not
-    listed completely yet. It never goes back while the cluster is the same. Two queries.
+    """Returns kind → resource version of its rows: a list at exactly that version returns the same objects. None: not
+    listed completely yet. It never decreases while the cluster is the same. Two queries.
     """
     known = known_kinds(cluster_id)
     rows = MirrorKind.objects.filter(cluster_id=cluster_id, kind__in=kinds).values_list("kind", "resource_version")
     return dict.fromkeys(kinds) | {kind: version for kind, version in rows if kind in known}
 
 
-# As text: every page and every fragment of a stream asks this.
+# Raw SQL text: every page and every stream fragment runs this.
 _HEARD = f"""
 SELECT kind.kind, kind.heard_at, kind.problem, epoch.beat_at, kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch
   FROM {MirrorKind._meta.db_table} kind JOIN {MirrorEpoch._meta.db_table} epoch USING (cluster_id)
@@ -112,7 +113,7 @@ def node_named(cluster_id: int, name: str) -> Node | None:
 
 
 def pods(cluster_id: int, *, owner: str = "", namespace: str = "", node: str = "", run: str = "") -> list[Pod]:
-    """Oldest first; without arguments every pod of the cluster, strangers' included."""
+    """Returns pods, oldest first; without arguments every pod of the cluster, including pods that are not ours."""
     return [_pod(row) for row in _rows(MirrorPod, cluster_id, owner=owner, namespace=namespace, node=node, run=run)]
 
 
@@ -142,12 +143,12 @@ def jobs_of(cluster_id: int, uids: Collection[str]) -> list[Job]:
 
 
 def workloads_of(cluster_id: int, job_uids: Collection[str]) -> list[KueueWorkload]:
-    """Of these Jobs, in whichever namespaces."""
+    """Returns the Workloads of these Jobs, in any namespace."""
     return [_workload(row) for row in MirrorWorkload.objects.filter(cluster_id=cluster_id, job_uid__in=list(job_uids))]
 
 
 def workloads_holding(cluster_id: int, namespace: str, job_uids: Collection[str]) -> list[KueueWorkload]:
-    """Those of these Jobs, and whatever else has quota there. What waits in a long queue is left where it is."""
+    """Returns the Workloads of these Jobs, and all others with quota there. Other queued Workloads are not read."""
     rows = _rows(MirrorWorkload, cluster_id, _HOLDING, values=[list(job_uids)], namespace=namespace)
     return [_workload(row) for row in rows]
 
@@ -198,7 +199,7 @@ SELECT {columns(MirrorWarning)} FROM (
 def requests_by_node(
     cluster_id: int, nodes: Collection[str], *, namespaces: Collection[str] | None = None
 ) -> dict[str, dict[str, int]]:
-    """node → resource → units asked by pods that are bound to it and not over, whoever made them, or those of some
+    """Returns node → resource → units requested by unfinished pods that are bound to it: all pods, or those of some
     namespaces. One query.
     """
     statement = f"""
@@ -217,7 +218,7 @@ def requests_by_node(
 
 
 def devices_in_use(cluster_id: int) -> dict[tuple[str, str], set[str]]:
-    """(driver, pool) → names of devices that a ResourceClaim holds, whoever made it."""
+    """Returns (driver, pool) → names of devices that any ResourceClaim holds."""
     found: dict[tuple[str, str], set[str]] = {}
     for claim in objects(cluster_id, kind="ResourceClaim"):
         for device in claim.record["devices"]:
@@ -226,13 +227,13 @@ def devices_in_use(cluster_id: int) -> dict[tuple[str, str], set[str]]:
 
 
 def differences(cluster_id: int, *, owner: str = "") -> list[AppliedObject]:
-    """Objects that the cluster changed behind our back and that were not repaired yet."""
+    """Returns the drift of objects that is not repaired yet."""
     rows = AppliedObject.objects.filter(cluster_id=cluster_id).exclude(difference={})
     return list(rows.filter(owner=owner) if owner else rows)
 
 
 def owners_seen(cluster_id: int) -> set[str]:
-    """Every owner label in the cluster: what no row stands behind is an orphan."""
+    """Returns every owner label in the cluster: an object whose label has no row is an orphan."""
     found: set[str] = set()
     for model in (MirrorPod, MirrorJob, MirrorObject):
         rows = model.objects.filter(cluster_id=cluster_id).exclude(owner="")
@@ -244,9 +245,9 @@ def owners_seen(cluster_id: int) -> set[str]:
 
 
 def _rows(model: type[Row], cluster_id: int, *more: str, values: Sequence[Any] = (), **filters: str) -> Iterable[Row]:
-    """In the order of their creation. As text: every page and every fragment of a stream asks this, several times.
+    """Returns rows in order of creation. Raw SQL text: every page and every stream fragment runs this several times.
 
-    `filters`: those that are empty ask for nothing; `more`: conditions with their `values`.
+    `filters`: empty ones add no condition; `more`: conditions with their `values`.
     """
     asked = {name: value for name, value in filters.items() if value}
     where = " AND ".join(["cluster_id = %s", *(f"{name} = %s" for name in asked), *more])
@@ -333,7 +334,7 @@ def _warning(row: MirrorWarning) -> WarningEvent:
 
 
 def current_cluster() -> Cluster:
-    """The one cluster of this installation. Raises Refused: no_cluster (503)."""
+    """Returns the one cluster of this installation. Raises Refused: no_cluster (503)."""
     found = Cluster.objects.filter(name=settings.CLUSTER_NAME).first()
     if found is None:
         raise refuse("no_cluster", "No cluster is set up yet. Operators: run `manage.py catalog settle`.", status=503)

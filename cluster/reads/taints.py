@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 
 def is_tolerated(taint: Mapping[str, str], tolerations: Iterable[Mapping[str, str]]) -> bool:
-    """Whether a pod with these tolerations may go where this taint is. An empty key with Exists tolerates every one."""
+    """True if pods with these tolerations may run despite this taint. An empty key with Exists tolerates any taint."""
     return any(_matches(one, taint) for one in tolerations)
 
 

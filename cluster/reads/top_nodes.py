@@ -1,4 +1,4 @@
-"""A few nodes of each class, for drawings: PostgreSQL picks those that matter most to a team."""
+"""A few nodes of each class, for drawings: PostgreSQL selects the most relevant ones for a team."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _place(one: ResourceUnits) -> tuple[object, ...]:
 
 
 def _total(units: Collection[ResourceUnits]) -> int:
-    """A node with devices of several kinds is one node."""
+    """Counts a node with devices of several kinds once."""
     return sum({one.node: one.nodes for one in sorted(units, key=lambda one: one.nodes)}.values())
 
 

@@ -1,4 +1,4 @@
-"""Units of resources over all nodes, summed by PostgreSQL: the answer is as long as the hardware has kinds.
+"""Units of resources over all nodes, summed by PostgreSQL: the number of rows depends on the kinds of hardware.
 
 Read from `MirrorUnits` and `MirrorUse`, which are counted per node whenever a row of the mirror changes.
 """
@@ -18,15 +18,15 @@ HOST_LABEL = "kubernetes.io/hostname"
 # The `resource` of devices that ResourceSlices list.
 SLICES = ""
 CPU = "cpu"
-# Taints that Kubernetes puts on a node that is cordoned or not ready: they do not say whom it is for.
+# Taints that Kubernetes sets on a node that is cordoned or not ready: they do not reserve it for certain workloads.
 STATE_TAINT = "node.kubernetes.io/"
 REPELLING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """What equal nodes have in common. `labels`: of those that were asked for; `taints`: that keep pods away and say
-    whom the nodes are for; `resources`: names of what they offer.
+    """What equal nodes have in common. `labels`: those that were requested; `taints`: those that reserve the nodes for
+    certain pods; `resources`: names of what they offer.
     """
 
     labels: Mapping[str, str]
@@ -41,7 +41,7 @@ class ResourceUnits:
     `device`: driver and distinguishing attributes of devices from slices. `node`: one of them, or the only one.
     """
 
-    # Units of equal keys are the same units, whoever asks for them.
+    # Units of equal keys are the same units, in every query.
     key: tuple[object, ...]
     shape: NodeShape
     resource: str
@@ -65,7 +65,7 @@ def resource_units(
 ) -> list[ResourceUnits]:
     """Of the resources `asked` as (name, size of a unit), by node name. `labels` to read. One query."""
     resources, sizes = zip(*sorted(asked), strict=True) if asked else ((), ())
-    # Host names are left out of the shape: whoever asks for one asks for single nodes.
+    # Host names are not part of the shape: a selector with a host name selects single nodes.
     by_node = by_node or HOST_LABEL in labels
     values: list[Any] = [by_node, list(resources), list(sizes), cluster_id, list(labels), cluster_id]
     with connection.cursor() as cursor:

@@ -151,5 +151,5 @@ def _total(found: WeightedTotal) -> dict[str, str | None]:
 
 
 def _decimal(number: Fraction | None) -> str | None:
-    """Four digits are enough for what is rounded in the catalog too."""
+    """Four digits are enough, also for values that are rounded in the catalog."""
     return None if number is None else f"{float(number):.4f}".rstrip("0").rstrip(".")

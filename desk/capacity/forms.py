@@ -1,4 +1,4 @@
-"""What staff type to publish a banner."""
+"""Form with which staff publish a banner."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from django import forms
 
 
 class BannerForm(forms.Form):
-    # Its length is the verb's to judge.
+    # The action checks the length.
     text = forms.CharField()
     until = forms.DateTimeField(required=False)

@@ -1,6 +1,6 @@
 """How many of a team's own units other teams use through borrowing.
 
-Kueue does not record whose idle units a borrower has, so this is a number only where all possible answers agree.
+Kueue does not record whose idle units a borrower uses, so this is a single number only if all possible answers agree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tenants.models import Grant, Namespace
 
 @dataclass(frozen=True)
 class LentUnits:
-    """Units of one class: at least, at most."""
+    """Units of one class: the least and the most that may be lent."""
 
     least: int
     most: int
@@ -51,16 +51,16 @@ class GrantUse:
 
 @dataclass(frozen=True)
 class OtherTeamsUse:
-    """Teams but one. `borrowed`: beyond their own quota and grace; `kept`: in use within their quota."""
+    """Use by all teams except one. `borrowed`: beyond their own quota and grace; `kept`: in use within their quota."""
 
     borrowed: int
     kept: int
 
 
 def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: datetime) -> dict[int, LentUnits | None]:
-    """By class id; pods are known. None: unknown. No query where nothing is idle; one where no other team uses such
-    a class, three where one does, five where one borrows. The cost grows with what is in use of these classes, not
-    with the teams that have quota.
+    """By class id; the caller has checked that pods are known. None: unknown. No query if nothing is idle; one if no
+    other team uses such a class, three if one does, five if one borrows. The cost grows with the used units of these
+    classes, not with the number of teams that have quota.
     """
     found: dict[int, LentUnits | None] = {one.pk: NONE_LENT for one in idle}
     cluster = namespace.cluster
@@ -76,7 +76,8 @@ def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: date
     if not borrowed:
         return found
     spare = _spare(cluster, borrowed)
-    # What is not the cohort's own; and from how many granted units on other teams could have lent all of that.
+    # Borrowed units beyond the Cohort's own; and the number of granted units with which other teams could have lent all
+    # of them.
     lent_by_teams = {one: 0 if spare is None else max(0, others[one.pk].borrowed - spare[one.pk]) for one in borrowed}
     enough = {one.pk: idle[one].granted + others[one.pk].kept + units for one, units in lent_by_teams.items() if units}
     promised = _promised(enough, at) if enough else {}
@@ -84,7 +85,7 @@ def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: date
         theirs, own = others[one.pk], idle[one]
         most = min(own.units, theirs.borrowed)
         idle_elsewhere = max(0, promised.get(one.pk, 0) - own.granted - theirs.kept)
-        # What other teams can have lent is not ours for certain.
+        # Units that other teams may have lent are not certainly this team's.
         found[one.pk] = LentUnits(min(max(0, units - idle_elsewhere), most), most)
     return found
 
@@ -92,7 +93,7 @@ def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: date
 def use_by_other_teams(
     cluster: Cluster, classes: Collection[GpuClass], at: datetime, *, but: str = ""
 ) -> dict[int, OtherTeamsUse]:
-    """By class id, of the namespaces but that one. Three queries, one where nothing is in use."""
+    """By class id, for all namespaces except `but`. Three queries, one if nothing is in use."""
     used = used_by_namespace(cluster, classes) if classes else {}
     names = {name for by_name in used.values() for name in by_name} - {but}
     teams: dict[str, int] = {}
@@ -113,9 +114,9 @@ def use_by_other_teams(
 
 
 def _promised(enough: Mapping[int, int], at: datetime) -> dict[int, int]:
-    """Units in force of all teams by class id, where they are fewer than `enough`; so many or more, else.
+    """Returns granted units in force of all teams by class id, exact if below `enough`; otherwise at least `enough`.
 
-    As many grants are read as there are units in use, however many teams hold the class: each is of one at least.
+    Reads at most `enough` grants, however many teams have quota for the class: each grant has at least one unit.
     """
     with connection.cursor() as cursor:
         cursor.execute(_PROMISED, [list(enough), list(enough.values()), at, at])
@@ -133,7 +134,7 @@ SELECT asked.pk, coalesce(sum(held.units), 0)
 
 
 def _spare(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, int] | None:
-    """By class id: what the cohort itself can lend. None: the cohort is unknown."""
+    """By class id: units that the Cohort itself can lend. None: the Cohort is unknown."""
     cohort = mirror.object_named(cluster.pk, "Cohort", cluster.cohort)
     if cohort is None:
         return None

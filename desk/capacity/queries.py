@@ -25,7 +25,7 @@ from tenants.models import Namespace, Tenant
 from workloads.models import Run, Workload
 
 DAYS = 30
-# Smaller numbers of other teams are not shown: with few teams, people could infer whose runs they are.
+# Smaller numbers of other teams are not shown: with few teams, users could infer whose runs they are.
 ANONYMITY_MINIMUM = 3
 BELOW_MINIMUM_TEXT = "a few"
 _STEPS = ((90, 1, "second"), (5400, 60, "minute"), (float("inf"), 3600, "hour"))
@@ -33,8 +33,8 @@ _STEPS = ((90, 1, "second"), (5400, 60, "minute"), (float("inf"), 3600, "hour"))
 
 @dataclass(frozen=True)
 class ClassCapacity:
-    """One class. `others`: queued runs of other teams, None if unknown or not shown; `others_text` tells which.
-    `median_s`: None if too few runs started.
+    """One class. `others`: queued runs of other teams, None if unknown or not shown; `others_text` has the number or
+    the reason. `median_s`: None if too few runs started.
     """
 
     slug: str
@@ -50,7 +50,7 @@ class ClassCapacity:
 
     @property
     def used_percent(self) -> int | None:
-        """For the bar. What is not free counts as used: closed and unhealthy units start nothing either."""
+        """For the bar. Units that are not free count as used: cordoned and unhealthy units start nothing either."""
         if self.free is None or not self.allocatable:
             return None
         return round(100 * (self.allocatable - self.free) / self.allocatable)
@@ -123,7 +123,7 @@ def _waits(
 
 
 def _median(waited: _Waited, *, is_staff: bool) -> float | None:
-    """Without a few of others, whose waits would show in it; of a few altogether it says nothing."""
+    """Ignores other teams' runs if there are few, because the median would show their waits. None for few runs."""
     hides = 0 < waited.runs - waited.own < ANONYMITY_MINIMUM and not is_staff
     runs, median = (waited.own, waited.own_median) if hides else (waited.runs, waited.median)
     return median if runs >= ANONYMITY_MINIMUM else None

@@ -1,4 +1,4 @@
-"""Totals of a class for every signed-in person: capacity, allocated, queued, borrowed. No other team is named."""
+"""Totals of a class for every signed-in user: capacity, allocated, queued, borrowed. No other team is named."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from workloads.forecast.queries import waiting_units
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """One class in its own units. `promised`: by grants in force now, all teams. `queued`: of queued workloads.
+    """Figures of one class in its own units. `promised`: by grants in force now, all teams. `queued`: of queued
+    workloads.
 
-    `borrowed`: what teams use beyond their quota and beyond units in a grace period. `cards`: free units
-    of a MIG class as physical GPUs, None for every other class. `weight`: GPU equivalents per unit, exact. `used_by`
-    and `borrowed_by`: by namespace, of which a person sees their own.
+    `borrowed`: what teams use beyond their quota and beyond units in a grace period. `cards`: free units of a MIG class
+    as physical GPUs, None for every other class. `weight`: GPU equivalents per unit, exact. `used_by` and
+    `borrowed_by`: by namespace; a user sees only those of the user's own teams.
     """
 
     capacity: Capacity
@@ -40,7 +41,7 @@ class ClassFigures:
 
 @dataclass(frozen=True)
 class WeightedTotal:
-    """GPU equivalents over classes. None where a class is unknown: a sum of what is known would be too small."""
+    """GPU equivalents over classes. None if a class is unknown: the sum of the known ones would be too small."""
 
     allocatable: Fraction | None
     free: Fraction | None
@@ -52,7 +53,7 @@ class WeightedTotal:
 
 @dataclass(frozen=True)
 class WeightedTotals:
-    """Exclusive and shared classes are never added up."""
+    """Exclusive and shared classes are not added up together."""
 
     exclusive: WeightedTotal
     shared: WeightedTotal
@@ -62,7 +63,7 @@ def class_figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, 
     """By class id. Seven queries, whatever the number of classes, teams and nodes."""
     capacity = capacities(cluster, classes)
     own = units_by_team([one.pk for one in classes], timezone.now())
-    # Where capacity is known, so is everything that it is made of.
+    # If the capacity is known, so are all of its parts.
     used = used_by_namespace(cluster, classes) if any(one.is_known for one in capacity.values()) else None
     teams = dict(Namespace.objects.filter(cluster=cluster).values_list("name", "tenant_id"))
     queued = waiting_units(cluster)
@@ -84,7 +85,7 @@ def class_figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, 
 
 
 def weighted_totals(figures: Iterable[ClassFigures]) -> WeightedTotals:
-    """Of classes that select the same units the first one counts them."""
+    """If several classes select the same units, only the first counts them."""
     found = list(figures)
     counted: set[tuple[object, ...]] = set()
     own = []
@@ -99,13 +100,13 @@ def weighted_totals(figures: Iterable[ClassFigures]) -> WeightedTotals:
 
 
 def weight_of(one: GpuClass) -> Fraction:
-    """Of one unit of the class, exactly."""
+    """Returns the exact weight of one unit of the class."""
     return weights.exact_weight(one.weight, one.replicas)
 
 
 @dataclass(frozen=True)
 class _TeamTotals:
-    """Units of a class that no class before it has counted."""
+    """Units of a class that no earlier class has counted."""
 
     allocatable: int
     free: int
@@ -144,7 +145,7 @@ def _total(pairs: Collection[tuple[ClassFigures, _TeamTotals | None]]) -> Weight
 
 
 def _borrowed(used: Mapping[str, int], own: Mapping[int, TeamUnits], teams: Mapping[str, int]) -> dict[str, int]:
-    """By namespace, of those that borrow; a team has one in a cluster."""
+    """By namespace, for teams that borrow; a team has one namespace in a cluster."""
     found = {}
     for namespace, units in used.items():
         if namespace in teams:

@@ -34,7 +34,7 @@ def cluster(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def banner_set(request: HttpRequest) -> HttpResponse:
-    """For operators; for everybody else it is not there."""
+    """For operators; 404 for all other users."""
     by = operator(request)
     if request.POST.get("to") == "removed":
         banner_actions.remove_banner(read_queries.current_cluster(), by=by)

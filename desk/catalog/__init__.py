@@ -1,1 +1,1 @@
-"""Pages of the catalog: all classes as cards, comparison, recommendation. One class in full is in desk.classes."""
+"""Pages of the catalog: all classes as cards, comparison, recommendation. The page of one class is in desk.classes."""

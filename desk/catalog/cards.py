@@ -61,7 +61,7 @@ class ClassCard:
 
 @dataclass(frozen=True)
 class FilterTab:
-    """`count` None where there is nothing to count (All)."""
+    """`count` None if the tab has no number (All)."""
 
     key: str
     label: str
@@ -71,8 +71,8 @@ class FilterTab:
 
 @dataclass(frozen=True)
 class CatalogOverview:
-    """`every` class that the user may see, `cards` those that the filter leaves. `start_href`: for users without a
-    team who are not staff.
+    """`every`: all classes that the user may see; `cards`: those that match the filter. `start_href`: for users without
+    a team who are not staff.
     """
 
     cards: list[ClassCard]
@@ -152,7 +152,7 @@ def _card(item: CatalogItem, viewer: Viewer, at_once: bool, start: str) -> Class
 
 
 def money(price: Decimal) -> str:
-    """ "" for what is free of charge; as many decimals as it has, two at least."""
+    """Returns "" if free of charge; else all decimals of the price, at least two."""
     return price_text(price) if price else ""
 
 
@@ -165,7 +165,7 @@ def tags(item: CatalogItem, tier: str) -> tuple[str, ...]:
 
 
 def counted_as(one: GpuClass, item: CatalogItem) -> str:
-    """A time-sliced share is no fraction of a GPU."""
+    """A time-sliced share is not a fraction of a GPU."""
     unit = item.unit
     if one.sharing == GpuClass.Sharing.TIME_SLICING:
         whole = "slice" if one.partition != "none" else "GPU"

@@ -27,7 +27,7 @@ class ContractRow:
 
 
 def compare_classes(found: Sequence[ClassCard]) -> tuple[list[FigureRow], list[ContractRow]]:
-    """(figures, contracts)."""
+    """Returns (figures, contracts)."""
     lines = [
         FigureRow("Free now", tuple(_of(card.free, card.allocatable, card.unit) for card in found)),
         FigureRow(

@@ -1,4 +1,4 @@
-"""The questions of "Help me choose". The answers are in the address, so that the link can be sent to a colleague."""
+"""The questions of "Help me choose". The answers are in the URL, so that the link can be sent to a colleague."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from catalog.guide.requirements import BATCH, INTERACTIVE, INTERCONNECT, LATENCY
 MIB = 1024**2
 # Users mean the GB in the name of a GPU: 10 GB are 9,537 MiB.
 MEMORY = {"10": "up to 10 GB", "40": "up to 40 GB", "80": "up to 80 GB", "more": "more", "unknown": "unknown"}
-# More than a GPU that is called 80 GB.
+# More than a GPU sold as 80 GB has.
 MORE_MIB = 80 * 1024
 SEVERAL = "several"
 DEFAULTS = {
@@ -95,14 +95,14 @@ class RequirementsForm(forms.Form):
 
     @classmethod
     def asked(cls, query: QueryDict) -> RequirementsForm:
-        """Bound to the query string; questions without an answer have the default for an unknown workload."""
+        """Returns a form bound to the query string; unanswered questions have the default for an unknown workload."""
         data: dict[str, Any] = {**DEFAULTS, **query.dict()}
         if data["how"] == SEVERAL and data["cards"] == "one":
             data["cards"] = "node"
         return cls(data)
 
     def needs(self) -> Requirements:
-        """Of a valid form."""
+        """Only for a valid form."""
         asked = self.cleaned_data
         cards = 1 if asked["cards"] == "one" else asked["units"] or 2
         memory, or_more = self._memory()

@@ -1,4 +1,6 @@
-"""The data of every page of the catalog: classes that one user may see, free units, and their team's quota."""
+"""The data of every page of the catalog: classes that one user may see, free units, and the quota of the user's
+team.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ NODES_SHOWN = 6
 @dataclass(frozen=True)
 class CatalogItem:
     """One class. Units of the viewer's team: `granted` now, `admitted` and `queued` of its runs, `used` by its pods on
-    nodes (None: unknown), of these `borrowed`; all 0 without a team. `never`: why nothing of it can start there,
-    whoever asks.
+    nodes (None: unknown), of these `borrowed`; all 0 without a team. `never`: why no workload on it can start, for any
+    user.
     """
 
     gpu_class: GpuClass
@@ -53,7 +55,7 @@ class CatalogItem:
 
     @property
     def left(self) -> int:
-        """Of the grant. What is admitted and on no node yet is as good as used."""
+        """Granted units that are left. Units of admitted runs count as used even before a pod is on a node."""
         return max(0, self.granted - max(self.admitted, self.used or 0) - self.queued)
 
     @property
@@ -73,8 +75,8 @@ class CatalogData:
 
 
 def catalog_data(by: Actor) -> CatalogData:
-    """By slug. About 20 queries, whatever the number of classes, nodes and pods. `capacity` carries how old it is;
-    `storage` stands beside the items: nothing runs on it.
+    """Sorted by slug. About 20 queries, whatever the number of classes, nodes and pods. `capacity` has the age of the
+    data; `storage` is separate from the items because no workload runs on it.
     """
     cluster = read_queries.current_cluster()
     every = list(class_access_queries.visible_classes(by, cluster).select_related("cluster", "successor"))
@@ -92,8 +94,8 @@ def catalog_data(by: Actor) -> CatalogData:
 
 @dataclass(frozen=True)
 class _Theirs:
-    """Of the viewer's team: by class id `granted` and `most` (granted at any instant from now on); by slug `admitted`
-    and `queued`.
+    """Units of the viewer's team: by class id `granted` and `most` (granted at any instant from now on); by slug
+    `admitted` and `queued`.
     """
 
     namespace: str = ""

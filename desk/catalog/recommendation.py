@@ -1,4 +1,4 @@
-"""The answer of "Help me choose" for one user: the recommendation, with links to what is recommended."""
+"""The result of "Help me choose" for one user: the recommendation, with links to the recommended classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.ui.text import plural
 
 @dataclass(frozen=True)
 class RecommendedClass:
-    """A class that is recommended. `size`: "1 slice", "2 GPUs"."""
+    """A recommended class. `size`: "1 slice", "2 GPUs"."""
 
     choice: Choice
     card: ClassCard
@@ -26,7 +26,7 @@ class RecommendedClass:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`sooner`: what would start now, where the best class would not."""
+    """`sooner`: a class that would start now, if the best class would not."""
 
     advice: Advice
     best: RecommendedClass | None

@@ -1,4 +1,4 @@
-"""The context of the catalog's three templates, from the address and the person."""
+"""The context of the catalog's three templates, from the URL and the user."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _answer(form: RequirementsForm, found: CatalogData, cards: Sequence[ClassCar
 
 
 def _only_three(query: QueryDict) -> QueryDict:
-    """Other answers in an address belong to the page of all questions, and would work unseen here."""
+    """Other answers in the URL belong to the page with all questions, and would have an invisible effect here."""
     found = QueryDict(mutable=True)
     for name in THREE:
         if name in query:

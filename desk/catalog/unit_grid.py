@@ -1,4 +1,4 @@
-"""The units of a class as cells, one row per node: the team's own, of other teams, free. Numbers in, geometry out."""
+"""The units of a class as cells, one row per node: the team's, other teams', free. Turns numbers into geometry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cluster.reads.top_nodes import TopNode, TopNodes
 from portal.ui.text import plural
 
-# Above, cells would be too narrow to count: a row is drawn as one bar of three parts.
+# With more units, cells would be too narrow to count: the row is drawn as one bar of three parts.
 CELLS = 32
 ROW_HEIGHT = 16
 NAME_WIDTH, GAP = 26.0, 0.5
@@ -35,7 +35,7 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class UnitGrid:
-    """`text` is the same in words. `more`: nodes that are not drawn."""
+    """`text` is the same in words. `more`: number of nodes that are not drawn."""
 
     rows: tuple[NodeRow, ...]
     height: int
@@ -44,7 +44,7 @@ class UnitGrid:
 
 
 def unit_grid(first: TopNodes, *, unit: str) -> UnitGrid | None:
-    """None where there is nothing to draw."""
+    """Returns None if there is nothing to draw."""
     if not first.nodes:
         return None
     scale = max(node.allocatable for node in first.nodes)
@@ -56,7 +56,7 @@ def unit_grid(first: TopNodes, *, unit: str) -> UnitGrid | None:
 
 
 def _parts(node: TopNode) -> tuple[tuple[str, int], ...]:
-    """More may be used than there is, for as long as a node that lost devices still runs what had them."""
+    """Used units may exceed the node's units while a node that lost devices still runs pods that had them."""
     used = min(node.used, node.allocatable)
     own = min(node.mine, used)
     return (MINE, own), (OTHER, used - own), (FREE, node.allocatable - used)
@@ -79,7 +79,7 @@ def _cells(parts: Sequence[tuple[str, int]], scale: int) -> tuple[UnitCell, ...]
 
 
 def _short(name: str) -> str:
-    """The end of a name tells nodes apart."""
+    """Keeps the end of the name, because it distinguishes nodes."""
     return name if len(name) <= NAME_LETTERS else f"…{name[-(NAME_LETTERS - 1) :]}"
 
 

@@ -28,7 +28,7 @@ def catalog_page(request: HttpRequest) -> HttpResponse:
 @require_GET
 @vary_on_headers("HX-Request")
 def choose(request: HttpRequest) -> HttpResponse:
-    """Help me choose: all questions, one answer with all its reasons."""
+    """Help me choose: all questions, and one recommendation with all its reasons."""
     context = catalog_shown.choose(request.GET, by=actor(request))
     return render(
         request,
@@ -47,5 +47,5 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 
 def _is_fragment(request: HttpRequest) -> bool:
-    """htmx asks for a part, but for the whole page when it goes back to one that it no longer has."""
+    """True if htmx requests a part. It requests the whole page to restore history that is no longer cached."""
     return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers

@@ -1,1 +1,1 @@
-"""One class in full, storage included, and what a person may do with it; classes and images in the API."""
+"""The page of one class, storage included, and what a user may do with it; classes and images in the API."""

@@ -1,6 +1,6 @@
 """/api/v1/classes and /api/v1/images: what teams can request, its contract, and which image runs on it.
 
-Here and not in `catalog`, because some classes are visible to named teams only.
+In this app and not in `catalog`, because some classes are visible to named teams only.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class ClassTerms:
 
 @dataclass(frozen=True)
 class ClassRow:
-    """`successor`: a slug, "" where there is none that this user may see. `contract` None: storage."""
+    """`successor`: a slug, "" if there is none that this user may see. `contract` None: storage."""
 
     gpu_class: GpuClass
     contract: Contract | None
@@ -56,7 +56,7 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class ImageRow:
-    """`fits` None: no class was given. `reason`: why not; `caution`: what is unknown."""
+    """`fits` None: the request names no class. `reason`: why it does not fit; `caution`: what is unknown."""
 
     image: Image
     deprecation: str
@@ -66,7 +66,7 @@ class ImageRow:
 
 
 def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> list[ClassRow]:
-    """In the order given, at the cost of their capacity and one query."""
+    """Keeps the given order. Costs the queries of the classes' capacity and one more."""
     capacity = capacity_queries.capacities(cluster, classes)
     known = class_access_queries.visible_classes(by, cluster).values_list("pk", "slug", "name")
     slugs, names = {pk: slug for pk, slug, _ in known}, {pk: name for pk, _, name in known}
@@ -85,7 +85,7 @@ def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> l
 
 
 def image_rows(images: Sequence[Image], *, gpu_class: GpuClass | None) -> list[ImageRow]:
-    """Whose rows have their successor. One query where a class is asked for, else none."""
+    """Expects rows with their successor loaded. One query if a class is given, else none."""
     today = timezone.localdate()
     facts = None if gpu_class is None else hardware_facts(gpu_class.cluster, [gpu_class])[gpu_class.pk]
     found = []

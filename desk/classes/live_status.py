@@ -1,4 +1,4 @@
-"""What changes from minute to minute about one class: its totals, its nodes by product, and a MIG layout."""
+"""Frequently changing values of one class: its totals, its nodes by product, and a MIG layout."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class ClassLive:
 
     @property
     def free_cards(self) -> str:
-        """Free slices in GPUs; "" for other classes and while unknown."""
+        """Free slices as GPUs; "" for other classes and while unknown."""
         cards = self.figures.cards
         return "" if cards is None else f"{float(cards):.2f}".rstrip("0").rstrip(".")
 
 
 def class_live(by: Actor, one: GpuClass) -> ClassLive:
     found = class_figures(one.cluster, [one])[one.pk]
-    # Nodes one by one only where they are told apart; else their number costs nothing.
+    # Nodes one by one only if they must be distinguished; else the cost does not depend on their number.
     with_nodes = _is_drawn(one) or one.interface == GpuClass.Interface.NONE
     nodes = capacity_queries.capacities(one.cluster, [one], with_nodes=True)[one.pk].nodes if with_nodes else ()
     return ClassLive(
@@ -72,7 +72,7 @@ def class_live(by: Actor, one: GpuClass) -> ClassLive:
 
 
 def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]) -> list[ProductLine]:
-    """One query. Nodes without a GPU are told apart by what they lack, so only the usable ones are counted."""
+    """One query. Nodes without a GPU are identified by missing devices, so only the usable ones are counted."""
     if not capacity.is_known:
         return []
     if one.interface == GpuClass.Interface.NONE:

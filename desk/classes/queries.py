@@ -1,4 +1,4 @@
-"""One class in full: contract, capacity, price, life cycle, images, and manifests to copy."""
+"""The page of one class: contract, capacity, price, life cycle, images, and manifests to copy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ManifestSample:
 
 @dataclass(frozen=True)
 class LifeCycleNotes:
-    """Sentences, "" where there is nothing to say. The successor is a link only for users who may see it."""
+    """Sentences, "" if there is none. The successor is a link only for users who may see it."""
 
     held: str = ""
     retiring: str = ""
@@ -66,7 +66,7 @@ class LifeCycleNotes:
 
 @dataclass(frozen=True)
 class AvailableActions:
-    """What the user may do with it, in their own team. Nothing without a team."""
+    """What the user may do with the class in the user's own team. Nothing without a team."""
 
     team: str = ""
     launch_href: str = ""
@@ -97,7 +97,7 @@ class ClassPage:
 
 
 def visible_class(by: Actor, slug: str) -> GpuClass:
-    """Raises Refused (404), for a class that `by` may not see as for one that does not exist."""
+    """Raises Refused (404), both if `by` may not see the class and if it does not exist."""
     rows = class_access_queries.visible_classes(by, read_queries.current_cluster()).select_related(
         "cluster", "successor"
     )
@@ -190,7 +190,7 @@ def _notes(by: Actor, one: GpuClass) -> LifeCycleNotes:
 
 
 def _images(one: GpuClass) -> Iterable[ImageLine]:
-    """Two queries. Those that fit first."""
+    """Two queries. Images that fit come first."""
     rows = [
         image for image in Image.objects.select_related("successor") if one.kinds in (GpuClass.Kinds.ANY, image.kind)
     ]

@@ -1,4 +1,4 @@
-"""The storage class for people: GiB of quota and of use; it has no GPU, no node and no queue."""
+"""The storage class for users: GiB of quota and of use; it has no GPU, no node and no queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.forecast.queries import unit_price
 
 @dataclass(frozen=True)
 class StorageCard:
-    """`promised`: allocated to teams, a sentence; `team`: quota and use of the viewer's team, "" without a team."""
+    """`promised`: a sentence about units allocated to teams; `team`: the team's quota and use, "" without a team."""
 
     slug: str
     name: str
@@ -42,7 +42,7 @@ class StoragePage:
 
 
 def storage_cards(viewer: Viewer, classes: list[GpuClass]) -> list[StorageCard]:
-    """No query where there is none, else five."""
+    """No query if there is no storage class, else five."""
     if not classes:
         return []
     at = timezone.now()

@@ -1,4 +1,4 @@
-"""The person who looks at a class: their first team, and what they may do there with the class."""
+"""The user who views a class: the user's first team, and what the user may do there with the class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.launch import queries as launch_queries
 
 @dataclass(frozen=True)
 class Viewer:
-    """`launch`, `request`: why not, for any class. Without a team both are empty."""
+    """`launch`, `request`: why the user may not, for any class. Both are empty without a team."""
 
     tenant: Tenant | None = None
     namespace: Namespace | None = None
@@ -32,7 +32,7 @@ class Viewer:
         return "" if self.tenant is None else f"{reverse('launch', args=[self.tenant.slug])}?gpu_class={one.slug}"
 
     def launch_refusal(self, never: Refusal | None) -> Refusal | None:
-        """`never`: why nothing of the class can start in the team."""
+        """`never`: why no workload on the class can start in the team."""
         return None if self.tenant is None else self.launch or never
 
     @property
@@ -61,10 +61,10 @@ def viewer_of(by: Actor) -> Viewer:
 
 
 def never_starts(one: GpuClass, promised: int) -> Refusal | None:
-    """Why no workload of it can start in a team with a quota of at most so many units."""
+    """Returns why no workload on it can start in a team with a quota of at most this many units."""
     return policy.may_ever_start(launch_queries.class_facts_of(one, promised, 1), 1)
 
 
 def first_team(by: Actor) -> Tenant | None:
-    """The team whose page a user sees first: the first of their own."""
+    """The first of the user's own teams: the user sees its page first."""
     return Tenant.objects.filter(in_teams_of(by)).order_by("slug").first()

@@ -16,7 +16,7 @@ from desk.classes.storage import storage_page
 @login_required
 @require_GET
 def class_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """One class in full; `?part=live` is only what changes by the minute, for the page itself to fetch."""
+    """The page of one class; `?part=live` returns only the frequently changing part, which the page itself fetches."""
     by = actor(request)
     one = class_queries.visible_class(by, slug)
     if one.is_storage:

@@ -14,13 +14,13 @@ from catalog.checks.types import Finding, Severity, Subject
 from cluster.models import Cluster
 from portal.ui.text import plural
 
-# Per check: one with a hundred findings must not hide the others.
+# Limit per check: a check with a hundred findings must not hide the others.
 SHOWN = 30
 
 
 @dataclass(frozen=True)
 class FindingLine:
-    """`since`: at least since then. `href` "": there is no page, or not for this person."""
+    """`since`: at least since then. `href` "": there is no page, or this user may not open it."""
 
     code: str
     severity: str
@@ -33,8 +33,9 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class CatalogChecks:
-    """`lines` None: unknown; `more`: how many findings are not among them. `faults`: errors and warnings, no
-    hints; the verdict of the whole page counts them. `digest` is equal while what is shown is, whatever the time.
+    """`lines` None: unknown; `more`: number of findings that are not in them. `faults`: errors and warnings, without
+    hints; the verdict of the whole page includes them. `digest` is equal while the shown content is equal, whatever the
+    time.
     """
 
     verdict: str
@@ -52,7 +53,7 @@ class CatalogChecks:
 
 
 def catalog_checks(cluster: Cluster, *, is_staff: bool) -> CatalogChecks:
-    """`is_staff`: may open the administration and the pages of nodes. Six queries."""
+    """`is_staff`: the user may open the administration and the pages of nodes. Six queries."""
     found = check_report(cluster)
     shown = _shown(found.findings or ())
     return CatalogChecks(

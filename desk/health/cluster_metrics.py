@@ -1,4 +1,4 @@
-"""Prometheus metrics of the mirror and of applied objects; portal/ops/metrics.py shows them with its own."""
+"""Prometheus metrics of the mirror and of applied objects; portal/ops/metrics.py exports them with its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cluster.apply import status
 from cluster.apply.types import REPAIRED
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
 
-# More orphans than this are counted as so many.
+# A higher number of orphans is reported as this number.
 ORPHANS_COUNTED = 1000
 
 
@@ -36,7 +36,7 @@ def mirror_age() -> GaugeMetricFamily:
 
 
 def object_states() -> GaugeMetricFamily:
-    """Each object has one state: an applied one that somebody changed counts as drifted. Orphans are no row's."""
+    """Each object has one state: an applied object that another client changed is drifted. Orphans have no row."""
     family = GaugeMetricFamily("portal_objects", "Objects of the portal in the cluster, by state.", labels=["state"])
     counts = Counted(dict.fromkeys([*status.STATUSES, "orphan"], 0))
     for cluster_id in Cluster.objects.values_list("pk", flat=True):

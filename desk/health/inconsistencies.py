@@ -12,9 +12,9 @@ from tenants.models import Namespace, Tenant
 from workloads.models import Run, Workload
 
 SHOWN = 50
-# A late update is only slow; beyond this it was missed.
+# A later update than this was missed; an earlier one is only slow.
 PATIENCE_S = 60
-# A worker that has the row, or was just woken for it, is about to record it.
+# A worker that has leased the row, or was just woken for it, is about to record it.
 WOKEN_S = 30
 # The job of an ended run is kept for an hour, for its log (workloads.runs.reconcile.KEEP_FINISHED_JOB).
 KEPT_S = 3900
@@ -60,7 +60,7 @@ _SAID = {
 
 
 def inconsistencies(cluster: Cluster) -> list[Inconsistency]:
-    """Oldest first, at most SHOWN; only to be asked while the mirror is current. One query."""
+    """Oldest first, at most SHOWN. Call it only while the mirror is current. One query."""
     values = {
         "cluster": cluster.pk,
         "kueue": cluster.has_kueue,
@@ -79,7 +79,7 @@ def inconsistencies(cluster: Cluster) -> list[Inconsistency]:
 
 
 def _true(record: str, condition: str) -> str:
-    """Since when the condition is true; NULL when it is not."""
+    """Since when the condition is true; NULL if it is not."""
     return f"""(SELECT (one ->> 'since')::timestamptz FROM jsonb_array_elements({record} -> 'conditions') one
         WHERE one ->> 'type' = '{condition}' AND one ->> 'status' = 'True')"""
 

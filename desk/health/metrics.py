@@ -1,4 +1,4 @@
-"""Prometheus metrics of classes, runs and nodes; portal/ops/metrics.py shows them with its own."""
+"""Prometheus metrics of classes, runs and nodes; portal/ops/metrics.py exports them with its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOPOLOGY = "topology_refused"
 
 
 def families() -> Iterator[Metric]:
-    """What is not known has no sample, never 0. Ten queries at most, whatever the number of classes, runs and nodes."""
+    """Unknown values have no sample, never 0. Ten queries at most, whatever the number of classes, runs and nodes."""
     try:
         cluster = read_queries.current_cluster()
     except Refused:
@@ -57,7 +57,7 @@ def _free(cluster: Cluster, classes: Collection[GpuClass]) -> GaugeMetricFamily:
 
 
 def _waits(cluster: Cluster) -> SummaryMetricFamily:
-    """Without _sum and _count: of a window that moves they would fall, which Prometheus takes for a restart."""
+    """Without _sum and _count: over a moving window they would fall, which Prometheus interprets as a restart."""
     text = "Seconds from request to admission of runs admitted in the last 24 hours."
     family = SummaryMetricFamily("portal_queue_wait_seconds", text, labels=["class"])
     with connection.cursor() as cursor:

@@ -34,9 +34,9 @@ from tenants.lifecycle.terminating import queries as terminating_queries
 from tenants.lifecycle.terminating.queries import TerminatingNamespace
 
 SHOWN = 50
-# Shorter times are told in seconds.
+# Shorter times are shown in seconds.
 SECONDS_SHOWN = 120
-# A sweep comes every 10 s: a task past due for longer than a few of them has no worker.
+# A sweep runs every 10 s: a task that is past due for several sweeps has no worker.
 LATE = timedelta(seconds=30)
 HEARD = timedelta(seconds=mirror.HEARD_LIMIT_S)
 TABLES = {"Node": MirrorNode, "Pod": MirrorPod, "Job": MirrorJob, "Workload": MirrorWorkload, "Event": MirrorWarning}
@@ -87,8 +87,8 @@ class OrphanedObject:
 
 @dataclass(frozen=True)
 class Health:
-    """`is_urgent`: the verdict has a cause that stops the portal from following the cluster. `mirror_problem`: what the
-    watcher reported about it, "" while the data is current.
+    """`is_urgent`: a cause of the verdict stops the portal from following the cluster. `mirror_problem`: the watcher's
+    error message, "" while the data is current.
     """
 
     verdict: str
@@ -113,7 +113,7 @@ class Health:
 
 
 def health(cluster: Cluster, checks: CatalogChecks) -> Health:
-    """A few queries a Due table and about a dozen more, whatever the number of rows. The verdict counts `checks`."""
+    """A few queries per Due table and about a dozen more, whatever the number of rows. `checks` are in the verdict."""
     as_of = mirror.as_of(cluster.pk)
     overdue, problems = _overdue(), _problems()
     objects, orphans, terminating = (

@@ -40,7 +40,7 @@ def take_snapshot(cluster: Cluster, *, is_staff: bool) -> HealthSnapshot:
 
 
 def report_lines(found: HealthSnapshot) -> Iterator[str]:
-    """Verdict, age of the data, then two lines for each finding. Times in UTC."""
+    """Returns verdict, age of the data, then two lines for each finding. Times in UTC."""
     yield found.health.verdict
     age = f" (outdated). {found.health.mirror_problem}" if found.health.is_stale else "."
     yield f"Cluster data last updated: {_at(found.health.as_of)}{age}"

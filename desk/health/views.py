@@ -17,8 +17,8 @@ from desk.health.queries import health as health_of
 @login_required
 @require_GET
 def health(request: HttpRequest) -> HttpResponse:
-    """For operators; for everybody else it is not there. `?part=catalog` is only the standing checks, and of these only
-    the freshness when `seen` is what the page shows already.
+    """For operators; 404 for all other users. `?part=catalog` returns only the standing checks, and of these only the
+    freshness if `seen` is the digest of what the page already shows.
     """
     by = operator(request)
     cluster = read_queries.current_cluster()

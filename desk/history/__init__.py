@@ -1,1 +1,1 @@
-"""The history of a team, of a person and of the catalog. Reads events only."""
+"""The history of a team, of a user and of the catalog. It only reads events."""

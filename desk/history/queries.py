@@ -18,7 +18,7 @@ from accounts.models import Event
 from tenants.models import Tenant
 from workloads.models import Workload
 
-# Subject of the filter → nouns of the verbs.
+# Subject in the filter → nouns in the verbs.
 SUBJECTS = {
     "workloads": ("Workloads", ("workload", "notebook")),
     "quota": ("Quota", ("request", "grant")),
@@ -27,7 +27,7 @@ SUBJECTS = {
     "catalog": ("Catalog", ("class", "image", "proposal", "cluster")),
 }
 TEXT_LENGTH = 120
-# What people do to their own account, alone.
+# Actions of users on their own account only.
 _OWN = "signed_in signed_out glass_broken password_changed session_ended sessions_ended"
 _OWN_FACTOR = "second_factor_added second_factor_removed recovery_codes_made"
 OF_ONESELF = {f"account.{verb}" for verb in f"{_OWN} {_OWN_FACTOR}".split()}
@@ -35,7 +35,7 @@ OF_ONESELF = {f"account.{verb}" for verb in f"{_OWN} {_OWN_FACTOR}".split()}
 
 @dataclass(frozen=True)
 class FieldChange:
-    """`before` "" where there was nothing to compare with."""
+    """`before` is "" if there is no previous value."""
 
     name: str
     before: str
@@ -44,7 +44,7 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """`via` "" for pages and the portal itself, `href` "" where the row has no page, `team` "" without a team."""
+    """`via` "" for pages and the portal itself, `href` "" if the row has no page, `team` "" without a team."""
 
     at: datetime
     who: str
@@ -58,7 +58,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True)
 class HistoryFilter:
-    """The filters of the address; invalid values filter nothing."""
+    """The filters in the URL; invalid values are ignored."""
 
     subject: str = ""
     who: str = ""
@@ -71,7 +71,7 @@ class HistoryFilter:
 
 
 def events(by: Actor, chosen: HistoryFilter, *, tenant: str = "") -> QuerySet[Event]:
-    """Newest first. Of one team that `by` may see, or of all that they may see."""
+    """Newest first. Events of one team that `by` may see, or of everything that `by` may see."""
     if tenant:
         found = event_queries.events_of_tenant(tenant)
     else:
@@ -124,7 +124,7 @@ def _href(event: Event, alive: set[int]) -> str:
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[FieldChange]:
-    """Of values that read as words; a list of lines has a page of its own."""
+    """Changes whose values are readable as text; a list of lines has its own page."""
     for name in dict.fromkeys([*before, *after]):
         old, new = _text(before.get(name)), _text(after.get(name))
         if old != new:

@@ -1,4 +1,4 @@
-"""The pages of history: of a team, and of everything that concerns a person."""
+"""The pages of history: of a team, and of everything that concerns a user."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from desk.home import queries
 from desk.home.serializers import LiveSerializer
 from workloads.core import queries as core_queries
 
-# What a team's home is made of.
+# The kinds of mirror rows that a team's home reads.
 KINDS_SHOWN = ("Job", "Pod", "Workload")
 
 
@@ -26,6 +26,6 @@ class TeamLive(APIView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         namespace, _team = core_queries.team(actor(request), tenant)
-        # Before the rest, which is then at least as new.
+        # Read first, so that the data is at least as new.
         versions = mirror.kind_versions(namespace.cluster_id, *KINDS_SHOWN)
         return Response(LiveSerializer(queries.home_state(namespace), context={"versions": versions}).data)

@@ -1,6 +1,6 @@
-"""State fragments for streams: rendered once per view of a namespace, for all who watch it. They know no actor.
+"""State fragments for streams: rendered once per view of a namespace, for all viewers. They do not depend on the user.
 
-An edge without a request: what these templates show depends on their `state` alone.
+An edge without a request: these templates depend on their `state` alone.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ WORKLOAD = ("workloads/pages/_state_workload.html", "workloads/pages/_state_prog
 
 
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
-    """Of each view, "" or a workload's name, event name → HTML: `desk/home/_state_waiting.html` is the event
-    `state_waiting`. None: there is no such thing. All of it is of one moment; returns the version of that.
+    """Yields for each view ("" or a workload's name) event name → HTML: `desk/home/_state_waiting.html` is the event
+    `state_waiting`. None: the view does not exist. One snapshot for all; returns its version.
     """
     with snapshot():
         as_of = yield from _fragments(channel, views)
@@ -53,7 +53,7 @@ def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Frag
 
 
 def _fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, AsOf | None]:
-    """The home reads every workload, so that it serves the views of one. Returns how current all of it was called."""
+    """The home reads every workload, so its rows also serve workload views. Returns the mirror's age as shown."""
     namespace = queries.namespace_by_name(channel)
     if namespace is None:
         yield from ((view, None) for view in views)
@@ -82,9 +82,9 @@ def _event(template: str) -> str:
 
 
 def versions(channels: Collection[str], as_of: AsOf | None = None) -> Mapping[str, Hashable]:
-    """Namespace → something that differs whenever its pages may: for what is its own, and for what is around it, which
-    no hint about it tells: whether the mirror is current, classes as staff change them, nodes that its pods are on, and
-    what others borrow of its classes. Three statements, three of each cluster, and up to three for what is borrowed.
+    """Returns namespace → a value that changes whenever its pages may change. It covers the namespace itself and what
+    no hint about it reports: whether the mirror is current, staff's edits of classes, nodes of its pods, and what
+    others borrow of its classes. Three statements, three per cluster, and up to three for borrowed units.
 
     `as_of`: the age of the mirror as read before; it changes while a page is rendered.
     """
@@ -114,7 +114,7 @@ def _around(channels: Collection[str], as_of: AsOf | None) -> dict[str, Hashable
 
 @dataclass(frozen=True)
 class _Around:
-    """Of a cluster. `borrowed`: units by class id, of all teams."""
+    """Values of one cluster. `borrowed`: units by class id, of all teams."""
 
     is_known: bool
     is_current: bool
@@ -158,9 +158,9 @@ def _seen(model: type, which: str = "true") -> str:
     )
 
 
-# Deleted mirror rows show in the count; rows that changed show in the newest version. Of runs and workloads only those
-# that are not over are looked at, however many there were: what is over does not change any more, one less shows that
-# it is, and whatever begins has its event.
+# Deleted mirror rows change the count; changed rows change the newest version. Only unfinished runs and workloads are
+# read, however many there were: finished ones no longer change, the end of one lowers the count, and each start writes
+# an Event.
 _OWN = f"""
 SELECT namespace.name, namespace.wanted, namespace.error_code,
        {_seen(MirrorJob)}, {_seen(MirrorPod)}, {_seen(MirrorWorkload)}, {_seen(MirrorWarning)},

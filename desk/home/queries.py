@@ -42,7 +42,7 @@ ALIVE = NODE_PHASES | {Phase.UNKNOWN}
 
 @dataclass(frozen=True)
 class HomeState:
-    """A team's home; it knows no actor, so that it is rendered once for all viewers. The API gives the same."""
+    """A team's home, independent of the user: it is rendered once for all viewers, and the API returns the same."""
 
     tenant: Tenant
     namespace: str
@@ -60,7 +60,7 @@ class HomeState:
 
     @property
     def holds_class(self) -> bool:
-        """A class that workloads run on."""
+        """A class on which workloads run."""
         return any(one.granted and not one.is_storage for one in self.holdings)
 
     @property
@@ -86,7 +86,7 @@ SELECT {NAMESPACE_COLUMNS} FROM {NAMESPACE_FROM}
 
 @dataclass(frozen=True)
 class NamespaceReading:
-    """The latest workloads of a namespace, and how the mirror and its grants stood before they were read."""
+    """The latest workloads of a namespace, and the state of the mirror and of grants before they were read."""
 
     as_of: AsOf
     held: grant_queries.GrantedUnits
@@ -94,7 +94,7 @@ class NamespaceReading:
 
 
 def read_namespace(namespace: Namespace) -> NamespaceReading:
-    # Read before the rest: a mirror that becomes known in between must not produce figures from no data.
+    # Read first: a mirror that becomes known in between must not produce figures from no data.
     as_of = mirror.as_of(namespace.cluster_id, *workloads.status_kinds(namespace.cluster))
     held = grant_queries.granted_units(namespace.tenant_id, timezone.now())
     return NamespaceReading(
@@ -103,12 +103,12 @@ def read_namespace(namespace: Namespace) -> NamespaceReading:
 
 
 def home_state(namespace: Namespace, reading: NamespaceReading | None = None) -> HomeState:
-    """About 20 queries, whatever the number of workloads, classes and pods; six after a reading."""
+    """About 20 queries, whatever the number of workloads, classes and pods; six if `reading` is given."""
     tenant, now = namespace.tenant, timezone.now()
     found = reading or read_namespace(namespace)
     as_of, rows = found.as_of, found.rows
     waiting = [row for row in rows if row.is_in_line]
-    # A run that is blocked on a node uses its units all the same.
+    # A run that is blocked on a node still uses its units.
     running = [row for row in rows if row.status.phase in ALIVE | QUEUED_PHASES and not row.is_in_line]
     waiting.sort(key=_waits_since)
     running.sort(key=lambda row: row.gpu_class.name)
@@ -138,8 +138,8 @@ def home_state(namespace: Namespace, reading: NamespaceReading | None = None) ->
 
 
 def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:
-    """By class slug, as it was at launch: units of pods that are bound to a node and not over; units of queued runs.
-    A requeued run counts in both until its pods are gone.
+    """By class slug at launch: units of unfinished pods that are bound to a node; units of queued runs. A requeued run
+    counts in both until its pods are gone.
     """
     used: dict[str, int] = {}
     queued: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Quick start: repetitions of a person's last launches that would start now, on units that are free."""
+"""Quick start: repeats a user's last launches that would start now on free units."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAST_LOOKED_AT = 20
 
 @dataclass(frozen=True)
 class QuickStart:
-    """`href`: the launch form, filled in."""
+    """`href`: the launch form with these values."""
 
     label: str
     note: str
@@ -34,15 +34,15 @@ class QuickStart:
 
 @dataclass(frozen=True)
 class _UnusedUnits:
-    """Units of the team's quota of a class: unused, and requested by queued workloads."""
+    """Units of a class in the team's quota: unused, and requested by queued workloads."""
 
     unused: int
     queued: int
 
 
 def quick_starts(by: Actor, namespace: Namespace, holdings: Iterable[ClassQuota]) -> list[QuickStart]:
-    """For somebody who may launch here. At most five queries, none where the team has no unused quota. Not on the
-    stream: it is specific to the person, and free units change with other teams.
+    """For a user who may launch here. At most five queries, none if the team has no unused quota. Not on the stream: it
+    is specific to the user, and free units change with other teams.
     """
     own = {one.slug: _UnusedUnits(one.granted - one.used, one.queued or 0) for one in holdings if one.used is not None}
     left = {slug: theirs for slug, theirs in own.items() if theirs.unused > theirs.queued}
@@ -67,7 +67,7 @@ def quick_starts(by: Actor, namespace: Namespace, holdings: Iterable[ClassQuota]
 
 
 def _free(namespace: Namespace, left: dict[str, _UnusedUnits]) -> dict[GpuClass, int]:
-    """The most units that one launch could have at once, by class and only where there are some. Three queries."""
+    """Returns the most units that one launch could have now, by class, without classes at 0. Three queries."""
     usable = GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id, slug__in=left)
     active = usable.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).exclude(interface=GpuClass.Interface.STORAGE)
     classes = [one for one in active.order_by("slug") if not class_policy.is_held(one)]
@@ -88,7 +88,7 @@ def _takes(workload: Workload) -> bool:
 
 
 def _again(namespace: Namespace, workload: Workload, image: str) -> QuickStart:
-    """As that one was: all of its choices while it is there, else what a link can say."""
+    """Repeats a launch: with all of its values while the workload exists, else with those that a link can carry."""
     gpu_class = workload.gpu_class
     size = plural(workload.total_units, catalog.unit_of(gpu_class))
     if workload.delete_requested_at is None and workload.deleted_at is None:

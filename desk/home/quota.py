@@ -1,4 +1,4 @@
-"""A team's quota of each class, what it uses of it, and which grants expire next."""
+"""A team's quota of each class, its use, and the grants that expire next."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ENDS_SHOWN = 4
 
 @dataclass(frozen=True)
 class ClassQuota:
-    """One class for one team, in whole units. `used` includes `borrowed` and `in_grace`: units of grants that have
-    ended, which may be used until `grace_until`. `lent`: own units that other teams use. Of storage `used` is what
+    """A team's quota of one class, in whole units. `used` includes `borrowed` and `in_grace`: units of ended grants,
+    which may be used until `grace_until`. `lent`: the team's units that other teams use. For storage, `used` is what
     volumes request. None: unknown.
     """
 
@@ -52,8 +52,8 @@ class ExpiringGrant:
 
 
 def classes_of(rows: Iterable[WorkloadRow], held: grant_queries.GrantedUnits, asked: Collection[str]) -> list[GpuClass]:
-    """By slug: those that the team is granted, and those `asked` for, of which each is a row's. One query where a grant
-    is of a class that no row has.
+    """By slug: the classes with a grant of the team, and those in `asked`. One query if a grant is for a class that no
+    row has.
     """
     of_rows = {row.gpu_class.pk: row.gpu_class for row in rows}
     found = [one for pk, one in of_rows.items() if pk in held.in_force or one.slug in asked]
@@ -114,7 +114,7 @@ def _of_class(
 
 
 def expiring_grants(held: grant_queries.GrantedUnits, classes: Iterable[GpuClass]) -> tuple[ExpiringGrant, ...]:
-    """The next ends of what is in force, soonest first."""
+    """Returns the next ends of grants in force, soonest first."""
     by_id = {one.pk: one for one in classes}
     found = [
         ExpiringGrant(
@@ -131,7 +131,7 @@ def expiring_grants(held: grant_queries.GrantedUnits, classes: Iterable[GpuClass
 
 
 def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetime | None) -> ClassQuota:
-    """Two queries. Nothing of it is borrowed or waits, and its grace takes nothing away."""
+    """Two queries. Storage is never borrowed or queued, and the end of its grace period removes nothing."""
     return ClassQuota(
         name=one.name,
         slug=one.slug,

@@ -12,7 +12,7 @@ from workloads.status.estimates.serializers import EstimateSerializer
 
 
 class LentSerializer(serializers.Serializer[Any]):
-    """Units that other teams use: a number where both are equal. The lender of a borrowed unit is not recorded."""
+    """Units that other teams use: exact if both are equal. The lender of a borrowed unit is not recorded."""
 
     least = serializers.IntegerField()
     most = serializers.IntegerField()

@@ -20,8 +20,8 @@ from workloads.models import Workload
 
 @dataclass(frozen=True)
 class UnmanagedPod:
-    """`units`: "2 nvidia.com/gpu", in the cluster's words: their class is unknown. `node`: "" of a claim
-    that no pod uses.
+    """`units`: "2 nvidia.com/gpu", with the cluster's resource names, because the class is unknown. `node`: "" for a
+    claim that no pod uses.
     """
 
     name: str
@@ -39,7 +39,7 @@ class _Pod(NamedTuple):
     requests: Mapping[str, int]
 
 
-# On a node and not over.
+# Bound to a node and not finished.
 _PODS = f"""
 SELECT name, node, owner, created_at, coalesce(record ->> 'job_uid', ''), record -> 'requests'
   FROM {MirrorPod._meta.db_table}
@@ -47,8 +47,8 @@ SELECT name, node, owner, created_at, coalesce(record ->> 'job_uid', ''), record
 
 
 def unmanaged_pods(namespace: Namespace, owners: Collection[str]) -> tuple[UnmanagedPod, ...]:
-    """By name. `owners`: labels of workloads that are known already. Two queries; one more where a pod has the label
-    of another workload.
+    """Returns them sorted by name. `owners`: labels of workloads that are known already. Two queries; one more if a pod
+    has the label of another workload.
     """
     with connection.cursor() as cursor:
         cursor.execute(_PODS, [namespace.cluster_id, namespace.name])
@@ -63,7 +63,9 @@ def unmanaged_pods(namespace: Namespace, owners: Collection[str]) -> tuple[Unman
 
 
 def _of_runs(namespace: Namespace, pods: Iterable[_Pod], owners: Collection[str]) -> set[str]:
-    """Names of the pods that a Job of a workload of this namespace made. A label alone can be written by anybody."""
+    """Names of pods created by Jobs of this namespace's workloads. A label alone proves nothing: any user can
+    set it.
+    """
     made = [pod for pod in pods if pod.owner and pod.job_uid]
     prefix = f"{table_label(Workload)}."
     unknown = {pod.owner for pod in made} - set(owners)
@@ -83,7 +85,7 @@ def _line(pod: _Pod) -> UnmanagedPod | None:
 def _claims(namespace: Namespace, pods: Mapping[str, _Pod], ours: Collection[str]) -> Iterable[UnmanagedPod]:
     for claim in mirror.objects(namespace.cluster_id, kind="ResourceClaim", namespace=namespace.name):
         devices, users = claim.record["devices"], claim.record["used_by"]
-        # Those whose pods are all over are about to be given back.
+        # Claims whose pods are all finished are about to be released.
         if not devices or (users and not any(name in pods and name not in ours for name in users)):
             continue
         by_driver: dict[str, int] = {}

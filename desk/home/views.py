@@ -23,7 +23,7 @@ from workloads.launch import queries as launch_queries
 @login_required
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
-    """To the person's own team; staff without one to their work; everybody else to the start."""
+    """Redirects to the user's own team; staff without a team to their work; all others to the start page."""
     by = actor(request)
     team = viewer.first_team(by)
     if team is not None:

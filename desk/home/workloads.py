@@ -1,6 +1,6 @@
-"""Running and queued workloads of a team, by class: until when, whether they are preemptible, and suggested actions.
+"""Running and queued workloads of a team, by class: their end, whether they are preemptible, and suggested actions.
 
-Pure: rows of workloads and quota in, lines for page, stream and API out. It knows no actor.
+Pure: it turns rows of workloads and quota into lines for page, stream and API. It does not depend on the user.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 NO = "no"
 BORROWED = "yes, borrowed units may be reclaimed"
 IN_GRACE = "not before the grace period ends"
-# By the rank of its priority.
+# By the rank of the priority.
 LESS_URGENT = (NO, "only by production workloads of your team", "only by workloads of your team with higher priority")
-# Words of states in which a person reads what came out.
+# States in which the user reads the output.
 LOGGED = frozenset({Phase.RUNNING, Phase.STOPPING})
 NAMED = 3
 
 
 @dataclass(frozen=True)
 class RunningRow(ListRow):
-    """`units` of its class; `can_be_interrupted` is one of four answers, "" when it is not on a node.
+    """`units` of its class; `can_be_interrupted` is the result of `interruption_risk`, "" if it is not on a node.
 
-    `verb`: "open", "fix", "log" or "progress", and its `label`; `verb_href`: where it leads, "" of a button. Who may
-    open or change is not known here: the page hides what is not for its viewer.
+    `verb`: "open", "fix", "log" or "progress", and its `label`; `verb_href`: its link, "" for a button. Permissions are
+    not known here: the page hides what its viewer may not use.
     """
 
     units: int = 0
@@ -53,7 +53,7 @@ class RunningRow(ListRow):
 
 @dataclass(frozen=True)
 class RunningGroup:
-    """`text`: how much of the class is in use, "" where it is unknown."""
+    """`text`: how many units of the class are in use, "" if unknown."""
 
     name: str
     text: str
@@ -105,7 +105,7 @@ def running_groups(
 
 
 def interruption_risk(row: WorkloadRow) -> str:
-    """Of a workload on a node, in a few words; "" otherwise and while it is unknown."""
+    """Returns a few words for a workload on a node; "" otherwise and while it is unknown."""
     if row.exposure is None or row.run is None or not is_on_a_node(row):
         return ""
     standing = row.exposure.place.standing
@@ -203,7 +203,7 @@ def _own_units(holding: ClassQuota | None) -> str:
 
 
 def _end(row: WorkloadRow) -> tuple[str, datetime] | None:
-    """The latest known end: its time limit, or its idle stop."""
+    """Returns the latest known end: the time limit, or the idle stop."""
     if row.run is None or row.run.ended_at is not None:
         return None
     watch = watch_of(row.run)

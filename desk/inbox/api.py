@@ -59,7 +59,7 @@ class Inbox(generics.GenericAPIView[QuotaRequest]):
             text = f"Unknown group '{chosen.group[:40]}'. Use one of {', '.join(GROUPS)}."
             raise refuse("unknown_group", text, field="group")
         page = self.paginate_queryset(queries.pending_requests(mine, chosen)) or []
-        # The group is the person's, whatever this token may do.
+        # The group is computed for the user, whatever this token may do.
         rows = queries.inbox_rows(page, by=replace(by, scopes=ALL_SCOPES), mine=mine)
         return self.get_paginated_response([_shown(row) for row in queries.in_group(rows, chosen.group)])
 

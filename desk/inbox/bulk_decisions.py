@@ -21,14 +21,15 @@ OPEN_IT = "As requested, it exceeds an allocation limit. Open the request to app
 
 @dataclass(frozen=True)
 class DecisionResult:
-    """The result of one request. `refusal`: the sentence why nothing of it was changed, or ""."""
+    """The result of one request. `refusal`: why nothing of it was changed, or ""."""
 
     pk: int
     refusal: str
 
 
 def decide_each(pks: Iterable[int], *, approve: bool, reason: str, by: Actor) -> list[DecisionResult]:
-    """In the given order, each in a transaction of its own, its lines that this person decides as they were requested.
+    """Decides in the given order, one transaction per request. Of each request it decides, as requested, the lines that
+    are this user's to decide.
 
     Never overcommits.
     """

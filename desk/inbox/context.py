@@ -1,4 +1,4 @@
-"""Values that decisions about some classes need, of one instant: capacity, allocations, base grants."""
+"""Values for decisions about some classes, at one instant: capacity, allocations, base grants."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tenants.grants.types import Overcommit
 from tenants.models import Grant, QuotaLine
 from tenants.requests.decisions import queries as decision_queries
 
-# A team's class, by their ids.
+# Ids of a team and a class.
 TeamClass = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class DecisionContext:
-    """The facts for decisions about some classes, at one instant. By class id: `steps`, what is allocated to teams
-    from `at` on; `capacities`: as the mirror shows them. `totals`: base grants that are not over, of teams with
+    """The facts for decisions about some classes, at one instant. By class id: `steps`, the units allocated to teams
+    from `at` on; `capacities`, as the mirror shows them. `totals`: base grants that have not ended, of teams with
     pending requests.
     """
 
@@ -46,7 +46,7 @@ class DecisionContext:
         }
 
     def change(self, holding: TeamClass, kind: str, asked: Promise) -> Change | None:
-        """What approving does from now on, as a late decision would; None: its period has ended."""
+        """Returns what approving changes from now on, like a late decision; None: the line's period has ended."""
         if asked.end <= self.at:
             return None
         late = Promise(asked.units, max(asked.start, self.at), asked.end)
@@ -55,7 +55,9 @@ class DecisionContext:
         )
 
     def base(self, holding: TeamClass, kind: str, asked: Promise) -> int:
-        """The total in force where the line starts; a temporary increase is on top of it and replaces nothing."""
+        """The total in force where the line starts; 0 for a temporary increase, which adds to it and replaces
+        nothing.
+        """
         if kind == QuotaLine.Kind.BOOST:
             return 0
         return combined_promises.total_at(self.totals.get(holding, ()), max(asked.start, self.at))
@@ -89,7 +91,7 @@ def base_promises(
     running = Grant.objects.filter(
         gpu_class__in=class_ids, tenant__in=tenant_ids, kind=Grant.Kind.BASE, period__endswith__gte=at
     )
-    # As values: every team with a request has some, and a row of the model costs several times as much.
+    # As plain values: every team with a request has some, and a model instance costs several times as much.
     for tenant_id, class_id, units, period, grace in running.values_list(
         "tenant_id", "gpu_class_id", "units", "period", "grace"
     ):

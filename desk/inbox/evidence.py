@@ -1,4 +1,6 @@
-"""Evidence for a decision about quota: what the team used, how long its workloads waited, and whose they were."""
+"""Evidence for a decision about quota: the team's usage, the wait times of its workloads, and the members who
+used it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ ENOUGH_SEEN = 0.98
 
 @dataclass(frozen=True)
 class TeamUsage:
-    """Of the last 30 days until `at`. `usage` and `waits` by class id."""
+    """Of the 30 days until `at`. `usage` and `waits` by class id."""
 
     since: datetime
     at: datetime
@@ -48,7 +50,7 @@ def team_usage(tenant: Tenant, classes: Collection[GpuClass]) -> TeamUsage:
 
 
 def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEvidence:
-    """For the page of a request and for what a decision keeps."""
+    """For the page of a request and for the evidence that a decision stores."""
     found = team_usage(tenant, classes)
     usage, waits = found.usage, found.waits
     # Storage is not measured by the minute.
@@ -68,7 +70,7 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
 
 
 def cards_per_unit(one: GpuClass) -> Fraction | None:
-    """Physical GPUs: a slice is its weight, a share is 1 / replicas. None: no GPU."""
+    """Physical GPUs per unit: a slice is its weight, a share is 1 / replicas. None: no GPU."""
     if one.interface in (GpuClass.Interface.NONE, GpuClass.Interface.STORAGE):
         return None
     return Fraction(1, one.replicas) if one.partition == "none" else weight_of(one)

@@ -1,4 +1,4 @@
-"""An approver's inbox: waiting requests, each with its group and the reason for it."""
+"""An approver's inbox: pending requests, each with its group and the reason for it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ State = QuotaLine.State
 
 @dataclass(frozen=True)
 class InboxFilter:
-    """A team's slug or a part of its name, a class's slug, a group; "" for all of them."""
+    """A team's slug or a part of its name, a class's slug, a group; "" means all."""
 
     team: str = ""
     gpu_class: str = ""
@@ -47,7 +47,7 @@ class InboxFilter:
 
 @dataclass(frozen=True)
 class InboxRow:
-    """`pool`: by class id what is allocated to teams and what is free, as a sentence."""
+    """`pool`: by class id, a sentence about the units that are allocated to teams and those that are free."""
 
     request: RequestRow
     triage: Triage
@@ -55,7 +55,7 @@ class InboxRow:
 
 
 def pending_requests(mine: ApproverRights, chosen: InboxFilter) -> QuerySet[QuotaRequest]:
-    """Oldest first is by id. The group is found when rows are read: it is computed, not stored."""
+    """Oldest first means by id. The group is computed when rows are read; it is not stored."""
     found = request_queries.requests_to_decide(mine)
     if chosen.team:
         found = found.filter(Q(tenant__slug=chosen.team) | Q(tenant__name__icontains=chosen.team))
@@ -66,7 +66,7 @@ def pending_requests(mine: ApproverRights, chosen: InboxFilter) -> QuerySet[Quot
 
 
 def inbox_rows(found: Collection[QuotaRequest], *, by: Actor, mine: ApproverRights) -> list[InboxRow]:
-    """In the given order. About twenty queries, whatever their number and that of the teams."""
+    """Returns rows in the given order. About twenty queries, whatever the number of requests and teams."""
     rows = request_queries.request_rows(found, by=by, mine=mine)
     at = core_queries.database_now()
     class_ids = {line.gpu_class_id for row in rows for line in row.pending if line.gpu_class_id}
@@ -96,7 +96,7 @@ def in_group(rows: Iterable[InboxRow], group: str) -> list[InboxRow]:
 
 
 def _pending(class_ids: Collection[int]) -> dict[TeamClass, dict[str, Any]]:
-    """Every pending line for these classes, with any approver. There is one per class and team at a time."""
+    """Returns every pending line for these classes, of all approvers. There is one per class and team at a time."""
     lines = QuotaLine.objects.filter(state=State.PENDING, gpu_class__in=class_ids)
     lines = lines.exclude(tenant__namespaces__wanted=Namespace.Wanted.CLOSED)
     fields = ("request_id", "tenant_id", "gpu_class_id", "kind", "asked_units", "asked_from", "asked_until")
@@ -104,7 +104,8 @@ def _pending(class_ids: Collection[int]) -> dict[TeamClass, dict[str, Any]]:
 
 
 def _tight(ground: DecisionContext) -> list[int]:
-    """Classes in which not all pending units fit on top of the allocated ones: only there can requests conflict.
+    """Returns classes in which the pending units do not all fit on top of the allocated ones: only there can requests
+    conflict.
 
     One query. Pending lines of other classes, which may be thousands, are not read.
     """
@@ -119,7 +120,7 @@ def _tight(ground: DecisionContext) -> list[int]:
 
 
 def _rivals(ground: DecisionContext) -> dict[tuple[int, int], Conflict]:
-    """By request and class. Three queries, one while nothing is tight."""
+    """Returns conflicts by request and class. Three queries, one if no class is tight."""
     asked = _pending(_tight(ground))
     totals = base_promises({pk for _, pk in asked}, {tenant for tenant, _ in asked}, ground.at)
     ground = replace(ground, totals=totals)
@@ -147,7 +148,7 @@ def _use(
 
 
 def _plans(rows: Collection[RequestRow], teams: Collection[int]) -> dict[int, TriagePlan]:
-    """A plan is of now when it was made after what it stands on: the request, and the team's last decision."""
+    """A plan is current if it was made after the request and after the team's last decision."""
     last = dict(
         QuotaLine.objects.filter(tenant__in=teams)
         .values("tenant_id")

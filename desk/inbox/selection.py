@@ -1,4 +1,4 @@
-"""What a selection of requests would allocate together if all were approved as requested. It decides nothing."""
+"""What a selection of requests would allocate together if all were approved as requested. It changes nothing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tenants.requests import queries as request_queries
 
 @dataclass(frozen=True)
 class SelectedClass:
-    """`more`: units beyond the totals in force where the lines start, and as physical GPUs where a unit is a part.
-    `over`: by how much and when it exceeds its limit, or "". `is_unknown`: more is requested, and its limit is unknown.
+    """`more`: units beyond the totals in force where the lines start, also as physical GPUs if a unit is a part of one.
+    `over`: by how much and when it exceeds its limit, or "". `is_unknown`: more is requested, and the limit is unknown.
     """
 
     curve: PromiseCurve
@@ -38,8 +38,9 @@ class SelectedClass:
 
 @dataclass(frozen=True)
 class Selection:
-    """`classes`: what does not fit first. `verdict`: whether the set goes over a limit, and when; `is_good`: it is
-    known not to. `left_out`: lines beside the curves: of others, of storage, or whose time is over.
+    """`classes`: those over their limit first. `verdict`: whether the selection exceeds a limit, and when; `is_good`:
+    it certainly does not. `left_out`: lines without a curve: of other approvers, of storage, or with a period that has
+    ended.
     """
 
     count: int
@@ -50,7 +51,7 @@ class Selection:
 
 
 def selection_of(found: Collection[QuotaRequest], *, by: Actor, mine: ApproverRights) -> Selection:
-    """The lines that this person decides. About fifteen queries, whatever their number."""
+    """Uses the lines that this user decides. About fifteen queries, whatever their number."""
     rows = request_queries.request_rows(found, by=by, mine=mine)
     at = core_queries.database_now()
     class_ids = {line.gpu_class_id for row in rows for line in row.to_decide if line.gpu_class_id}
@@ -69,7 +70,7 @@ def selection_of(found: Collection[QuotaRequest], *, by: Actor, mine: ApproverRi
                 continue
             changes[line.gpu_class_id].extend(change)
             more[line.gpu_class_id] += line.asked_units - ground.base(holding, line.kind, promise)
-    # One axis for all of them.
+    # One time axis for all of them.
     end = max((one.end for parts in changes.values() for one in parts), default=at) + CURVE_AFTERWARDS
     found_classes = (_selected_class(pk, parts, more[pk], ground, end) for pk, parts in changes.items())
     classes = tuple(sorted(found_classes, key=lambda one: (not (one.over or one.is_unknown), one.curve.name)))
@@ -108,7 +109,7 @@ def _more(units: int, unit: str, cards: Fraction | None) -> str:
 
 
 def _over(found: Collection[ExcessInterval], name: str, limit: int) -> str:
-    """The worst stretch of it: `A100 by 4, 20 of 16, from 23 Nov 2026 to 4 Dec 2026`."""
+    """Returns the worst interval: `A100 by 4, 20 of 16, from 23 Nov 2026 to 4 Dec 2026`."""
     if not found:
         return ""
     worst = max(found, key=lambda excess: excess.units)

@@ -35,7 +35,7 @@ from tenants.requests import shown
 from tenants.requests.decisions import policy, presence
 from tenants.requests.decisions.triage import TriageGroup
 
-# Heading and why, in the order of the page.
+# Heading and explanation, in the order of the page.
 GROUPS = (
     (TriageGroup.ONE_CLICK, "Ready to approve", "within all limits, dry run accepted"),
     (TriageGroup.CONFLICT, "Conflict", "exceeds an allocation limit, or the cluster rejects it"),
@@ -69,7 +69,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
-    """Decides the selected requests as requested, each by itself. Those that were refused remain selected."""
+    """Decides the selected requests as requested, each by itself. Refused requests remain selected."""
     by = actor(request)
     mine = approver_queries.rights_of(by)
     refuse_if(approver_policy.may_see_inbox(by, mine))
@@ -116,7 +116,7 @@ def _context(
         "kept": {**kept, **({"cursor": typed["cursor"]} if typed.get("cursor") else {})},
         **summed,
         "next_cursor": page.next_cursor,
-        # Not all that wait: hundreds of them would be most of the page.
+        # Not all pending requests: hundreds of them would fill most of the page.
         "teams_to_filter": list(dict.fromkeys(row.request.tenant.name for row in read)),
         "classes_to_filter": GpuClass.objects.filter(Exists(lines.filter(gpu_class=OuterRef("pk")))).order_by("slug"),
         "groups_to_filter": GROUPS,
@@ -151,13 +151,13 @@ def _shown(row: InboxRow, pks: Collection[int]) -> dict[str, Any]:
 
 
 def _set(by: Actor, mine: ApproverRights, pks: Collection[int]) -> Any:
-    """Of the requests that this person decides; None when nothing is selected."""
+    """Returns the selection, limited to requests that this user decides; None if nothing is selected."""
     found = request_queries.requests_to_decide(mine).filter(pk__in=pks) if pks else ()
     return selection_of(found, by=by, mine=mine) if found else None
 
 
 def _ticks(typed: QueryDict) -> list[int]:
-    """As many as a page has; what is no number names no request."""
+    """Returns at most as many ids as a page has; text that is not a number is ignored."""
     texts = [text for text in typed.getlist("request") if text.isascii() and text.isdigit() and len(text) < 19]
     return list(dict.fromkeys(map(int, texts)))[:LIMIT_DEFAULT]
 

@@ -1,1 +1,1 @@
-"""What is around every page: navigation, the switcher of teams, and the API equivalent of the page."""
+"""Elements around every page: navigation, the team switcher, and the API equivalent of the page."""

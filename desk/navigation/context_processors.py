@@ -1,4 +1,4 @@
-"""What every page needs: navigation, teams, theme. One small query, some more for approvers."""
+"""Context of every page: navigation, teams, theme. One small query, some more for approvers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tenants.requests import queries as request_queries
 
 
 class Section(StrEnum):
-    """An entry of the navigation: code decides by it, people read its label."""
+    """An entry of the navigation: code compares the value, users read the label."""
 
     HOME = "home"
     CATALOG = "catalog"
@@ -52,7 +52,7 @@ LABELS = {
     Section.PEOPLE: "People",
 }
 
-# Which entry of the navigation a page belongs to, by the page's name in the URL map.
+# The entry of the navigation for each page, by the page's name in the URL map.
 SECTIONS = {
     "tenant-home": Section.HOME,
     "catalog": Section.CATALOG,
@@ -121,7 +121,7 @@ class TeamLink:
 
 
 def page_context(request: HttpRequest) -> dict[str, Any]:
-    """The context processor. Empty navigation for anonymous people; error pages without a request get none at all."""
+    """The context processor. Navigation is empty for anonymous users; error pages without a request get no context."""
     found: dict[str, Any] = {"nav_items": [], "tenants": [], "current_tenant": None, "staff_links": []}
     found["theme"] = theme.chosen_theme(request)
     found["search_url"] = None
@@ -146,16 +146,17 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def tenant_in_address(request: HttpRequest) -> str:
-    """The slug of the team that the page is about, from the URL map's `tenant`."""
+    """Returns the slug of the page's team, from the URL map's `tenant`."""
     match = request.resolver_match
     return str(match.kwargs.get("tenant", "")) if match else ""
 
 
 def teams_of(user: User, *, current: str) -> tuple[list[TeamLink], bool]:
-    """The person's own teams; staff see other teams' pages, but their switcher does not list all teams. And
-    whether the person is an approver's delegate now: one more query for those ever named, or in no team.
+    """Returns the user's own teams; staff see other teams' pages, but their switcher does not list all teams. Also
+    returns whether the user is an approver's delegate now: one more query for users who ever were, or who are in no
+    team.
     """
-    # On every page: delegations in force are read only if there is any.
+    # Runs on every page: delegations in force are read only if there are any.
     named = Exists(Deputy.objects.filter(deputy=user, ended_at=None))
     found = Tenant.objects.filter(memberships__user=user).annotate(is_named=named).order_by("slug")
     rows = list(found.values_list("slug", "name", "is_named"))

@@ -1,1 +1,1 @@
-"""Nodes for staff: the list, one node in full, who holds its devices, and MIG layouts as drawings."""
+"""Nodes for staff: the list, the page of one node, the pods on its devices, and MIG layouts as drawings."""

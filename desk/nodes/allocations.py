@@ -36,7 +36,7 @@ class DeviceLine:
 
     @property
     def is_claimed(self) -> bool:
-        """Of a DRA driver, and taken by claims."""
+        """True for devices of a DRA driver, which claims allocate."""
         return "/" not in self.resource
 
     @property
@@ -46,7 +46,7 @@ class DeviceLine:
 
 @dataclass(frozen=True)
 class DevicePod:
-    """A pod or claim that uses devices of the node; `href` leads to its workload, "" outside the portal."""
+    """A pod or claim that uses devices of the node; `href` links to its workload, "" outside the portal."""
 
     namespace: str
     name: str
@@ -59,7 +59,7 @@ class DevicePod:
 class NodeClass:
     """An open class that selects this node. `lost`: units that the node has and does not offer.
 
-    `only_here`: no other node has a unit of it; `teams`: whose pods of this class are here.
+    `only_here`: no other node has a unit of it; `teams`: those with pods of this class here.
     """
 
     slug: str
@@ -107,7 +107,7 @@ def devices_of(cluster: Cluster, nodes: Sequence[Node]) -> dict[str, list[Device
 
 
 def devices_text(requests: Mapping[str, int]) -> str:
-    """`2 nvidia.com/gpu`, with the resource names of the cluster; "" of a pod without devices."""
+    """Returns `2 nvidia.com/gpu`, with the resource names of the cluster; "" for a pod without devices."""
     held = sorted((name, units) for name, units in requests.items() if units and discovery_types.is_device(name))
     return ", ".join(f"{units} {name}" for name, units in held)
 
@@ -184,7 +184,7 @@ def _pod_line(pod: Mapping[str, Any], units: str, workload: Workload | None) -> 
 
 
 def _teams(cluster: Cluster, pods: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """Team by namespace, of those that have pods here. One query."""
+    """Returns team by namespace, for namespaces with pods here. One query."""
     names = {pod["namespace"] for pod in pods}
     rows = Namespace.objects.filter(cluster=cluster, name__in=names).select_related("tenant")
     return {row.name: row.tenant.name for row in rows}
@@ -209,7 +209,7 @@ def _lines_by_class(cluster: Cluster, node: Node, devices: Sequence[DeviceLine])
 
 
 def _line_of(one: GpuClass, devices: Iterable[DeviceLine]) -> DeviceLine | None:
-    """DRA devices of the node stand under their driver; its device classes are named after it."""
+    """DRA devices of the node are listed under their driver; its device classes are named after it."""
     if one.interface == GpuClass.Interface.DRA:
         return next((line for line in devices if line.is_claimed), None)
     return next((line for line in devices if line.resource == one.resource and line.capacity), None)
@@ -236,7 +236,7 @@ def _only_here(cluster: Cluster, name: str, classes: list[GpuClass]) -> set[int]
 
 
 def _waiting(cluster: Cluster, classes: list[GpuClass]) -> list[Run]:
-    """Runs that wait for units, oldest first. One query, and none without such a class."""
+    """Returns queued runs, oldest first. One query, and none without such a class."""
     if not classes:
         return []
     runs = Run.objects.filter(workload__namespace__cluster=cluster, ended_at=None).exclude(HOLDS)

@@ -21,7 +21,7 @@ _ASSUMED = "The slice placement of this product is assumed from its predecessors
 
 
 class SliceState(Enum):
-    """Of one slice, by the name of its look (`.mig-<value>` in components.css). NONE: there is no slice."""
+    """State of one slice, named like its CSS class (`.mig-<value>` in components.css). NONE: there is no slice."""
 
     YOURS = "yours"
     USED = "in-use"
@@ -36,7 +36,7 @@ STATE_WORDS = {SliceState.YOURS: "your team", SliceState.USED: "in use", SliceSt
 
 @dataclass(frozen=True)
 class SliceBox:
-    """One slice, or a place without one, from `y` down."""
+    """One slice, or an empty place, starting at `y`."""
 
     y: int
     height: int
@@ -70,7 +70,7 @@ class MigNode:
 
 @dataclass(frozen=True)
 class _Profile:
-    """Of one node: how many slices, and how many of them are in use; None for shared slices, where it is unknown."""
+    """A profile on one node: number of slices and how many are in use; None for shared slices, where it is unknown."""
 
     count: int
     used: int | None
@@ -78,7 +78,7 @@ class _Profile:
 
 
 def mig_node(node: Node, *, used: Mapping[str, int], yours: Mapping[str, int]) -> MigNode | None:
-    """None for a node without slices. `used`, `yours`: units by resource of pods that are bound to it."""
+    """Returns None for a node without slices. `used`, `yours`: units by resource of pods that are bound to it."""
     found = _ONE_PROFILE.fullmatch(node.labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED"))
     if found is not None:
         profiles = {found["profile"]: _profile(node, WHOLE, "gpu", used, yours)}
@@ -111,7 +111,7 @@ def _profile(node: Node, resource: str, label: str, used: Mapping[str, int], you
 
 
 def _fewest(card: mig_placement.MigCard | None, profiles: Mapping[str, _Profile]) -> int:
-    """A node of one profile counts its slices only: the GPUs that they fill."""
+    """Returns the lowest number of GPUs that hold these slices. With strategy single a node reports only slices."""
     total = 0
     for name, one in profiles.items():
         shape = mig_placement.shape_of(name, card) if card is not None else None
@@ -136,7 +136,7 @@ def _states(one: _Profile) -> list[SliceState]:
 def _drawing(
     card: mig_placement.MigCard, boxes: mig_placement.MigLayout, number: int, states: dict[str, list[SliceState]]
 ) -> CardDrawing:
-    """Takes what it draws from `states`."""
+    """Consumes the states that it draws from `states`."""
     drawn, spoken = [], []
     for box in boxes:
         state = states[box.profile].pop(0)

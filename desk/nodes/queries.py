@@ -1,4 +1,4 @@
-"""Nodes for staff: the list, and one node in full."""
+"""Nodes for staff: the list, and the page of one node."""
 
 from __future__ import annotations
 

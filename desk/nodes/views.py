@@ -15,7 +15,7 @@ from desk.nodes import queries as node_queries
 @login_required
 @require_GET
 def node_list(request: HttpRequest) -> HttpResponse:
-    """For staff; for everybody else it is not there. So is a node."""
+    """For staff; 404 for all other users, like the page of a node."""
     operator(request)
     q, state = request.GET.get("q", "").strip()[:100], request.GET.get("state", "")
     found = node_queries.node_list(read_queries.current_cluster(), q=q, state=state, cursor=request.GET.get("cursor"))

@@ -1,4 +1,4 @@
-"""The cursor of the queue's pages: the sort key of the last run, as text for an address."""
+"""The cursor of the queue's pages: the sort key of the last run, as text for a URL."""
 
 from __future__ import annotations
 

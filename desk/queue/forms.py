@@ -1,4 +1,4 @@
-"""What staff type to pause scheduling of a class."""
+"""Form with which staff pause scheduling of a class."""
 
 from __future__ import annotations
 

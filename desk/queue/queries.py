@@ -34,7 +34,7 @@ from workloads.status.phase import status_of
 from workloads.status.types import Status
 
 STAFF = (Role.OPERATOR, Role.ADMIN, Role.AUDITOR)
-# What blocks a run is found by looking at it: so many at once, and no more than that for one answer.
+# A run's blocker is found only by examining it: the size of one chunk, and the limit for one response.
 CHUNK = 500
 LOOKED_AT_MOST = 2_000
 
@@ -51,7 +51,7 @@ class QueueFilter:
 @dataclass(frozen=True)
 class QueuedRun:
     """`place`: 1 is the first of its team for the class. `status` is the one on the team's own page. `goes_as`: its
-    priority by name. `moving_to`: the one that operators set and that Kueue does not have yet.
+    priority by name. `moving_to`: the priority that operators set and that Kueue does not have yet.
     """
 
     run: int
@@ -88,7 +88,7 @@ class ClassQueue:
 
 @dataclass(frozen=True)
 class QueuePage:
-    """`next_cursor`: there are more runs. With a reason, none of them may match."""
+    """`next_cursor`: there are more runs. With a reason, possibly none of them matches."""
 
     lines: list[ClassQueue]
     rows: list[QueuedRun]
@@ -111,7 +111,7 @@ class QueuePage:
 
 @dataclass(frozen=True)
 class ReasonCounts:
-    """How many runs each reason blocks, the most first, among the first `looked_at` of the queue."""
+    """How many runs each reason blocks, the highest first, among the first `looked_at` of the queue."""
 
     runs: dict[str, int]
     looked_at: int
@@ -119,7 +119,7 @@ class ReasonCounts:
 
 
 def require_staff(by: Actor) -> Actor:
-    """Who may read the whole queue; for all others it is not there. Raises Refused (404)."""
+    """Only staff may read the whole queue; for all others it does not exist. Raises Refused (404)."""
     if by.user is not None and not any(by.has_role(role) for role in STAFF):
         raise Refused(NOT_FOUND)
     return by
@@ -128,8 +128,8 @@ def require_staff(by: Actor) -> Actor:
 def read_queue(
     cluster: Cluster, chosen: QueueFilter, *, cursor: str | None = None, limit: int = LIMIT_DEFAULT
 ) -> QueuePage:
-    """At most eight queries, whatever waits; by a reason, six more for each CHUNK of runs that is looked at until the
-    page is full. Raises Refused (bad_cursor).
+    """At most eight queries, whatever the length of the queue; with a reason, six more for each CHUNK of examined runs
+    until the page is full. Raises Refused (bad_cursor).
     """
     as_of = mirror.as_of(cluster.pk, "Job", "Workload")
     classes = {one.slug: one for one in GpuClass.objects.filter(cluster=cluster).order_by("slug")}
@@ -152,7 +152,7 @@ def read_queue(
 
 
 def reason_counts(cluster: Cluster, chosen: QueueFilter) -> ReasonCounts:
-    """Of the chosen class and team, whatever reason is chosen."""
+    """For the chosen class and team; the chosen reason is ignored."""
     is_known = mirror.as_of(cluster.pk, "Job", "Workload").is_known
     classes = {one.slug: one for one in GpuClass.objects.filter(cluster=cluster)}
     counted: Counter[str] = Counter()
@@ -164,7 +164,7 @@ def reason_counts(cluster: Cluster, chosen: QueueFilter) -> ReasonCounts:
 
 
 def queued_run_counts(cluster: Cluster, teams: Collection[str]) -> dict[str, tuple[int, int]]:
-    """By class slug: how many runs wait, and how many of them are of these teams. One query."""
+    """By class slug: the number of queued runs, and how many of them are of these teams. One query."""
     with connection.cursor() as found:
         found.execute(COUNTS, {"cluster": cluster.pk, "teams": list(teams)})
         return {slug: (total, own) for slug, total, own in found.fetchall()}
@@ -174,7 +174,7 @@ def queued_run_counts(cluster: Cluster, teams: Collection[str]) -> dict[str, tup
 
 
 def _page(cluster: Cluster, chosen: QueueFilter, after: list[Any] | None, limit: int) -> list[QueueRecord]:
-    """One query; of `chosen` all but the reason."""
+    """One query; applies `chosen` except the reason."""
     values: dict[str, Any] = {f"k{number}": key for number, key in enumerate(after or ())}
     values |= {"cluster": cluster.pk, "class": chosen.gpu_class, "team": chosen.team, "limit": limit}
     with connection.cursor() as found:
@@ -183,7 +183,7 @@ def _page(cluster: Cluster, chosen: QueueFilter, after: list[Any] | None, limit:
 
 
 def _chunks(cluster: Cluster, chosen: QueueFilter, after: list[Any] | None) -> Iterator[tuple[list[QueueRecord], bool]]:
-    """What follows `after`, and whether it is the end, up to LOOKED_AT_MOST runs."""
+    """Yields the runs after `after`, and whether they are the last, up to LOOKED_AT_MOST runs."""
     for _ in range(LOOKED_AT_MOST // CHUNK):
         raw = _page(cluster, chosen, after, CHUNK + 1)
         yield raw[:CHUNK], len(raw) <= CHUNK
@@ -201,7 +201,7 @@ def _blocked_by(
     *,
     is_known: bool,
 ) -> tuple[list[QueuedRun], QueueRecord | None]:
-    """With the run after which there is more to look at; None: there is not."""
+    """Returns also the run after which more runs remain to be examined; None: there are none."""
     found: list[QueuedRun] = []
     last: QueueRecord | None = None
     for chunk, is_end in _chunks(cluster, chosen, after):

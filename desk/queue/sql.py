@@ -1,4 +1,4 @@
-"""The SQL of the queue, and a row of its answer."""
+"""The SQL of the queue, and a row of its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenants.models import Namespace, Tenant
 from workloads.core.unit_sql import TOTAL_UNITS
 from workloads.models import Run, Workload
 
-# What Kueue has not given quota, and what has not come as far as Kueue. An interrupted run waits again.
+# Runs without reserved quota in Kueue, and runs not yet in Kueue. A preempted run is queued again.
 _WAITING = f"""
 WITH waiting AS (
     SELECT run.spec ->> 'gpu_class' AS gpu_class, tenant.slug AS team, (queued.id IS NULL)::int AS is_outside,
@@ -42,7 +42,7 @@ SUMS = f"{_WAITING} SELECT gpu_class, count(*), sum(units), min(requested_at) FR
 COUNTS = f"""{_WAITING}
 SELECT gpu_class, count(*), count(*) FILTER (WHERE team = ANY(%(teams)s)) FROM waiting GROUP BY 1"""
 
-# Of two that came in the same second Kueue takes the one with the lower uid first.
+# Of two runs created in the same second Kueue takes the one with the lower uid first.
 _KEYS = "gpu_class, team, is_outside, lower, since, uid, run"
 
 AFTER = f"AND ({_KEYS}) > (%(k0)s, %(k1)s, %(k2)s, %(k3)s, %(k4)s, %(k5)s, %(k6)s)"

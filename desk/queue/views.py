@@ -26,7 +26,7 @@ from workloads.runs.priority import actions as priority_actions
 @login_required
 @require_GET
 def queue(request: HttpRequest) -> HttpResponse:
-    """For operators, administrators and auditors; for everybody else it is not there. So is what follows."""
+    """For operators, administrators and auditors; 404 for all other users. So are the views below."""
     by = queries.require_staff(actor(request))
     asked = request.GET
     chosen = QueueFilter(asked.get("class", "")[:60], asked.get("team", "")[:60], asked.get("reason", "")[:60])
@@ -79,7 +79,7 @@ def queue_team(request: HttpRequest, tenant: str) -> HttpResponse:
 @login_required
 @require_POST
 def queue_priority(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """Of one queued run; its people are notified of the reason."""
+    """Changes the priority of one queued run; its users are notified of the reason."""
     by = operator(request)
     to, because = request.POST.get("priority", ""), request.POST.get("because", "")
     priority_actions.set_priority(tenant, name, to, because=because, by=by)

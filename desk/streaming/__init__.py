@@ -1,1 +1,1 @@
-"""The process that holds connections open (doors): its routes, and which app answers them."""
+"""The process for long-lived connections (doors): its routes, and the app behind each."""

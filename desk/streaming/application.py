@@ -50,13 +50,13 @@ LOG = re.compile(r"/live/logs/(?P<tenant>[a-z0-9-]{1,40})/(?P<name>[a-z0-9-]{1,4
 
 WORKLOAD = re.compile(r"/api/v1/workloads/(?P<name>[a-z0-9-]{1,40})(?:/runs/(?P<number>[0-9]{1,10}))?")
 
-# Between hints a waiting call checks by itself, in case a hint was lost.
+# Between hints a waiting call polls, in case a hint was lost.
 LOOK_EVERY_S = 5.0
 
-# The queue reports moments after a start. Finding out "never" reads much more, so it is done rarely.
+# Kueue reports moments after a start. The check for "never" reads much more, so it runs rarely.
 NEVER_AFTER_S = 2.0
 
-# Open at a time for one token or session, in this process: more tabs than a person uses.
+# Limit of open connections for one token or session, in this process: more tabs than a user needs.
 OPEN_LIMIT = 50
 
 TOO_MANY_OPEN = Refusal(
@@ -66,16 +66,16 @@ TOO_MANY_OPEN = Refusal(
     retry_after_s=5,
 )
 
-# The gateway allows more for notebook hosts, but not for cookies; nothing here needs as much.
+# The gateway allows more for notebook hosts, but not for cookies; no request here needs as much.
 HEADERS_LIMIT = 64 * 1024
 
-# Set where a call has waited: under WSGI the view answers at once and sends Retry-After.
+# Set on requests that already waited here: under WSGI the view answers at once and sends Retry-After.
 WAITED = "portal.waited"
 
 
 @dataclass(frozen=True)
 class AwaitedRun:
-    """The awaited run: the one of this number, or else the last one."""
+    """The awaited run: the one with this number, or else the last one."""
 
     by: Actor
     tenant: str
@@ -106,7 +106,7 @@ class StreamingApplication:
             return None
         answering = SendWithHeaders(send, (*self.carried, (b"x-request-id", self.named(scope))))
         try:
-            # Awaited here: while a stream is open, nothing keeps its request alive.
+            # Awaited here: while a stream is open, no other reference keeps its request alive.
             answered = await self.route(scope, receive, answering.send)
             await answered
         except Exception as error:
@@ -120,7 +120,7 @@ class StreamingApplication:
             await answer_json(answering.send, refusal.status, refusal.body(), headers)
 
     def named(self, scope: Scope) -> bytes:
-        """The request's id, chosen once: for the answer, log lines, and the URL map, however often that is asked."""
+        """Returns the request's id. It is chosen once, for the response, log lines, and every call of the URL map."""
         offered = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
         chosen = request_id.choose_request_id(offered)
         structlog.contextvars.clear_contextvars()
@@ -130,7 +130,7 @@ class StreamingApplication:
         return chosen.encode()
 
     async def route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """What answers."""
+        """Returns the coroutine that answers."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_LIMIT:
             return answer(send, 431, b"The request headers are too large.")
         path, asked = scope["path"], EdgeRequest.of(scope)
@@ -162,7 +162,7 @@ class StreamingApplication:
         return await self.live.in_thread(_caller, session_key, bearer)
 
     async def stream(self, asked: EdgeRequest, receive: Receive, send: Send, *, namespace: str) -> Awaitable[None]:
-        """A namespace of another team is 404, as everywhere."""
+        """Opens a stream. A namespace of another team is 404, as everywhere."""
         who = await self.who(asked)
         if who is None:
             raise Refused(NOT_SIGNED_IN)
@@ -174,7 +174,7 @@ class StreamingApplication:
         return self.held(credential, partial(self.live.stream, receive, send, topic=topic, credential=credential))
 
     async def held(self, credential: stream_access.StreamViewer, answering: Callable[[], Awaitable[None]]) -> None:
-        """Counted while it is open, for its token or session. Raises Refused (429) at the limit."""
+        """Counts the connection while it is open, per token or session. Raises Refused (429) at the limit."""
         key = credential.session_key or credential.token_prefix
         if self.open[key] >= OPEN_LIMIT:
             raise Refused(TOO_MANY_OPEN)
@@ -203,7 +203,7 @@ class StreamingApplication:
     # ---- waiting API calls ---------------------------------------------------------------------------------------
 
     async def waiting(self, scope: Scope, asked: EdgeRequest, receive: Receive, send: Send) -> None:
-        """Exactly what web answers, when it is so far or the time is over. The first answer decides who may wait."""
+        """Returns web's own response when the condition holds or time is over. The first response decides access."""
         ends = time.monotonic() + _seconds(asked.query.get("wait", ""))
         response = await self.live.in_thread(self.page, scope)
         found = WORKLOAD.fullmatch(scope["path"])
@@ -229,7 +229,7 @@ class StreamingApplication:
         await answer(send, response.status_code, response.content, [*body, *cookies])
 
     async def until(self, waits: AwaitedRun, until: str, ends: float, caller: Viewer) -> None:
-        """Returns early when it can never start as requested, when the caller has gone or lost access, or when this
+        """Returns early if the run can never start as requested, if the caller has gone or lost access, or if this
         process ends.
         """
         gap = NEVER_AFTER_S
@@ -249,7 +249,7 @@ class StreamingApplication:
             await self.live.changed(waits.namespace, caller, within_s=within_s)
 
     def page(self, scope: Scope, is_counted: bool = False) -> HttpResponse:
-        """The URL map's own answer, in a thread: authentication, throttle, view and errors are web's."""
+        """Calls the URL map in a thread: authentication, throttle, view and errors are those of web."""
         request_started.send(sender=type(self), scope=scope)
         request = ASGIRequest(dict(scope), io.BytesIO())
         request.META[WAITED] = "yes"
@@ -274,7 +274,7 @@ class StreamingApplication:
                 return await send({"type": "lifespan.shutdown.complete"})
 
     def _close_streams_on_signals(self) -> None:
-        """The server waits for open answers before it tells us to shut down; a stream would make it wait for ever."""
+        """The server waits for open responses before it shuts us down; an open stream would block that forever."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             before = signal.getsignal(number)
@@ -286,7 +286,7 @@ class StreamingApplication:
 
             try:
                 signal.signal(number, close)
-            except ValueError:  # not the main thread: somebody else handles signals
+            except ValueError:  # not the main thread: signals are handled elsewhere
                 return
 
 
@@ -295,5 +295,5 @@ def _caller(session_key: str, bearer: str) -> Any:
 
 
 def _seconds(text: str) -> float:
-    """The view refuses what is no number; here it only must not fail."""
+    """Returns seconds, 0 for invalid text: the view refuses that; here it only must not raise."""
     return float(text) if text.isdigit() and len(text) < 5 else 0.0

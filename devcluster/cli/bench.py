@@ -35,7 +35,7 @@ ROUNDS_AT_LEAST = 6
 
 @dataclass(frozen=True)
 class Bar:
-    """What has to hold, for the median over the rounds: of the ratio ours / peer, or of the difference ours - peer."""
+    """The condition on the median over the rounds: of the ratio ours / peer, or of the difference ours - peer."""
 
     of: Literal["ratio", "delta", "ours"]
     at_most: float
@@ -46,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Figure:
-    """`rounds`: (ours, peer) of each, the first included. Without a bar it only informs."""
+    """`rounds`: (ours, peer) of each round, including the first. A figure without a bar is only for information."""
 
     name: str
     unit: str
@@ -57,7 +57,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Context:
-    """What a benchmark works on: a portal of its own with demo data, as demo.json describes it, if it asks for one."""
+    """The environment of a benchmark: its own portal with demo data, as described in demo.json, if the benchmark asks
+    for it.
+    """
 
     services: dict[str, Any]
     demo: dict[str, Any] = field(default_factory=dict)
@@ -97,7 +99,7 @@ def benchmark(name: str, text: str, *, cluster: bool = True) -> Callable[[Run], 
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Exit 1 when a bar does not hold. Standard output carries the figures alone."""
+    """Exit code 1 if a bar does not hold. Standard output has only the figures."""
     console.write_to(sys.stderr)
     _find()
     if arguments.list:
@@ -143,7 +145,7 @@ def _ground(options: Options, *, cluster: bool) -> Iterator[Context]:
 
 
 def summary(figure: Figure) -> dict[str, Any]:
-    """The line of one figure. `holds` is None where there is no bar."""
+    """Returns the line of one figure. `holds` is None without a bar."""
     if len(figure.rounds) < ROUNDS_AT_LEAST:
         raise ValueError(
             f"{figure.name}: {len(figure.rounds)} rounds are too few, at least {ROUNDS_AT_LEAST} are required"
@@ -176,7 +178,7 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def _find() -> None:
-    """Importing a module of tests/perf registers its benchmarks."""
+    """Finds the benchmarks: importing a module of tests/perf registers them."""
     for path in sorted(FOLDER.glob("*.py")):
         if not path.stem.startswith("_"):
             importlib.import_module(f"tests.perf.{path.stem}")

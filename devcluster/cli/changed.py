@@ -18,22 +18,22 @@ from devcluster.processes.console import UserError
 
 ALWAYS = "tests/test_shape.py"
 DOCUMENTS = "tests/test_docs.py"
-# They know every app; importing them does not make a test related to any.
+# These modules import every app, so a test that imports them is related to no app.
 COMPOSITION = {"portal/urls.py", "portal/asgi.py", "portal/settings.py"}
-# They walk through everything, for minutes: chosen when they themselves or their helpers changed.
+# These tests check all modules and take minutes: they are selected only if they or their helpers changed.
 WALKS = ("tests/e2e/", "tests/faults/", "tests/load/", "tests/perf/", "tests/recovery/", "tests/soak/")
 COMMANDS = "/management/commands/"
-# Where imports begin, as in pyproject.toml.
+# The folders where imports begin, as in pyproject.toml.
 PYTHON_PATH = ("", "cli/")
 IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import (\([^)]*\)|[^\n]*)|import ([^\n]*))", re.MULTILINE)
 # Fixtures that a conftest names for pytest to import.
 PLUGINS = re.compile(r"^pytest_plugins = \(([^)]*)\)", re.MULTILINE)
-# What may name a template or another file that Python does not import.
+# Files that may name a template or another file that Python does not import.
 READ = (".py", ".html", ".txt")
 
 
 def since(root: Path, base: str) -> set[str]:
-    """Paths that differ from the commit where this branch left `base`, or are not in git yet."""
+    """Returns paths that differ from the commit where this branch left `base`, or that are not in git yet."""
 
     def git(*words: str) -> str:
         ran = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
@@ -47,14 +47,14 @@ def since(root: Path, base: str) -> set[str]:
 
 
 def tracked_texts(root: Path) -> dict[str, str]:
-    """Every source and template, by its path."""
+    """Returns every source and template, by path."""
     ran = subprocess.run(["git", "ls-files", "-zco", "--exclude-standard"], cwd=root, capture_output=True, check=True)
     names = {name for name in ran.stdout.decode().split("\0") if name.endswith(READ) and (root / name).is_file()}
     return {name: (root / name).read_text() for name in sorted(names)}
 
 
 def select(changed: Iterable[str], texts: Mapping[str, str]) -> list[str]:
-    """The test files to run, sorted. `texts`: all sources and templates, by path."""
+    """Returns the test files to run, sorted. `texts`: all sources and templates, by path."""
     importers = _importers(texts)
     chosen = {ALWAYS}
     for path in changed:
@@ -70,7 +70,7 @@ def _tests_near(source: str, importers: Mapping[str, set[str]], texts: Mapping[s
         return _tests_with(source, importers, texts)
     direct = importers.get(source, set())
     step = {one for path in direct - COMPOSITION if not path.startswith("tests/") for one in importers.get(path, ())}
-    # A helper that many tests share is near to none of them.
+    # A helper that many tests share is not closely related to any of them.
     near = {path for path in direct | step if _is_test(path)} | _mirrored(source, texts)
     if COMMANDS in source:
         called = f'"{PurePosixPath(source).stem}"'
@@ -81,7 +81,9 @@ def _tests_near(source: str, importers: Mapping[str, set[str]], texts: Mapping[s
 
 
 def _tests_with(helper: str, importers: Mapping[str, set[str]], texts: Mapping[str, str]) -> set[str]:
-    """The test file itself; those that import a helper, over others too; those beside or below a conftest."""
+    """Returns the test file itself, tests that import a helper (also through other helpers), and tests beside or below
+    a conftest.
+    """
     found, todo = set(), [helper]
     while todo:
         path = todo.pop()
@@ -95,7 +97,9 @@ def _tests_with(helper: str, importers: Mapping[str, set[str]], texts: Mapping[s
 
 
 def _mirrored(source: str, texts: Mapping[str, str]) -> set[str]:
-    """`desk/home/views.py` → tests/desk/home/. A room without tests of its own has those of the room around it."""
+    """Maps `desk/home/views.py` to tests/desk/home/. A package without tests of its own uses those of its parent
+    package.
+    """
     for room in PurePosixPath(source.replace("cli/gpu_cli/", "cli/")).parents[:-1]:
         if tests := {path for path in texts if str(PurePosixPath(path).parent) == f"tests/{room}" and _is_test(path)}:
             return tests
@@ -103,7 +107,9 @@ def _mirrored(source: str, texts: Mapping[str, str]) -> set[str]:
 
 
 def _sources_of(path: str, texts: Mapping[str, str]) -> set[str]:
-    """Python that names this file, or a template that includes or extends it. A template is named without its root."""
+    """Returns the Python files that name this file, or a template that includes or extends it. Templates are named
+    without their root folder.
+    """
     found: set[str] = set()
     todo, seen = [path], set()
     while todo:
@@ -119,7 +125,7 @@ def _sources_of(path: str, texts: Mapping[str, str]) -> set[str]:
 
 
 def _importers(texts: Mapping[str, str]) -> dict[str, set[str]]:
-    """Who imports each file, type-only imports and those inside functions included."""
+    """Returns the importers of each file, including type-only imports and those inside functions."""
     found: dict[str, set[str]] = {}
     for path, text in texts.items():
         if path.endswith(".py"):
@@ -132,7 +138,9 @@ def _importers(texts: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def _imported(text: str) -> set[str]:
-    """Of `from a import b` both: b may be a module or a name in one. By pattern: to parse all takes ten seconds."""
+    """For `from a import b` returns both: b may be a module or a name in one. Uses a pattern, since parsing all files
+    takes ten seconds.
+    """
     found = {name for listed in PLUGINS.findall(text) for name in re.findall(r'"([\w.]+)"', listed)}
     for module, names, modules in IMPORT.findall(text):
         found |= {module, *(f"{module}.{name}" for name in _names(names))} if module else set(_names(modules))
@@ -140,7 +148,7 @@ def _imported(text: str) -> set[str]:
 
 
 def _names(listed: str) -> list[str]:
-    """Of `(a, b as c,)`: a and b."""
+    """For `(a, b as c,)` returns a and b."""
     without_comments = re.sub(r"#[^\n]*", "", listed)
     return [words[0] for part in without_comments.strip(" ()\n").split(",") if (words := part.split())]
 

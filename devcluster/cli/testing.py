@@ -19,23 +19,23 @@ from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Command, Supervisor
 from devcluster.services.stack import Options, Stack
 
-# The shell is the same engine without what only people see: half the processor time of a page.
+# The shell is the same browser engine without its visible parts: it takes half the processor time for a page.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
-# Sets the environment of Django's settings; pytest-django reads those before any conftest.
+# Sets the environment for Django's settings; pytest-django reads these before any conftest.
 PLUGIN = ("-p", "tests.plugin")
 BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
-# Those of a cluster mostly wait for it: more processes than the two cores of a small machine keep these at work. Five
-# take a minute longer than four. A file stays in one process; tests/conftest.py says which come first.
+# Tests of a cluster mostly wait for it, so more processes keep the two cores of a small machine busy. Five take a
+# minute longer than four. All tests of a file run in one process; tests/conftest.py decides which come first.
 AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
-    """`rest` goes to pytest as it is."""
+    """`rest` is passed to pytest unchanged."""
     if arguments.changed:
         rest = [*_near_tests(arguments.changed), *rest]
     browser = _browser()
-    at_once = () if rest else AT_ONCE  # for a few tests, the start of two processes costs more than they gain
+    at_once = () if rest else AT_ONCE  # for a few tests, starting two processes costs more than they save
     pytest = [sys.executable, "-m", "pytest", *PLUGIN, *at_once, *rest, *_without_browser(browser, rest)]
     if arguments.reuse:
         services = reusable()
@@ -44,10 +44,11 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
         options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
         with Stack(options) as stack:
-            # A minute on one core: beside the start of the services, the other checks and the first tests.
+            # This takes a minute on one core; it runs in parallel to the start of the services, the other checks and
+            # the first tests.
             stack.start(meanwhile=lambda: _begin(stack, *_mypy()))
             if at_once:
-                stack.supervisor.start(_compile_tests(stack))  # beside the checks, which use one core
+                stack.supervisor.start(_compile_tests(stack))  # runs in parallel to the checks, which use one core
             failed = _checks(stack)
             if at_once:
                 stack.supervisor.finish("compile-tests", within_s=900)
@@ -69,7 +70,7 @@ def _near_tests(base: str) -> list[str]:
 
 
 def reusable() -> Path:
-    """The services that `run.py up` keeps running."""
+    """Returns the services that `run.py up` keeps running."""
     path = up.STATE / "services.json"
     try:
         supervisor = json.loads(path.read_text())["pids"]["supervisor"]
@@ -89,7 +90,9 @@ def _pytest(supervisor: Supervisor, argv: list[str], services: Path, browser: st
 
 
 def _compile_tests(stack: Stack) -> Command:
-    """To compile them takes each process 10 s otherwise. Whether it goes well is not asked: they say so themselves."""
+    """Otherwise each process takes 10 s to compile the tests. The result is ignored: a test that does not compile
+    reports that itself.
+    """
     argv = [sys.executable, "-m", "pytest", *PLUGIN, "--collect-only", "-q"]
     return Command("compile-tests", argv, env=environment(stack.state / "services.json"), cwd=ROOT)
 
@@ -99,7 +102,7 @@ def _mypy() -> tuple[str, list[object]]:
 
 
 def _checks(stack: Stack) -> list[str]:
-    """Names of those that failed. All run, so that one look shows everything."""
+    """Returns the names of the failed checks. All checks run, so that one run shows all failures."""
     bin_dir = Path(sys.executable).parent
     templates = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
     checks: list[tuple[str, list[object]]] = [
@@ -122,7 +125,7 @@ def _begin(stack: Stack, name: str, argv: list[object]) -> None:
 
 
 def _said(stack: Stack, name: str) -> list[str]:
-    """Waits for its end; the name and what it said where it failed."""
+    """Waits until the check ends. If it failed, prints its name and output."""
     with step(name):
         ran = stack.supervisor.finish(name.replace(" ", "-"), within_s=900)
     if not ran.process.returncode:
@@ -132,7 +135,7 @@ def _said(stack: Stack, name: str) -> list[str]:
 
 
 def _django(services: dict[str, Any]) -> dict[str, str]:
-    """Enough of an environment for management commands that only look."""
+    """A sufficient environment for management commands that only read."""
     return {
         "SECRET_KEY": "for checks only",
         "DATABASE_URL": services["database_url"],
@@ -157,7 +160,9 @@ def _without_browser(browser: str, rest: Sequence[str]) -> list[str]:
 
 
 def soak(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
-    """What takes minutes: the modules of tests/soak. None is named `test_…`, so that `test` leaves them out."""
+    """Runs the tests that take minutes: the modules of tests/soak. None is named `test_…`, so that `test` does not find
+    them.
+    """
     folder = ROOT / "tests" / "soak"
     known = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
     if arguments.name and arguments.name not in known:

@@ -1,4 +1,4 @@
-"""`run.py up`: the services alone, in the foreground, for `test --reuse` and for a look at them."""
+"""`run.py up`: only the services, in the foreground, for `test --reuse` and for inspection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATE = ROOT / ".run" / "up"
 
 
 def up(arguments: argparse.Namespace) -> None:
-    # Throwaway data, so an earlier run's is not worth its surprises.
+    # The data is temporary: remains of an earlier run could cause surprising errors.
     options = Options(state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig, fresh=True)
     with Stack(options) as stack:
         stack.start()
@@ -26,7 +26,7 @@ def up(arguments: argparse.Namespace) -> None:
 
 
 def watch(stack: Stack) -> NoReturn:
-    """Until a signal comes, or a service ends by itself."""
+    """Waits until a signal arrives or a service ends by itself."""
     while True:
         for gone in stack.supervisor.ended():
             raise UserError(

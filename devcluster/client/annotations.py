@@ -1,8 +1,8 @@
-"""Annotations that say who plays a node or a pod."""
+"""Annotations that name what simulates a node or a pod."""
 
 from __future__ import annotations
 
-# Of a node: "fake" where kwok simulates it.
+# On a node: "fake" if kwok simulates it.
 SIMULATED = "kwok.x-k8s.io/node"
-# Of a pod: "true" where the scripted kubelet alone handles it.
+# On a pod: "true" if only the scripted kubelet handles it.
 SCRIPTED = "devcluster/scripted"

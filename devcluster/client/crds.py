@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: creates them and waits until the API server really serves them."""
+"""CustomResourceDefinitions: creates them and waits until the API server serves them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ RESOURCE = "apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def put(api: Api, definition: Json) -> None:
-    """Apply. A server that was stopped within seconds of a definition's creation never finishes establishing it, not
-    even after a restart; such a one has no objects yet and is made anew.
+    """Applies the definitions. If an API server is stopped within seconds after a definition was created, it never
+    establishes that definition, not even after a restart. Such a definition has no objects yet, so it is created again.
     """
     name = definition["metadata"]["name"]
     found = api.find(RESOURCE, name)
@@ -26,7 +26,7 @@ def put(api: Api, definition: Json) -> None:
 
 
 def served(api: Api, version: str, kinds: Iterable[str]) -> bool:
-    """Discovery lists them all: clients look there once, and give up on a kind that is missing."""
+    """Returns whether discovery lists all of them: clients read discovery once, and fail if a kind is missing."""
     try:
         resources = api.request("GET", f"/apis/{version}")["resources"]
     except ApiError as error:

@@ -21,18 +21,18 @@ from pathlib import Path
 from devcluster.client.kubeconfig import read_kubeconfig, tls_context
 from devcluster.client.types import Json
 
-Items = list[Json]  # a name of its own: inside the class `list` is the method
+Items = list[Json]  # an alias: inside the class, `list` is the method
 
 FIELD_MANAGER = "devcluster"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"  # JSON is YAML
-# The API server closes idle connections; a write on such a one would fail without having been tried.
+# The API server closes idle connections; a write on a closed connection would fail before it is tried.
 IDLE_S = 5.0
 
 
 class ApiError(Exception):
-    """The API server answered, and the answer was a refusal. `body` is its Status object."""
+    """The API server answered with an error. `body` is its Status object."""
 
     def __init__(self, status: int, body: Json) -> None:
         self.status = status
@@ -42,11 +42,11 @@ class ApiError(Exception):
 
 
 class Watch:
-    """An open watch. An ERROR event, 410 among them, is raised as ApiError."""
+    """An open watch. An ERROR event (for example 410) is raised as ApiError."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self._connection = connection
-        self._socket = connection.sock  # http.client forgets it where the answer is the connection's last
+        self._socket = connection.sock  # http.client drops it if the answer is the last one on the connection
         self._response = connection.getresponse()
         self._stopped = False
         if self._response.status != 200:
@@ -66,14 +66,14 @@ class Watch:
             self._connection.close()
 
     def stop(self) -> None:
-        """End the iteration, from another thread too."""
+        """Ends the iteration; may be called from another thread."""
         self._stopped = True
-        with suppress(OSError):  # it has ended by itself
+        with suppress(OSError):  # it has already ended by itself
             self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class _Kept:
-    """A thread's connection, closed when its thread ends."""
+    """The connection of a thread; it is closed when the thread ends."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self.connection = connection
@@ -85,7 +85,7 @@ class _Kept:
 
 
 class Api:
-    """One identity on one cluster. Safe to share between threads; every thread has its own kept-alive connection."""
+    """One identity on one cluster. Safe to share between threads; each thread has its own kept-alive connection."""
 
     def __init__(self, kubeconfig: str | Path, *, timeout_s: float = 10.0) -> None:
         self.kubeconfig = Path(kubeconfig)
@@ -103,7 +103,7 @@ class Api:
         return self.request("GET", path_of(resource, name, namespace=namespace))
 
     def find(self, resource: str, name: str, *, namespace: str = "") -> Json | None:
-        """Like `get`; None when there is no such object."""
+        """Like `get`; returns None if there is no such object."""
         try:
             return self.get(resource, name, namespace=namespace)
         except ApiError as error:
@@ -115,7 +115,7 @@ class Api:
         return list(self.list_page(resource, namespace=namespace, labels=labels, fields=fields)["items"])
 
     def list_page(self, resource: str, *, namespace: str = "", labels: str = "", fields: str = "") -> Json:
-        """The whole answer: `items` and `metadata.resourceVersion`, where a watch goes on."""
+        """Returns the whole answer: `items`, and `metadata.resourceVersion`, from which a watch continues."""
         params = _without_empty({"labelSelector": labels, "fieldSelector": fields})
         return self.request("GET", path_of(resource, namespace=namespace), params=params)
 
@@ -129,7 +129,7 @@ class Api:
         resource_version: str = "",
         timeout_s: float = 60.0,
     ) -> Watch:
-        """Iterate over (type, object) until the server ends the watch after `timeout_s`, or `stop()`."""
+        """Iterates over (type, object) until the server ends the watch after `timeout_s`, or `stop()` is called."""
         params = _without_empty({"labelSelector": labels, "fieldSelector": fields, "resourceVersion": resource_version})
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(max(1, int(timeout_s)))}
         connection = self.connect(timeout_s + 10)
@@ -147,7 +147,7 @@ class Api:
         return self.request("POST", self._path_for(obj, namespace=namespace, with_name=False), obj)
 
     def apply(self, obj: Json, *, namespace: str = "", field_manager: str = FIELD_MANAGER) -> Json:
-        """Server-side apply, forced: what surrounds the portal owns the fields that it sends."""
+        """Server-side apply, forced: the development cluster owns the fields that it sends."""
         params = {"fieldManager": field_manager, "force": "true"}
         return self.request("PATCH", self._path_for(obj, namespace=namespace), obj, params=params, content_type=APPLY)
 
@@ -165,7 +165,7 @@ class Api:
         return self.request("PATCH", path, body, content_type=content_type)
 
     def patch_status(self, resource: str, name: str, status: Json, *, namespace: str = "") -> Json:
-        """Merge `status`; lists in it replace the old ones, keys that are None go away."""
+        """Merges `status`; its lists replace the old ones, keys that are None are removed."""
         return self.patch(resource, name, {"status": status}, namespace=namespace, subresource="status")
 
     def delete(
@@ -178,7 +178,7 @@ class Api:
         propagation: str = "Background",
         uid: str = "",
     ) -> None:
-        """Absent is fine. `uid` deletes only that very object."""
+        """A missing object is not an error. With `uid`, deletes only that object."""
         body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
@@ -216,7 +216,7 @@ class Api:
         params: dict[str, str] | None = None,
         content_type: str = "application/json",
     ) -> tuple[int, bytes]:
-        """(status, body) of any path, not taken apart: for logs, health and metrics."""
+        """Returns (status, body) of any path, unparsed: for logs, health and metrics."""
         payload = None if body is None else json.dumps(body).encode()
         headers = self._headers() | ({} if payload is None else {"Content-Type": content_type})
         kept, reused = self._kept_alive()
@@ -236,7 +236,7 @@ class Api:
 
     def _kept_alive(self) -> tuple[_Kept, bool]:
         kept: _Kept | None = getattr(self._local, "kept", None)
-        # A forked child must not speak on its parent's socket.
+        # A forked child must not use its parent's socket.
         if kept is not None and kept.pid == os.getpid() and time.monotonic() - kept.used_at < IDLE_S:
             return kept, True
         kept = self._local.kept = _Kept(self.connect(self.timeout_s))
@@ -262,7 +262,7 @@ class Api:
         return path_of(f"{version}/{known['name']}", name, namespace=namespace)
 
     def _kinds(self, version: str, *, again: bool = False) -> dict[str, Json]:
-        """Kind → its APIResource; asked again when a kind is missing, since CRDs come later."""
+        """Maps each kind to its APIResource; reads them again if a kind is missing, since CRDs are added later."""
         if again or version not in self._discovered:
             found = self.request("GET", f"/{_root(version)}")["resources"]
             self._discovered[version] = {r["kind"]: r for r in found if "/" not in r["name"]}

@@ -1,4 +1,4 @@
-"""Kubeconfigs, read and written, and the TLS context that one asks for."""
+"""Reads and writes kubeconfigs, and creates the TLS context for one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from devcluster.processes.private_files import write_private
 
 
 def read_kubeconfig(path: Path) -> Json:
-    """{"cluster": …, "user": …, "directory": …} of the current context."""
+    """Returns {"cluster": …, "user": …, "directory": …} of the current context."""
     text = path.read_text()
     try:
         config = json.loads(text)
     except ValueError:
-        import yaml  # not in the standard library; kubeconfigs that we write ourselves are JSON
+        import yaml  # not in the standard library; the kubeconfigs that this package writes are JSON
 
         config = yaml.safe_load(text)
 
@@ -42,7 +42,7 @@ def tls_context(config: Json) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=authority or None)
     certificate, key = (_material(user, field, directory) for field in ("client-certificate", "client-key"))
     if certificate and key:
-        # The ssl module reads certificates from files only; this one is readable by us alone, and for a moment.
+        # The ssl module reads certificates only from files; this file exists briefly, and only this user can read it.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as pem:
             pem.write(certificate + "\n" + key)
             pem.flush()
@@ -51,7 +51,7 @@ def tls_context(config: Json) -> ssl.SSLContext:
 
 
 def _material(section: Json, field: str, directory: Path) -> str:
-    """PEM text of a kubeconfig field, given inline as `<field>-data` or as a file beside the kubeconfig."""
+    """Returns the PEM text of a kubeconfig field, given inline as `<field>-data` or as a file beside the kubeconfig."""
     if inline := section.get(f"{field}-data"):
         return base64.b64decode(inline).decode()
     return (directory / section[field]).read_text() if field in section else ""

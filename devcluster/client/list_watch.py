@@ -1,4 +1,4 @@
-"""List and watch: every object once, then each of its changes."""
+"""List and watch: returns every object once, then each of its changes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ WATCH_S = 300.0
 
 
 class ListWatch:
-    """Iterate over (type, object): ADDED or MODIFIED for what is there, DELETED for what went, also while not watching.
+    """Iterates over (type, object): ADDED or MODIFIED for existing objects, DELETED for removed ones, also for those
+    removed while no watch was open.
 
-    Outages of the API server are waited out. `stop()` from any thread ends the iteration.
+    Waits during outages of the API server. `stop()` from any thread ends the iteration.
     """
 
     def __init__(self, api: Api, resource: str, *, namespace: str = "", labels: str = "", fields: str = "") -> None:
@@ -49,7 +50,7 @@ class ListWatch:
         version = page["metadata"]["resourceVersion"]
         while not self._stopping.is_set():
             self._watch = self.api.watch(self.resource, **self._where, resource_version=version, timeout_s=WATCH_S)
-            if self._stopping.is_set():  # stop() came before there was a watch to stop
+            if self._stopping.is_set():  # stop() was called before the watch was opened
                 self._watch.stop()
             for kind, obj in self._watch:
                 version = obj["metadata"]["resourceVersion"]

@@ -1,4 +1,4 @@
-"""An object of Kubernetes as plain JSON."""
+"""A Kubernetes object as plain JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""etcd, kube-apiserver, controller manager and scheduler: what to run, and how to see that it is ready."""
+"""etcd, kube-apiserver, controller manager and scheduler: their commands, and how to check that they are ready."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from devcluster.controlplane.programs import Programs
 from devcluster.processes.private_files import write_private
 from devcluster.processes.supervisor import Command
 
-# Controllers that talk to a cloud or hand out pod address ranges; neither exists here.
+# Controllers that call a cloud or assign pod address ranges; neither exists here.
 CONTROLLERS = "*,-nodeipam,-cloud-node-lifecycle,-service-lb-controller,-node-route-controller"
-# Who talks to the API server: name and group. By token: it verifies a certificate anew at every request, for a tenth of
-# its processor time.
+# Clients of the API server: name and group. They use tokens, because the API server verifies a certificate again at
+# each request, which takes a tenth of its processor time.
 USERS = {
     "admin": ("devcluster-admin", "system:masters"),
     "controller-manager": ("system:kube-controller-manager", "system:masters"),
     "scheduler": ("system:kube-scheduler", ""),
 }
-# Of the processor time of a throwaway cluster, Go's collector takes a tenth: there, memory is spent instead.
+# Go's garbage collector takes a tenth of the processor time of a temporary cluster, so such a cluster uses more memory
+# instead.
 SELDOM_COLLECTED = {"GOGC": "300", "GOMEMLIMIT": "4GiB"}
 
 
@@ -35,7 +36,7 @@ class ControlPlane:
     pki: Pki
     state: Path
     ports: dict[str, int]
-    unsafe: bool  # throwaway data: no fsync
+    unsafe: bool  # temporary data: no fsync
 
     @property
     def url(self) -> str:
@@ -49,7 +50,7 @@ class ControlPlane:
         return self.state / "kubeconfig" / client
 
     def write_kubeconfigs(self) -> None:
-        """New tokens at every start: the API server reads its list then."""
+        """Creates new tokens at each start: the API server reads its token list then."""
         known = []
         for client, (name, group) in USERS.items():
             token = secrets.token_urlsafe(32)
@@ -152,7 +153,9 @@ class ControlPlane:
 
 @dataclass(frozen=True)
 class _Ready:
-    """Answers 200 on loopback. Who answers is not in question: the port was free a moment ago."""
+    """Returns whether the address answers 200 on loopback. The server is not verified: the port was free a moment
+    before.
+    """
 
     port: int
     path: str
@@ -173,5 +176,5 @@ class _Ready:
 
 
 def has_default_roles(api: Api) -> bool:
-    """The default RBAC roles are there: /readyz can answer before the first client may do anything."""
+    """Returns whether the default RBAC roles exist: /readyz may answer before the first client has any rights."""
     return api.find("rbac.authorization.k8s.io/v1/clusterroles", "system:kube-scheduler") is not None

@@ -1,4 +1,4 @@
-"""An existing cluster, given with --kubeconfig, in place of the embedded one."""
+"""An existing cluster, given with --kubeconfig, instead of the embedded one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ExternalCluster:
         return str(self.cluster["server"])
 
     def check(self) -> None:
-        """It answers, to an administrator, and Kueue is there."""
+        """Checks that the cluster answers, that the identity is an administrator's, and that Kueue is installed."""
         try:
             api = Api(self.kubeconfig)
             api.request("GET", "/version")
@@ -43,7 +43,9 @@ class ExternalCluster:
 
 
 def _cluster(kubeconfig: Path) -> dict[str, object]:
-    """The cluster part of its current context, certificate inline, so that kubeconfigs made from it stand alone."""
+    """Returns the cluster part of its current context with the certificate inline, so that kubeconfigs made from it
+    need no other file.
+    """
     try:
         config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
         context = next(entry["context"] for entry in config["contexts"] if entry["name"] == config["current-context"])

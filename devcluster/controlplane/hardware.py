@@ -20,7 +20,7 @@ from devcluster.processes.paths import ROOT
 
 DIRECTORY = ROOT / "devcluster" / "hardware"
 FAKE = {SIMULATED: "fake"}
-# Which hardware file brought a node or a slice: what `load` may take away again.
+# The hardware file from which a node or a slice was created: `load` may delete these objects.
 ORIGIN = "devcluster/hardware"
 NODE_INFO = {
     "architecture": "amd64",
@@ -34,7 +34,7 @@ NODE_INFO = {
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a file says, as Kubernetes objects. Slices lack only the uid of their node."""
+    """The content of a file as Kubernetes objects. Slices lack only the uid of their node."""
 
     nodes: tuple[Json, ...]
     slices: tuple[Json, ...]
@@ -56,7 +56,9 @@ def read(name: str) -> Hardware:
 
 
 def load(api: Api, name: str = "mixed") -> Hardware:
-    """Make the cluster have the hardware of file `name`: about 20 requests. Nodes are Ready once kwok has looked."""
+    """Gives the cluster the hardware of file `name`: about 20 requests. Nodes become Ready once kwok has handled
+    them.
+    """
     hardware = read(name)
     for obj in hardware.objects:
         api.apply(obj)
@@ -69,7 +71,7 @@ def load(api: Api, name: str = "mixed") -> Hardware:
 
 
 def unready(api: Api) -> list[str]:
-    """Names of simulated nodes that are not Ready yet."""
+    """Returns the names of simulated nodes that are not Ready yet."""
     return [
         node["metadata"]["name"]
         for node in api.list("v1/nodes")
@@ -79,7 +81,7 @@ def unready(api: Api) -> list[str]:
 
 
 def node(name: str, *, devices: dict[str, int], labels: Json | None = None, **group: Any) -> Json:
-    """One more node, for a test that needs hardware of its own; `load` leaves it alone. Hand it to `add`."""
+    """Returns another node, for a test that needs its own hardware; `load` does not change it. Pass it to `add`."""
     group = {"capacity": {"cpu": 64, "memory": "256Gi", "pods": 110}} | group
     return _node(name, {"labels": [labels or {}], "devices": devices, **group}, origin="")
 
@@ -155,9 +157,10 @@ def _gpu_uuid(node_name: str, minor: int) -> str:
 
 
 def _put_node(api: Api, node: Json) -> str:
-    """Create the node, or bring an existing one in line; its uid.
+    """Creates the node or updates an existing one. Returns its uid.
 
-    A node is created *with* its status, as a kubelet registers: kwok gives one without allocatable a thousand CPUs.
+    A node is created *with* its status, as a kubelet registers it: kwok gives a node without allocatable a thousand
+    CPUs.
     """
     name = node["metadata"]["name"]
     try:
@@ -167,7 +170,7 @@ def _put_node(api: Api, node: Json) -> str:
             raise
     old = api.get("v1/nodes", name)
     labels = dict.fromkeys(old["metadata"]["labels"]) | node["metadata"]["labels"]
-    # Taints that the node controller set (not ready, unreachable) are its own business and come back by themselves.
+    # The node controller manages its own taints (not ready, unreachable): they come back by themselves.
     api.patch("v1/nodes", name, {"metadata": node["metadata"] | {"labels": labels}, "spec": node["spec"]})
     sizes = {
         key: dict.fromkeys(old["status"].get(key, {})) | node["status"][key] for key in ("capacity", "allocatable")
@@ -177,7 +180,7 @@ def _put_node(api: Api, node: Json) -> str:
 
 
 def _put_slice(api: Api, resource_slice: Json, *, node_uid: str) -> None:
-    """The node owns its slice, as with the real driver: it goes when the node goes."""
+    """The node owns its slice, as with the real driver: the slice is deleted with its node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": resource_slice["spec"]["nodeName"], "uid": node_uid}
     api.apply(resource_slice | {"metadata": resource_slice["metadata"] | {"ownerReferences": [owner]}})
 

@@ -1,4 +1,6 @@
-"""The portal's three identities: what `deploy/` ships is applied as it is, then each gets a kubeconfig with a token."""
+"""The portal's three identities: the manifests in `deploy/` are applied unchanged, then each identity gets a kubeconfig
+with a token.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ DEPLOY = ROOT / "deploy" / "base"
 NAMESPACE = "gpu-portal"
 IDENTITIES = ("worker", "watcher", "doors")
 TOKEN_S = 30 * 24 * 3600
-# Of `deploy/` only what gives rights and sets rules; the portal's processes run outside the cluster here.
+# The parts of `deploy/` that give rights and set rules; the portal's processes run outside the cluster here.
 SHIPPED = {
     "Namespace", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding",
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
@@ -27,7 +29,7 @@ _FIRST = ("Namespace", "ServiceAccount", "ClusterRole", "Role")
 
 
 def install(api: Api) -> None:
-    """Namespaces and roles before what refers to them."""
+    """Applies namespaces and roles before objects that refer to them."""
     shipped = [obj for obj in manifests(DEPLOY) if obj["kind"] in SHIPPED]
     order = {kind: place for place, kind in enumerate(_FIRST)}
     for obj in sorted(shipped, key=lambda obj: order.get(obj["kind"], len(order))):
@@ -46,7 +48,7 @@ def install(api: Api) -> None:
 
 
 def manifests(folder: Path) -> Iterator[dict[str, Any]]:
-    """The objects that a kustomization lists, files and folders, without its patches and transformers."""
+    """Returns the objects that a kustomization lists, from files and folders, without its patches and transformers."""
     kustomization = yaml_files.read(folder / "kustomization.yaml")
     for entry in kustomization.get("resources", []):
         path = folder / entry
@@ -72,7 +74,7 @@ def _kubeconfig(api: Api, cluster: dict[str, object], path: Path, name: str) -> 
 
 
 def await_rights(kubeconfigs: dict[str, Path], *, within_s: float = 10.0) -> None:
-    """RBAC and tokens are read from caches that trail a moment behind the writes."""
+    """Waits until the rights apply: RBAC and tokens are read from caches that are updated shortly after the writes."""
     deadline = time.monotonic() + within_s
     for name, path in kubeconfigs.items():
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

@@ -1,4 +1,4 @@
-"""Kueue's manager outside the cluster: CRDs and webhooks (they point at a local port), settings, certificates."""
+"""Runs Kueue's manager outside the cluster: CRDs and webhooks (they point to a local port), settings, certificates."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from devcluster.processes.paths import ROOT
 from devcluster.processes.private_files import write_private
 from devcluster.processes.supervisor import Command
 
-# What production is told too; only addresses and certificates differ here.
+# The same settings as in production; only addresses and certificates differ.
 SETTINGS = ROOT / "deploy" / "kueue" / "manager-config.yaml"
 CONVERTED = {"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"}
-# Webhooks of kinds that exist here; the manifest lists those of a dozen other job operators too.
+# Webhooks of kinds that exist here; the manifest also lists those of a dozen other job operators.
 WEBHOOKS = {"clusterqueue", "cohort", "resourceflavor", "workload", "job"}
 OUTSIDE = {"matchExpressions": [
     {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kueue-system"]}
@@ -45,7 +45,9 @@ class Kueue:
         return self.plane.state / "kueue"
 
     def install(self, api: Api) -> None:
-        """Definitions first; the webhooks only once the manager answers, or nothing could be written meanwhile."""
+        """Definitions come first. Webhooks come only once the manager answers; before that, they would block all
+        writes.
+        """
         for manifest in sorted((self.plane.programs.directory / "kueue/crd").glob("*.yaml")):
             definition = yaml_files.read(manifest)
             if definition["spec"]["names"]["plural"] in CONVERTED:
@@ -55,7 +57,7 @@ class Kueue:
             crds.put(api, definition)
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
         name = "kueue-visibility-server"
-        # ExternalName: the aggregator then dials loopback itself, which no EndpointSlice may hold.
+        # With ExternalName the aggregator connects to loopback itself, which no EndpointSlice may contain.
         spec = {
             "type": "ExternalName",
             "externalName": "localhost",
@@ -99,7 +101,8 @@ class Kueue:
         write_private(certificates / "tls.key", self.plane.pki.key("server").read_text())
         settings = self.home / "manager.yaml"
         write_private(settings, yaml.safe_dump(self._settings(certificates)))
-        # The private root holds no resolver and no other programs: the manager is static and talks to loopback only.
+        # The private root contains no resolver and no other programs: the manager is a static binary and uses only
+        # loopback.
         argv = [self.plane.programs["kueue"], f"--config={settings}", f"--kubeconfig={self.plane.kubeconfig('admin')}"]
         script = self.home / "in-private-root.sh"
         write_private(script, self._script(certificates, [str(word) for word in argv]))
@@ -107,7 +110,7 @@ class Kueue:
         return Command("kueue", argv, env=self.plane.environment, ready=self._ready, ready_within_s=60)
 
     def serving(self, api: Api) -> bool:
-        """Webhook, conversion and queue positions all answer."""
+        """Returns whether webhook, conversion and queue positions all answer."""
         try:
             api.request("GET", f"{VISIBILITY}/clusterqueues/none/pendingworkloads")
         except ApiError as error:
@@ -136,12 +139,14 @@ class Kueue:
         settings["metrics"]["bindAddress"] = f"127.0.0.1:{ports['kueue-metrics']}"
         settings["webhook"] = {"host": "127.0.0.1", "port": ports["kueue-webhook"], "certDir": str(certificates)}
         settings["visibilityServer"] = {"bindAddress": "127.0.0.1", "bindPort": ports["visibility"]}
-        # A burst of Jobs in a test would otherwise wait for the client instead of the cluster.
+        # Otherwise a burst of Jobs in a test would wait for the client instead of the cluster.
         settings["clientConnection"] = {"qps": 200, "burst": 400}
         return settings
 
     def _script(self, certificates: Path, argv: list[str]) -> str:
-        """The manager insists on two fixed paths below /; a private root has them without touching this machine's."""
+        """The manager requires two fixed paths below /; a private root contains them without changing this machine's
+        root.
+        """
         root = self.home / "root"
         root.mkdir(mode=0o700, exist_ok=True)
         seen = {self.plane.state.resolve(), self.plane.programs.directory.resolve()}
@@ -162,7 +167,7 @@ class Kueue:
 
 
 def private_root() -> list[str]:
-    """How to get a mount namespace here: root needs no user namespace for it, a plain user does."""
+    """Returns how to create a mount namespace here: root needs no user namespace for it, other users do."""
     tries = [["unshare", "--user", "--map-root-user", "--mount"]]
     if os.geteuid() == 0:
         tries.insert(0, ["unshare", "--mount"])

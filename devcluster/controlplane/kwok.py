@@ -1,4 +1,6 @@
-"""kwok plays the kubelets of the simulated nodes, and is the endpoint that the API server asks for their logs."""
+"""kwok simulates the kubelets of the simulated nodes, and is the endpoint from which the API server reads their
+logs.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ class Kwok:
             "node-port": self.plane.ports["kubelet"],
             "tls-cert-file": self.plane.pki.cert("server"),
             "tls-private-key-file": self.plane.pki.key("server"),
-            # One port speaks both: HTTPS as the nodes' kubelet, HTTP for health.
+            # One port serves both: HTTPS as the nodes' kubelet, HTTP for health checks.
             "server-address": f"127.0.0.1:{self.plane.ports['kubelet']}",
         }
         argv = [self.plane.programs["kwok"], *(f"--{name}={value}" for name, value in flags.items())]
@@ -64,7 +66,7 @@ class Kwok:
             connection.close()
 
     def _move_nodes(self, api: Api) -> None:
-        """Nodes kept from an earlier start remember its kubelet port; kwok itself corrects it minutes later."""
+        """Nodes kept from an earlier start have its kubelet port; kwok itself corrects it only minutes later."""
         endpoints = {"kubeletEndpoint": {"Port": self.plane.ports["kubelet"]}}
         for node in api.list("v1/nodes"):
             known = node.get("status", {}).get("daemonEndpoints")

@@ -1,4 +1,4 @@
-"""Certificates and keys of one embedded control plane, made once per state directory."""
+"""Certificates and keys of one embedded control plane, created once per state directory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Pki:
 
 
 def make(directory: Path) -> Pki:
-    """Everything at once, complete or not at all: the directory appears by one rename."""
+    """Creates all files or none: the directory appears by one rename."""
     pki = Pki(directory)
     if directory.exists():
         return pki
@@ -70,7 +70,7 @@ def make(directory: Path) -> Pki:
 
 
 def kubeconfig(path: Path, *, server: str, pki: Pki, token: str) -> Path:
-    """Self-contained (nothing refers to another file), mode 0600. Written as JSON, which is YAML too."""
+    """Self-contained (refers to no other file), mode 0600. Written as JSON, which is also valid YAML."""
     return write_kubeconfig(path, {"server": server, "certificate-authority-data": pki.ca_bundle}, {"token": token})
 
 

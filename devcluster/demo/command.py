@@ -42,7 +42,7 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
-    """A scenario brings its hardware; the check walks the everyday demo."""
+    """A scenario has its own hardware; the check uses the everyday demo."""
     given = {"--hardware": arguments.hardware, "--kubeconfig": arguments.kubeconfig, "--check": arguments.check}
     beside = [flag for flag, value in given.items() if value]
     if scenario != EVERYDAY and beside:
@@ -53,7 +53,7 @@ def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
 
 
 def _port(wanted: int | None) -> int | None:
-    """None: a free one."""
+    """None: a free port."""
     if wanted is not None:
         if not is_free(wanted):
             raise UserError(f"Port {wanted} is in use on this machine.", "Choose another port with --port, or omit it.")
@@ -79,7 +79,9 @@ def _introduce(scenario: Scenario, portal: Portal, accounts: list[dict[str, Any]
 
 
 def _watch(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
-    """Processes of the portal are started again, as a service manager would do; anything else ends the demo."""
+    """Restarts processes of the portal that end, as a service manager does; if any other process ends, the demo
+    ends.
+    """
     restarts: list[float] = []
     commands = {command.name: command for command in portal.commands()}
     while True:

@@ -1,8 +1,8 @@
-"""The scenario of contention: 36 of 32 GPUs are requested. What each team has as quota, and what it has launched.
+"""The contention scenario: 36 of 32 GPUs are requested. Defines each team's quota and what it has launched.
 
-Training began in the evening and serving runs without end, all on whole GPUs. Then eight people open a notebook each,
-on whole GPUs too: four of them get one. Everything goes through the portal's own actions, by those who would do it, and
-each step waits until the cluster has followed the one before, so that the same four wait each time.
+Training began in the evening and serving runs without end, all on whole GPUs. Then eight people open one notebook each,
+also on whole GPUs: four of them get one. Each step is an action of the portal by the person who would do it, and waits
+until the cluster has followed the previous step, so that the same four people wait each time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workloads.launch.types import LaunchSpec
 
 GPU, SLICE, SHARE = "nvidia.com/gpu", "nvidia.com/mig-2g.20gb", "nvidia.com/gpu.shared"
-# By resource name: the quota of each owner's team. All GPUs are allocated, and they are lent when idle.
+# By resource name: the quota of each owner's team. All GPUs are allocated; idle ones are lent.
 HELD = (
     ("alice", "vision", ((GPU, 16),), "Four training jobs, one whole node each."),
     ("charlie", "serving", ((GPU, 12), (SLICE, 12)), "Twelve models for all users, on GPUs or on MIG slices."),
@@ -30,7 +30,7 @@ HELD = (
 LENT = 4  # GPUs that one team may borrow
 TRAININGS = ("pretrain-1", "pretrain-2", "pretrain-3", "pretrain-4")
 MODELS = tuple(f"model-{number:02}" for number in range(1, 13))
-# In the order in which they come; the first four get a GPU.
+# In the order of their launches; the first four get a GPU.
 NOTEBOOKS = (
     ("cell-tracking", "bob"),
     ("retina-seg", "erin"),
@@ -47,7 +47,7 @@ LOOKS_EVERY_S = 0.1
 
 
 def fill_cluster(by: Callable[[str], Actor]) -> None:
-    """Once: later changes and deletions are kept. `by`: a person of the cast, by name."""
+    """Runs once: later changes and deletions are kept. `by`: returns a person of the cast by name."""
     from catalog.classes import actions as catalog
     from tenants.models import QuotaLine
 
@@ -85,7 +85,7 @@ def _training(name: str) -> LaunchSpec:
 
 
 def _model(name: str) -> LaunchSpec:
-    """It keeps nothing that an interruption could lose."""
+    """A workload that keeps nothing that an interruption could lose."""
     from workloads.launch.options import Options
     from workloads.launch.types import LaunchSpec
 
@@ -94,14 +94,14 @@ def _model(name: str) -> LaunchSpec:
 
 
 def _notebook(name: str) -> LaunchSpec:
-    """With its files on a volume: it may move to another class without losing them."""
+    """A notebook with its files on a volume: it may move to another class without losing them."""
     from workloads.launch.types import LaunchSpec
 
     return LaunchSpec(name, "notebook", _class(GPU).slug, 1, "JupyterLab with PyTorch", volume=name, volume_gib=10)
 
 
 def _launch(team: str, wanted: Sequence[tuple[LaunchSpec, Actor]]) -> None:
-    """Together, until all of them have their GPUs."""
+    """Launches them together, and waits until all of them have their GPUs."""
     from workloads.models import Run
 
     launched = [one.name for one, who in wanted if _begin(team, one, who)]
@@ -110,7 +110,7 @@ def _launch(team: str, wanted: Sequence[tuple[LaunchSpec, Actor]]) -> None:
 
 
 def _queue(team: str, wanted: LaunchSpec, by: Actor) -> None:
-    """Until it is in the queue, and a later one is behind it: Kueue's times are whole seconds."""
+    """Waits until the workload is in the queue and a later one would be behind it: Kueue's times are whole seconds."""
     from django.utils import timezone
 
     from cluster.models import MirrorJob, MirrorWorkload
@@ -127,7 +127,7 @@ def _queue(team: str, wanted: LaunchSpec, by: Actor) -> None:
 
 
 def _begin(team: str, wanted: LaunchSpec, by: Actor) -> bool:
-    """False: it was launched at an earlier start."""
+    """Returns False if it was launched at an earlier start."""
     from workloads.launch import actions
     from workloads.models import Workload
 

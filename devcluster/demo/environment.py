@@ -28,7 +28,7 @@ SEED_WITHIN_S = 300.0
 def started(
     options: Options, *, port: int | None = None, scenario: Scenario = EVERYDAY
 ) -> Iterator[tuple[Stack, Portal, list[dict[str, Any]]]]:
-    """The stack and the portal on it, seeded and reachable; all of it ends with the block."""
+    """Starts the stack and the portal on it, seeded and reachable; all of it ends with the block."""
     with Stack(options) as stack:
         if port is not None:
             stack.ports["gateway"] = port
@@ -52,7 +52,7 @@ def started(
 
 
 def keep_logs(stack: Stack) -> Path:
-    """Out of a state directory that goes away."""
+    """Copies the logs out of a state directory that will be deleted."""
     kept = ROOT / ".run" / "log"
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(stack.log_dir, kept)
@@ -60,7 +60,7 @@ def keep_logs(stack: Stack) -> Path:
 
 
 def write_description(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
-    """demo.json: what a person, a browser test or a script needs to know."""
+    """Writes demo.json: the data that a person, a browser test or a script needs."""
     stack.write()
     content = {
         "portal_url": portal.url,
@@ -76,7 +76,9 @@ def write_description(stack: Stack, portal: Portal, accounts: list[dict[str, Any
 
 
 def description_files(state: Path) -> list[Path]:
-    """The demo's description lies where people look for it, a check's beside its own data only."""
+    """The demo's description is in the place where people look for it; that of a check is only beside the check's own
+    data.
+    """
     own = state / "demo.json"
     return [own, state.with_suffix(".json")] if state.parent == STATES.resolve() else [own]
 

@@ -22,7 +22,7 @@ TIMEOUT_S = 60.0
 
 @dataclass
 class Form:
-    """A form as the page has it, filled in as a browser would without typing."""
+    """A form as it is on the page, filled in as a browser would without input."""
 
     action: str
     method: str
@@ -49,21 +49,21 @@ class Page:
         return parser.found
 
     def form(self, *, having: str = "", action: str = "") -> Form:
-        """The first form with a field of that name, or with an action that ends so."""
+        """Returns the first form that has a field of that name, or an action with that ending."""
         for form in self.forms():
             if (not having or having in form.fields) and (not action or urlsplit(form.action).path.endswith(action)):
                 return form
         raise AssertionError(f"{self.url} ({self.status}) has no form with {having or action!r}: {self.words()[:300]}")
 
     def words(self) -> str:
-        """What a person reads there."""
+        """Returns the text that a person reads there."""
         parser = _Words()
         parser.feed(self.text)
         return " ".join(" ".join(parser.found).split())
 
 
 class BrowserSession:
-    """One browser: keeps cookies by host, follows redirects across hosts, sends forms with their hidden fields."""
+    """One browser: keeps cookies by host, follows redirects across hosts, and sends forms with their hidden fields."""
 
     def __init__(self, base: str, *, token: str = "") -> None:
         self.base = base
@@ -82,7 +82,7 @@ class BrowserSession:
         return self._follow("POST", url, fields.encode(), "application/x-www-form-urlencoded", referer=page.url)
 
     def listen(self, path: str) -> EventStream:
-        """An event stream, read in the background, as the page's script does it."""
+        """Reads an event stream in the background, as the page's script does."""
         host = urlsplit(self.base).netloc
         connection = _connect(host)
         headers = {"Host": host, "Accept": "text/event-stream", "Cookie": self.cookie_header(host)}
@@ -151,7 +151,7 @@ class BrowserSession:
                 response = connection.getresponse()
                 return response, response.read()
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                # The server closed a kept-alive connection between two requests; it has not seen this one.
+                # The server closed a kept-alive connection between two requests; it has not received this one.
                 self._connections.pop(host).close()
                 if attempt == 2:
                     raise

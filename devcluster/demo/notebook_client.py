@@ -15,9 +15,11 @@ ANSWER_WITHIN_S = 30.0
 
 
 def compute(visitor: BrowserSession, opened: Page, code: str) -> str:
-    """Start a kernel, run `code`, return the text of its value, end the kernel. `opened`: the notebook's first page."""
+    """Starts a kernel, runs `code`, returns the text of its value and ends the kernel. `opened`: the notebook's first
+    page.
+    """
     kernels = urljoin(opened.url, "/api/kernels")
-    # Jupyter wants its cross-site cookie back as a header for everything that changes something.
+    # Jupyter requires its XSRF cookie as a header too, for every request that changes something.
     host = urlsplit(opened.url).netloc
     started = visitor.request("POST", kernels, b"{}", "application/json")
     assert started.status == 201, f"no kernel: {started.status} {started.text[:200]}"

@@ -21,7 +21,9 @@ class ClusterObserver:
         self.namespace = namespace
 
     def until(self, what: str, true: Callable[[], Answer | None], *, within_s: float = WITHIN_S) -> Answer:
-        """The first true answer; AssertionError names `what` when there is none. Not found is not yet."""
+        """Returns the first true answer; raises AssertionError with `what` if there is none. "Not found" counts as not
+        yet.
+        """
         deadline = time.monotonic() + within_s
         while True:
             try:
@@ -34,7 +36,7 @@ class ClusterObserver:
             time.sleep(0.1)
 
     def of(self, resource: str, workload: str) -> list[Json]:
-        """Jobs and pods of a workload: their names begin with its name."""
+        """Returns Jobs and pods of a workload: their names begin with its name."""
         found = self.admin.list(resource, namespace=self.namespace, labels="gpu-portal/workload")
         return [obj for obj in found if obj["metadata"]["name"].startswith(f"{workload}-")]
 
@@ -48,7 +50,7 @@ class ClusterObserver:
         return str(self.of("v1/pods", workload)[0]["metadata"]["name"])
 
     def admitted(self, job: Json) -> Json | None:
-        """Kueue's Workload of a Job, once it was let in."""
+        """Returns the Kueue Workload of a Job, once it is admitted."""
         for workload in self.admin.list(f"{KUEUE}/workloads", namespace=self.namespace):
             owners = [owner["uid"] for owner in workload["metadata"].get("ownerReferences", [])]
             if job["metadata"]["uid"] in owners and _is_true(workload, "Admitted"):

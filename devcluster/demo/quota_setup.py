@@ -1,4 +1,4 @@
-"""Quota for demo data, by the portal's own actions: an owner requests, an approver approves. Needs Django."""
+"""Creates quota for demo data with the portal's own actions: an owner requests, an approver approves. Needs Django."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def file_request(team: str, units: Collection[tuple[str, int]], why: str, *, by:
 
 
 def approve_request(filed: QuotaRequest, *, by: Actor) -> None:
-    """Every line, as asked."""
+    """Approves every line as requested."""
     from tenants.requests.decisions import actions as decision_actions
     from tenants.requests.decisions.types import Decision
 

@@ -1,6 +1,6 @@
-"""What `run.py demo` can start with: the everyday demo, or one that is named by `--scenario`.
+"""The data sets that `run.py demo` can start with: the everyday demo, or the one named by `--scenario`.
 
-Each has people, hardware and a state directory of its own: starting one does not change the data of the others.
+Each has its own people, hardware and state directory: starting one does not change the data of the others.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from devcluster.processes.console import UserError
 
 @dataclass(frozen=True)
 class Scenario:
-    """`cast`: name, role in words, team; an owner's team is created. `storage`: who was granted how many
-    GiB, by name, team and number. `notebooks`: how many run on this machine at a time. `about`: one sentence, "" for
-    the everyday demo; `to_try`: with {url} for the portal's address.
+    """`cast`: name, role in words, team; an owner's team is created. `storage`: the GiB granted to whom, by name, team
+    and number. `notebooks`: how many run on this machine at a time. `about`: one sentence, "" for the everyday demo;
+    `to_try`: with {url} for the portal's address.
     """
 
     name: str
@@ -27,11 +27,11 @@ class Scenario:
 
     @property
     def folder(self) -> str:
-        """Of its state, below .run."""
+        """The folder of its state, below .run."""
         return f"demo-{self.name}" if self.name else "demo"
 
 
-# Charlie is a stranger to team A.
+# Charlie is not a member of team A.
 EVERYDAY = Scenario(
     name="",
     hardware="mixed",

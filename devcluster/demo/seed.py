@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 TOKEN_DAYS = 90
 MIRROR_WITHIN_S = 60.0
-# By resource name: the quota of Charlie's team before the demo starts, and what he requests now.
+# By resource name: the quota of Charlie's team before the demo starts, and the amount that he requests now.
 HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
 ASKED = (("nvidia.com/gpu", 6),)
-# What a new team can start with: units of the smallest class of a kind, for hardware that has one.
+# What a new team can start with: units of the smallest class of a kind, for hardware that has such a class.
 BUNDLES = (
     (
         "Research",
@@ -45,7 +45,7 @@ BUNDLES = (
 )
 # GiB that may be allocated to teams.
 STORAGE_GIB = 20_000
-# What is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
+# An image that is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
 IMAGES: dict[str, dict[str, str]] = {
     "JupyterLab with PyTorch": {
         "kind": "notebook",
@@ -116,7 +116,7 @@ def _account(name: str, role: str, tenant: str, *, known: dict[str, Any]) -> dic
 
 
 def _token(user: User, known: str, *, is_admin: bool) -> str:
-    """The one of the start before, while it works; otherwise a new one."""
+    """Returns the token of the previous start while it is valid; otherwise a new one."""
     from django.utils import timezone
 
     from accounts.api_tokens import actions, token_text
@@ -135,7 +135,7 @@ def _token(user: User, known: str, *, is_admin: bool) -> str:
 
 
 def _by(name: str) -> Actor:
-    """As that person does it on a page."""
+    """Acts as that person does on a page."""
     from accounts.core.actor import Actor
     from accounts.models import User
 
@@ -165,7 +165,9 @@ def _cluster_and_teams(scenario: Scenario) -> None:
 
 
 def _catalog(scenario: Scenario) -> None:
-    """A class per kind of capacity that the watcher has seen, images to choose from, and the data of the scenario."""
+    """Creates a class per kind of capacity that the watcher has seen, images to choose from, and the data of the
+    scenario.
+    """
     from catalog.classes import actions as class_actions
     from catalog.classes.proposals import actions as proposal_actions
     from catalog.discovery import queries
@@ -193,7 +195,9 @@ def _catalog(scenario: Scenario) -> None:
 
 
 def _open_storage(scenario: Scenario, olga: Actor) -> None:
-    """And some of it for teams that there are, so that notebooks have volumes; new ones have it from their bundles."""
+    """Opens storage, and grants some of it to existing teams, so that notebooks have volumes; new teams get it from
+    their bundles.
+    """
     from catalog.classes import actions as class_actions
     from catalog.models import GpuClass
 
@@ -216,7 +220,9 @@ def _open_storage(scenario: Scenario, olga: Actor) -> None:
 
 
 def _offer_bundles(olga: Actor) -> None:
-    """And once a share to try without a team: if it is removed, it stays removed after the next start."""
+    """Offers bundles, and once a share to try without a team: if it is removed, the next start does not create it
+    again.
+    """
     from catalog.classes import actions as class_actions
     from catalog.models import GpuClass
     from tenants.models import Bundle
@@ -245,7 +251,7 @@ def _offer_bundles(olga: Actor) -> None:
 
 
 def _let_charlie_ask() -> None:
-    """His team has quota and requests more: an approver finds a pending request."""
+    """Charlie's team has quota and requests more: an approver finds a pending request."""
     from catalog.models import GpuClass
     from tenants.models import Tenant
 
@@ -260,7 +266,9 @@ def _let_charlie_ask() -> None:
 
 
 def _lines(wanted: tuple[tuple[str, int], ...]) -> list[tuple[str, int]]:
-    """Of the first exclusive class of each resource name; hardware without one is left out."""
+    """Returns lines for the first exclusive class of each resource name; resources without such a class are left
+    out.
+    """
     from catalog.models import GpuClass
 
     found = []

@@ -35,7 +35,7 @@ UPSTREAM_S = 330.0  # longer than any watch that a client asks for
 
 @dataclass(frozen=True)
 class Done:
-    """A call that went through the proxy. `status` is the API server's; 0 where it was never asked."""
+    """A call that went through the proxy. `status` is the API server's; 0 if the proxy did not forward the call."""
 
     call: Call
     status: int
@@ -43,7 +43,7 @@ class Done:
 
 class ApiProxy:
     def __init__(self, kubeconfig: str | Path, directory: Path) -> None:
-        """`directory` is where the proxy's own kubeconfig goes."""
+        """`directory`: where the proxy writes its own kubeconfig."""
         self.api = Api(kubeconfig, timeout_s=UPSTREAM_S)
         self.kubeconfig = directory / f"proxied-{Path(kubeconfig).name}"
         self.done: list[Done] = []
@@ -86,7 +86,7 @@ class ApiProxy:
         times: int | None = 1,
         predicate: Callable[[Call, Json | None], bool] | None = None,
     ) -> Rule:
-        """A rule without a fault: say what happens with one of Rule's methods. `verb` may be several, as WRITES is."""
+        """Returns a rule without a fault: add one with a method of Rule. `verb` may name several, as WRITES does."""
         verbs = frozenset({verb} if isinstance(verb, str) else verb)
         rule = Rule(verbs, resource, namespace, name, nth, times, predicate)
         with self._lock:
@@ -94,18 +94,18 @@ class ApiProxy:
         return rule
 
     def forget(self) -> None:
-        """No rules any more."""
+        """Removes all rules."""
         with self._lock:
             self._rules.clear()
 
     # faults of everything
 
     def pause(self) -> None:
-        """Accept and hang: a server that is there and does not answer. Watches fall silent."""
+        """Accepts connections and never answers, like a server that hangs. Watches receive nothing."""
         self._up.clear()
 
     def refuse(self) -> None:
-        """Reset what is open and whatever comes: a server that is not there."""
+        """Resets open and new connections, like a server that is down."""
         self._refusing = True
         self.cut()
 
@@ -114,7 +114,7 @@ class ApiProxy:
         self._up.set()
 
     def cut(self) -> None:
-        """Reset all open connections, watches too; new ones work."""
+        """Resets all open connections, including watches; new ones work."""
         with self._lock:
             handlers, self._open = self._open, set()
         for handler in handlers:
@@ -124,7 +124,7 @@ class ApiProxy:
     # looking
 
     def calls(self, verb: str | Iterable[str] = WRITES | READS, resource: str = "") -> list[Done]:
-        """What the API server was asked so far, in the order of its answers."""
+        """Returns the calls to the API server so far, in the order of its answers."""
         verbs = {verb} if isinstance(verb, str) else set(verb)
         with self._lock:
             return [d for d in self.done if d.call.verb in verbs and resource in ("", d.call.resource) and d.status]
@@ -176,7 +176,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that die in the middle are what this is for."""
+        """Ignored: clients that disconnect in the middle are what this proxy is for."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().finish()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet: `ApiProxy.done` has it."""
+        """Writes nothing: `ApiProxy.done` has the calls."""
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -258,7 +258,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(response.status, data, headers)
 
     def _ask(self, body: bytes) -> http.client.HTTPResponse:
-        """One upstream connection per client connection; the client's own token counts, where it has one."""
+        """Uses one upstream connection per client connection, with the client's own token if it has one."""
         headers = {key: value for key, value in self.headers.items() if key.lower() not in HOP_BY_HOP}
         headers |= {"Content-Length": str(len(body))} if body or self.command in ("POST", "PUT", "PATCH") else {}
         if self.proxy.api.token and "authorization" not in {key.lower() for key in headers}:
@@ -324,7 +324,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._chunk(b"")
 
     def _notice_hang_up(self) -> None:
-        """A client that leaves in the middle of a stream: let go of the API server too."""
+        """If the client disconnects in the middle of a stream, closes the connection to the API server too."""
         with suppress(OSError):
             self.connection.recv(1, socket.MSG_PEEK)
         self.let_go()

@@ -16,7 +16,7 @@ WRITES = frozenset({"create", "update", "patch", "apply", "delete", "deletecolle
 
 @dataclass(frozen=True)
 class Call:
-    """One request, in the words of RBAC. `apply` is told from `patch` by its content type. `limit` 0: none."""
+    """One request, in RBAC terms. `apply` differs from `patch` by its content type. `limit` 0: none."""
 
     verb: str
     resource: str = ""  # plural, with subresource: pods, pods/log
@@ -29,7 +29,7 @@ class Call:
 
     @property
     def is_full_list(self) -> bool:
-        """A list of one is how somebody asks whether the server answers, or how far it is."""
+        """A list of one object is a check whether the server answers, or of its current resource version."""
         return self.verb == "list" and self.limit != 1
 
 
@@ -95,29 +95,31 @@ class Rule:
         return self._do("delay", seconds)
 
     def refuse(self) -> Rule:
-        """The connection is reset before a byte of the request was looked at by anybody."""
+        """Resets the connection before any byte of the request is read."""
         return self._do("refuse")
 
     def drop_before(self) -> Rule:
-        """The connection closes without an answer; the API server never heard of the request."""
+        """Closes the connection without an answer; the API server never receives the request."""
         return self._do("drop_before")
 
     def drop_answer(self) -> Rule:
-        """The request is done, and nobody is told."""
+        """The API server carries out the request, but the client gets no answer."""
         return self._do("drop_answer")
 
     def status(self, code: int, body: Json | None = None) -> Rule:
-        """Answered here, without the API server."""
+        """The proxy answers with this status, without the API server."""
         return self._do("status", (code, body))
 
     def call_before(self, action: Callable[[], object]) -> Rule:
-        """A crash point: `action` runs when the request has arrived and has not been sent on. That of a client which is
-        gone by then goes nowhere.
+        """A crash point: `action` runs when the request has arrived and has not been forwarded. If the client has
+        disconnected by then, the request is not forwarded.
         """
         return self._do("call_before", action)
 
     def call_after(self, action: Callable[[], object]) -> Rule:
-        """A crash point: `action` runs when the API server has done it and the answer has not been sent on."""
+        """A crash point: `action` runs when the API server has carried out the request and the answer has not been
+        forwarded.
+        """
         return self._do("call_after", action)
 
     # faults of a watch
@@ -126,24 +128,24 @@ class Rule:
         return self._do("duplicate")
 
     def reorder(self) -> Rule:
-        """The event comes after the next one."""
+        """The event is sent after the next one."""
         return self._do("reorder")
 
     def drop_event(self) -> Rule:
         return self._do("drop_event")
 
     def gone(self) -> Rule:
-        """In the event's place 410: the version is too old, list again. The watch ends."""
+        """Sends 410 instead of the event: the version is too old, the client must list again. The watch ends."""
         return self._do("gone")
 
     def silence(self) -> Rule:
-        """From the event on nothing is sent, bookmarks included; the connection stays open."""
+        """From this event on nothing is sent, not even bookmarks; the connection stays open."""
         return self._do("silence")
 
     # asking
 
     def wait(self, timeout_s: float = 20.0, *, times: int = 1) -> None:
-        """Until the fault has been done `times` times. Raises TimeoutError."""
+        """Waits until the fault has happened `times` times. Raises TimeoutError."""
         with self._hit:
             if not self._hit.wait_for(lambda: self.struck >= times, timeout_s):
                 raise TimeoutError(f"{self.fault} was done {self.struck} of {times} times; {self.seen} matched.")
@@ -153,7 +155,7 @@ class Rule:
         return self.fault in ("duplicate", "reorder", "drop_event", "gone", "silence")
 
     def strikes(self, call: Call, event: Json | None = None) -> bool:
-        """Counts, too: ask once per call or event."""
+        """Returns whether the fault applies. Each call counts: call it once per call or event."""
         if not self._matches(call, event):
             return False
         with self._lock:

@@ -37,7 +37,7 @@ class TcpProxy:
 
     @property
     def url(self) -> str:
-        """The upstream's URL, with our address in it."""
+        """The upstream's URL with the proxy's address."""
         parts = urlsplit(self._original)
         login = parts.netloc.rpartition("@")[0]
         return urlunsplit(
@@ -53,17 +53,17 @@ class TcpProxy:
         self._gate.set()
 
     def pause(self) -> None:
-        """Nothing moves in either direction, connections stay; new ones are accepted and hang."""
+        """Forwards nothing in either direction; connections stay open, and new ones are accepted and hang."""
         self._gate.clear()
 
     def resume(self) -> None:
-        """The end of `pause` and of `refuse`."""
+        """Ends `pause` and `refuse`."""
         self._gate.set()
         if self._listener is None:
             self._listen()
 
     def cut(self) -> None:
-        """Reset every open connection; new ones work."""
+        """Resets every open connection; new ones work."""
         with self._lock:
             pairs, self._pairs = self._pairs, set()
         for pair in pairs:
@@ -71,11 +71,11 @@ class TcpProxy:
                 reset(end)
 
     def refuse(self) -> None:
-        """`cut`, and nobody listens any more: connection refused."""
+        """As `cut`, and the proxy stops listening: connection refused."""
         with self._lock:
             listener, self._listener = self._listener, None
         if listener is not None:
-            with suppress(OSError):  # wakes the accepting thread, which a close alone does not
+            with suppress(OSError):  # wakes the accepting thread, which closing the socket does not do
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         self.cut()
@@ -128,7 +128,9 @@ class TcpProxy:
 
 
 def reset(end: socket.socket) -> None:
-    """Close with RST instead of FIN: the other side gets an error, not an end. Wakes a thread that reads from it."""
+    """Closes with RST instead of FIN: the other side gets an error, not an end of stream. Wakes a thread that reads
+    from it.
+    """
     with suppress(OSError):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         end.shutdown(socket.SHUT_RD)

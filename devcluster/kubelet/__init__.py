@@ -1,1 +1,1 @@
-"""Pod statuses as a kubelet writes them, and a kubelet that plays what a test scripts."""
+"""Pod statuses as a kubelet writes them, and a scripted kubelet that tests control."""

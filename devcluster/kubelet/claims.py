@@ -9,7 +9,7 @@ from devcluster.client.annotations import SCRIPTED
 from devcluster.client.kube import Api
 from devcluster.client.types import Json
 
-# Where a claim's own dry run is tried: no policy of the portal looks there.
+# The namespace of a claim's own dry run: no policy of the portal applies there.
 PROBE_NAMESPACE = "default"
 
 
@@ -18,9 +18,10 @@ def selector_of(labels: dict[str, str]) -> str:
 
 
 def bind(api: Api, namespace: str, labels: dict[str, str]) -> str:
-    """From here on the API server itself annotates the claim's pods; the policy's name.
+    """Makes the API server annotate the claim's pods from now on. Returns the name of the policy.
 
-    A policy for each claim, and its name in the annotation of a dry run: one that ends at the same time proves nothing.
+    Each claim has its own policy, whose name is in the annotation of a dry run: the policy of another claim, which may
+    end at the same time, proves nothing.
     """
     name = f"devcluster-scripted-{uuid.uuid4().hex[:8]}"
     api.create(_policy(name, when=_CREATED if labels else _BOUND))
@@ -57,7 +58,7 @@ def _claim_annotation(name: str) -> str:
     return f"devcluster/{name}"
 
 
-# What a binding is annotated with goes to its pod. The trial pod says whether the API server has taken the policy up.
+# Annotations of a binding are copied to its pod. The trial pod shows whether the API server applies the policy yet.
 _BOUND = f"has(request.subResource) && request.subResource == 'binding' || request.namespace == '{PROBE_NAMESPACE}'"
 _CREATED = "!has(request.subResource) || request.subResource == ''"
 
@@ -97,7 +98,7 @@ def _binding(name: str, namespace: str, labels: dict[str, str]) -> Json:
 
 
 def _trial_pod(labels: dict[str, str], name: str) -> Json:
-    """Only ever sent as a dry run."""
+    """Only sent as a dry run."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

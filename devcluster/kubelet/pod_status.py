@@ -9,7 +9,7 @@ from devcluster.client.kube import STRATEGIC, Api, ApiError
 from devcluster.client.types import Json
 
 NODE_ADDRESS = "127.0.0.1"
-# What the API server says to whoever starts a container again that is over for good.
+# The API server's message when a container that has ended for good is started again.
 OVER = "may not be transitioned to non-terminated state"
 
 
@@ -29,7 +29,7 @@ def running(started_at: str) -> Json:
 
 
 def terminated(exit_code: int, *, reason: str = "", message: str = "", started_at: str = "", signal: int = 0) -> Json:
-    """`reason` defaults to what a kubelet calls that exit code."""
+    """`reason` defaults to the kubelet's reason for that exit code."""
     state: Json = {"exitCode": exit_code, "reason": reason or ("Completed" if exit_code == 0 else "Error")}
     state |= {"startedAt": started_at or now(), "finishedAt": now()}
     return {"terminated": state | ({"message": message} if message else {}) | ({"signal": signal} if signal else {})}
@@ -51,12 +51,12 @@ def status(
     init: dict[str, Json] | None = None,
     sandbox: bool = False,
 ) -> Json:
-    """The status of a bound pod all of whose containers are in `state`.
+    """Returns the status of a bound pod whose containers are all in `state`.
 
-    The phase follows from the state: terminated means Succeeded or Failed, for good (restartPolicy is not asked: a
-    container that will come back is `waiting` with `last_state`). `reason` and `message` are the pod's own. `init`:
-    states of init containers by name; left out, those before a waiting container wait for the same thing, and those
-    before another are done. `sandbox`: volumes and network are there although nothing runs.
+    The phase follows from the state: terminated means Succeeded or Failed, for good (restartPolicy is ignored: a
+    container that will restart is `waiting` with `last_state`). `reason` and `message` are the pod's own. `init`:
+    states of init containers by name; if omitted, those before a waiting container wait for the same thing, and those
+    before any other container are done. `sandbox`: volumes and network are ready although nothing runs.
     """
     names = [container["name"] for container in pod["spec"].get("initContainers", ())]
     if names and init is None:
@@ -71,7 +71,7 @@ def status(
     if ended is not None:
         phase = "Succeeded" if ended["exitCode"] == 0 else "Failed"
     if "waiting" in state and last_state is not None:
-        phase = "Running"  # it has run: a kubelet does not go back to Pending
+        phase = "Running"  # it has run: a kubelet never sets it back to Pending
     images = {c["name"]: c.get("image", "") for c in pod["spec"]["containers"]}
     found: Json = {
         "phase": phase,
@@ -116,12 +116,12 @@ def status(
 
 
 def refused(reason: str, message: str) -> Json:
-    """A kubelet that will not run the pod: Failed at once, no container ever existed."""
+    """The kubelet refuses to run the pod: Failed at once, no container ever existed."""
     return {"phase": "Failed", "reason": reason, "message": message, "startTime": now()}
 
 
 def pull_error(image: str) -> str:
-    """What containerd says of an image that no registry gives us."""
+    """containerd's message about an image that the registry does not provide."""
     repository = image.partition("@")[0]
     where = repository if "." in repository.partition("/")[0] else f"docker.io/{repository}"
     return (
@@ -132,11 +132,11 @@ def pull_error(image: str) -> str:
 
 
 def disruption(reason: str, message: str) -> Json:
-    """The condition that tells a Job's failure policy that the pod is not to blame."""
+    """The condition that tells a Job's failure policy that the pod did not cause the failure."""
     return _condition("DisruptionTarget", holds=True, reason=reason, message=message)
 
 
-# Said of a container whose pod has its volumes and its network.
+# Applies to a container whose pod has its volumes and its network.
 _AFTER_SANDBOX = (
     "ErrImagePull",
     "ImagePullBackOff",
@@ -156,7 +156,7 @@ def _todo(init: dict[str, Json]) -> list[str]:
 
 
 def _conditions(pod: Json, *, phase: str, ready: bool, sandbox: bool, todo: list[str]) -> list[Json]:
-    """All but PodScheduled, which is the scheduler's. The time of a condition that did not change is kept."""
+    """All conditions except PodScheduled, which the scheduler sets. A condition that did not change keeps its time."""
     why = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
     names = " ".join(c["name"] for c in pod["spec"]["containers"])
     text = "" if phase in ("Succeeded", "Failed") else f"containers with unready status: [{names}]"
@@ -183,7 +183,7 @@ def _conditions(pod: Json, *, phase: str, ready: bool, sandbox: bool, todo: list
 
 
 def _condition(kind: str, *, holds: bool, reason: str = "", message: str = "") -> Json:
-    # None, not absent: a strategic merge would otherwise keep yesterday's text.
+    # None, not absent: a strategic merge would otherwise keep the old text.
     text = {"reason": reason or None, "message": message or None}
     return {"type": kind, "status": str(holds), "lastProbeTime": None, "lastTransitionTime": now(), **text}
 
@@ -196,9 +196,9 @@ def _image_id(image: str) -> str:
 
 
 def report(api: Api, pod: Json, new_status: Json) -> Json:
-    """Write the status of exactly this pod (by uid); the pod as it is now. Conditions merge by type.
+    """Writes the status of exactly this pod (by uid). Returns the updated pod. Conditions merge by type.
 
-    404 or 409 (ApiError) mean that the pod is gone, or that another one has its name.
+    404 or 409 (ApiError) means that the pod is gone, or that another one has its name.
     """
     meta = pod["metadata"]
     return api.patch(
@@ -212,7 +212,7 @@ def report(api: Api, pod: Json, new_status: Json) -> Json:
 
 
 def remove(api: Api, pod: Json) -> None:
-    """What a kubelet does when nothing of the pod runs any more."""
+    """Does what a kubelet does when nothing of the pod runs any more: removes the object."""
     meta = pod["metadata"]
     try:
         api.delete("v1/pods", meta["name"], namespace=meta["namespace"], grace_s=0, uid=meta["uid"])
@@ -222,7 +222,7 @@ def remove(api: Api, pod: Json) -> None:
 
 
 def event(api: Api, pod: Json, reason: str, message: str, *, kind: str = "Normal", container: bool = True) -> None:
-    """An event on the pod from the kubelet of its node. The same text again counts up instead of piling up."""
+    """Records an event on the pod from the kubelet of its node. Repeating the same text raises the event's count."""
     meta, spec = pod["metadata"], pod["spec"]
     path = f"spec.containers{{{spec['containers'][0]['name']}}}" if container else ""
     key = hashlib.sha256(f"{meta['uid']}{reason}{message}{path}".encode()).hexdigest()[:16]
@@ -247,7 +247,7 @@ def event(api: Api, pod: Json, reason: str, message: str, *, kind: str = "Normal
     try:
         api.create(body)
     except ApiError as error:
-        if error.status in (403, 404):  # the namespace is going away, and its events with it
+        if error.status in (403, 404):  # the namespace is being deleted, with its events
             return
         if error.status != 409:
             raise

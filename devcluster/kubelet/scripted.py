@@ -40,8 +40,8 @@ class PodClaim:
     namespace: str
     labels: dict[str, str] = field(default_factory=dict)
     script: Script | None = None
-    stuck: bool = False  # deleted pods stay Terminating, as on a node that does not answer
-    is_silent: bool = False  # deleted pods go without an exit code, by which their Job might fail
+    stuck: bool = False  # deleted pods stay Terminating, as on a node that does not respond
+    is_silent: bool = False  # deleted pods are removed without an exit code, which could make their Job fail
 
     @property
     def selector(self) -> str:
@@ -62,7 +62,7 @@ class ScriptedKubelet:
         stuck: bool = False,
         is_silent: bool = False,
     ) -> Iterator[PodClaim]:
-        """`script(kubelet, pod)` runs in a thread of its own for each pod as it is bound."""
+        """`script(kubelet, pod)` runs in its own thread for each pod when it is bound."""
         claim = PodClaim(namespace, labels or {}, script, stuck, is_silent)
         policy = claims.bind(self.api, claim.namespace, claim.labels)
         pods = ListWatch(self.api, "v1/pods", namespace=namespace, labels=claim.selector)
@@ -84,7 +84,7 @@ class ScriptedKubelet:
             self._finish_deleted(claim, pod)
 
     def bound(self, namespace: str, *, labels: str = "", timeout_s: float = 20.0) -> Json:
-        """The newest pod there that is on a node and neither finished nor going. Raises TimeoutError."""
+        """Returns the newest pod that is bound to a node and neither finished nor terminating. Raises TimeoutError."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             found = [
@@ -105,12 +105,14 @@ class ScriptedKubelet:
         return self._tell(pod, pod_status.waiting("ContainerCreating", message))
 
     def pulling(self, pod: Json) -> Json:
-        """Volumes and network are there, the image is on its way."""
+        """Volumes and network are ready, the image is being pulled."""
         self.event(pod, "Pulling", f'Pulling image "{pod["spec"]["containers"][0]["image"]}"')
         return self._tell(pod, pod_status.waiting("ContainerCreating"), sandbox=True)
 
     def pull_error(self, pod: Json, error: str = "") -> Json:
-        """`error`: what the registry or the runtime says; by default that the repository is not given out."""
+        """`error`: the message of the registry or the runtime; by default that the repository does not exist or access
+        is denied.
+        """
         image = pod["spec"]["containers"][0]["image"]
         error = error or pod_status.pull_error(image)
         self.event(pod, "Pulling", f'Pulling image "{image}"')
@@ -168,14 +170,14 @@ class ScriptedKubelet:
     # ending
 
     def exited(self, pod: Json, code: int, *, reason: str = "", message: str = "") -> Json:
-        """`message`: its last words."""
+        """`message`: its termination message."""
         return self._tell(pod, pod_status.terminated(code, reason=reason, message=message))
 
     def oom_killed(self, pod: Json) -> Json:
         return self._tell(pod, pod_status.terminated(137, reason="OOMKilled"))
 
     def crash_loop(self, pod: Json, *, code: int = 1, restarts: int = 3, backoff: str = "40s") -> Json:
-        """A pod that restarts (restartPolicy Always or OnFailure): it waits for its next try."""
+        """A pod that restarts (restartPolicy Always or OnFailure) waits for its next attempt."""
         meta, name = pod["metadata"], pod["spec"]["containers"][0]["name"]
         what = f"restarting failed container={name} pod={meta['name']}_{meta['namespace']}({meta['uid']})"
         short = f"Back-off restarting failed container {name} in pod {meta['name']}_{meta['namespace']}({meta['uid']})"
@@ -184,7 +186,7 @@ class ScriptedKubelet:
         return self._tell(pod, state, restarts=restarts, last_state=pod_status.terminated(code))
 
     def rejected(self, pod: Json, reason: str, message: str) -> Json:
-        """The kubelet's admission says no: no container is ever made."""
+        """The kubelet rejects the pod at admission: no container is ever created."""
         self.event(pod, reason, message, kind="Warning", container=False)
         return pod_status.report(self.api, pod, pod_status.refused(reason, f"Pod was rejected: {message}"))
 
@@ -212,7 +214,7 @@ class ScriptedKubelet:
         return self._disrupted(pod, "Terminated", "Pod was terminated in response to imminent node shutdown.")
 
     def deleted(self, pod: Json, *, code: int = 137) -> None:
-        """The end of a pod that is being deleted: the container's last word, then the object goes."""
+        """Ends a pod that is being deleted: the container terminates, then the object is removed."""
         if pod["status"]["phase"] not in ("Succeeded", "Failed"):
             self.event(pod, "Killing", f"Stopping container {pod['spec']['containers'][0]['name']}")
             self._tell(pod, pod_status.terminated(code))
@@ -221,7 +223,7 @@ class ScriptedKubelet:
     # nodes
 
     def node_lost(self, node: str) -> None:
-        """The node stops answering, and the control plane draws its conclusions. Only for nodes of the test's own."""
+        """The node stops responding, and the control plane reacts. Only for a test's own nodes."""
         self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: "lost"}}})
         text = "Kubelet stopped posting node status."
         kinds = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -240,7 +242,7 @@ class ScriptedKubelet:
         pod_status.event(self.api, pod, reason, message, kind=kind, container=container)
 
     def status(self, pod: Json, status: Json) -> Json:
-        """Any status at all, merged strategically."""
+        """Writes any status, as a strategic merge."""
         return pod_status.report(self.api, pod, status)
 
     def _tell(
@@ -286,7 +288,9 @@ class ScriptedKubelet:
                 threading.Thread(target=_play, args=(self, claim.script, pod), daemon=True).start()
 
     def _give_back(self, claim: PodClaim) -> None:
-        """To kwok and the notebook runner: with nobody to end them, the claim's pods would keep their namespace."""
+        """Returns the pods to kwok and the notebook runner: otherwise nothing would end them, and their namespace could
+        not be deleted.
+        """
         for pod in self.api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
             body = {"metadata": {"annotations": {SCRIPTED: None}}}
             with suppress(ApiError):  # gone meanwhile
@@ -332,6 +336,6 @@ def _play(kubelet: ScriptedKubelet, script: Script, pod: Json) -> None:
     try:
         script(kubelet, pod)
     except ApiError as error:
-        # In the middle of its script it was deleted, or somebody said that it is over.
+        # During its script the pod was deleted, or the claim ended.
         if error.status not in (404, 409) and pod_status.OVER not in str(error):
             raise

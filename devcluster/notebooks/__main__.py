@@ -1,4 +1,4 @@
-"""Follows notebook pods, gives each a Life, and settles what an earlier runner left."""
+"""Follows notebook pods, starts a PodWorker for each, and ends the pods of an earlier runner."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from devcluster.notebooks.slots import Slots
 from devcluster.notebooks.volumes import Volumes
 
 LABEL = "gpu-portal/kind=notebook"
-# Pods annotated with it are for the runner of that name alone; a test's own runner has one, the usual runner none.
+# Pods with this annotation are only for the runner of that name; a test's runner has a name, the usual runner none.
 RUNNER = "devcluster/runner"
 TERMINAL = ("Succeeded", "Failed")
 
@@ -52,7 +52,7 @@ class Runner:
         self.machine.volumes.stop()
 
     def end(self) -> None:
-        """Ends all processes and reports nothing: the next runner does, as a node does after a reboot."""
+        """Ends all processes and reports nothing: the next runner reports it, as a node does after a reboot."""
         for life in self.lives.values():
             life.abandon()
         for life in self.lives.values():
@@ -98,7 +98,9 @@ class Runner:
             life.thread.start()
 
     def _report_lost(self, pod: Json) -> None:
-        """It ran under an earlier runner, and its process died with that: for Kubernetes, a node that was shut down."""
+        """The pod ran under an earlier runner, and its process ended with that: for Kubernetes, the node was shut
+        down.
+        """
         text = "Pod was terminated in response to imminent node shutdown."
         state = pod_status.terminated(137, started_at=pod["status"].get("startTime", ""))
         status = pod_status.status(pod, state, reason="Terminated", message=text)

@@ -1,4 +1,4 @@
-"""One local process that stands for a container: started, logged in CRI format, ended with all its descendants."""
+"""One local process that simulates a container: started, logged in CRI format, ended with all its descendants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import IO
 from devcluster.notebooks.container_inputs import ContainerInputs
 
 ENTRY = Path(__file__).with_name("entry.py")
-# In the environment of everything that runs here: `<data directory>|<pod uid>`.
+# Set in the environment of every process that runs here: `<data directory>|<pod uid>`.
 MARK = "DEVCLUSTER_NOTEBOOK"
 STAND_INS = (
     "jupyter",
@@ -40,7 +40,7 @@ class Container:
         mark: str,
         on_exit: Callable[[], None],
     ) -> None:
-        """Make it in a thread that outlives it: the process is tied to that very thread."""
+        """Create it in a thread that outlives it: the process ends when that thread ends."""
         self.mark = mark
         environment = inputs.environment | {
             "PATH": search_path(private.parent.parent),
@@ -70,12 +70,12 @@ class Container:
         threading.Thread(target=self._wait, args=(on_exit,), daemon=True).start()
 
     def code(self) -> int | None:
-        """The exit code as a kubelet tells it (128 + signal), or None: still running."""
+        """Returns the exit code in a kubelet's form (128 + signal), or None: still running."""
         code = self.process.poll()
         return 128 - code if code is not None and code < 0 else code
 
     def ask_to_end(self) -> None:
-        """SIGTERM to the first process alone, as container runtimes do."""
+        """Sends SIGTERM only to the first process, as container runtimes do."""
         self.process.terminate()
 
     def kill(self) -> None:
@@ -83,7 +83,7 @@ class Container:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Nothing of it is left afterwards, kernels and terminals included, which lead sessions of their own."""
+        """Ends all of its processes, including kernels and terminals, which have their own sessions."""
         self.kill()
         self.process.wait()
         kill_marked(self.mark)
@@ -100,7 +100,7 @@ def search_path(data_dir: Path) -> str:
 
 
 def write_stand_ins(data_dir: Path) -> None:
-    """Commands of notebook images, as programs that lead to `entry.py`."""
+    """Writes the commands of notebook images as programs that call `entry.py`."""
     (data_dir / "bin").mkdir(parents=True, exist_ok=True)
     for name in STAND_INS:
         script = data_dir / "bin" / name
@@ -109,7 +109,7 @@ def write_stand_ins(data_dir: Path) -> None:
 
 
 def kill_marked(prefix: str) -> list[int]:
-    """SIGKILL to every process of this user whose mark begins so; their ids."""
+    """Sends SIGKILL to every process of this user whose mark has this prefix. Returns their ids."""
     wanted = f"{MARK}={prefix}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -123,7 +123,7 @@ def kill_marked(prefix: str) -> list[int]:
 
 
 def _copy(output: IO[bytes], log: Path) -> None:
-    """Standard output → `<time> stdout F <line>`, flushed line by line for whoever follows."""
+    """Copies standard output as `<time> stdout F <line>`, flushed after each line for readers that follow."""
     with log.open("ab", buffering=0) as file:
         for line in output:
             stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")

@@ -16,7 +16,7 @@ REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
 class MissingReference(Exception):
-    """Something that the container needs is not there. `reason` of the waiting container, in the kubelet's words."""
+    """An object that the container needs does not exist. `reason` of the waiting container, in the kubelet's words."""
 
     def __init__(self, reason: str, message: str, *, event: str) -> None:
         super().__init__(message)
@@ -40,17 +40,18 @@ def read(api: Api, pod: Json, container: Json, *, pod_ip: str) -> ContainerInput
 
 @dataclass(frozen=True)
 class Mount:
-    """A claim and where the container sees it: `below` the home directory, "" for that itself."""
+    """A claim and where the container mounts it: `below` the home directory, "" for the home directory itself."""
 
     claim: Json
     below: str
 
 
 def mounts(api: Api, pod: Json) -> list[Mount]:
-    """Of claims that are the container's home directory or lie below it; others have no place on this machine.
+    """Returns the claims that are mounted at or below the container's home directory; others have no place on this
+    machine.
 
-    The home directory is the working directory or, where none is said, the first place of a claim. NotYet while a claim
-    does not exist.
+    The home directory is the working directory or, if that is not set, the first mount of a claim. Raises NotYet while
+    a claim does not exist.
     """
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     claims = {
@@ -85,7 +86,9 @@ def _claim(api: Api, name: str, volume: str, *, namespace: str) -> Json:
 
 
 def program(argv: list[str], path: str) -> str | None:
-    """Where the command's program is on this machine. An absolute path of the image falls back to its last part."""
+    """Returns where the command's program is on this machine. For an absolute path in the image, its last part is
+    used.
+    """
     return shutil.which(argv[0], path=path) or shutil.which(Path(argv[0]).name, path=path)
 
 
@@ -104,7 +107,7 @@ def _environment(api: Api, pod: Json, container: Json, *, pod_ip: str) -> dict[s
 
 
 def _value(api: Api, pod: Json, variable: Json, *, pod_ip: str, container: Json) -> str | None:
-    """None: an optional reference that leads nowhere, so the variable is not set."""
+    """Returns None for an optional reference to a missing object: the variable is not set."""
     source = variable.get("valueFrom")
     if source is None:
         return str(variable.get("value", ""))
@@ -145,7 +148,7 @@ def _field(pod: Json, path: str, *, pod_ip: str) -> str:
 
 
 def _expand(text: str, environment: dict[str, str]) -> str:
-    """`$(NAME)` as Kubernetes does it: unknown names stay as they are, `$$` is a dollar."""
+    """Expands `$(NAME)` as Kubernetes does: unknown names stay unchanged, `$$` is a dollar."""
 
     def replace(found: re.Match[str]) -> str:
         return "$" if found[0] == "$$" else environment.get(found[1], found[0])

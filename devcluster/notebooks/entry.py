@@ -14,7 +14,7 @@ import sys
 
 PR_SET_PDEATHSIG = 1
 LAB_VERBS = ("lab", "notebook", "server")
-# Set by us, whatever the image's command says: each flag with and without its class name.
+# Set by this program, whatever the image's command contains: each flag with and without its class name.
 OURS = ("ip", "allow_root", "allow_remote_access", "open_browser", "root_dir", "notebook_dir", "preferred_dir")
 SWITCHES = ("--no-browser", "--allow-root")
 ALIASES = ("--ip", "--notebook-dir", "--preferred-dir")
@@ -22,7 +22,7 @@ ALIASES = ("--ip", "--notebook-dir", "--preferred-dir")
 
 def tie(parent: int, argv: list[str]) -> None:
     end_with_parent()
-    if os.getppid() != parent:  # it died before the tie held
+    if os.getppid() != parent:  # the parent died before the tie was in effect
         sys.exit(1)
     try:
         os.execvp(argv[0], argv)
@@ -41,7 +41,9 @@ def jupyter(name: str, arguments: list[str]) -> None:
 
 
 def foreign(arguments: list[str]) -> list[str]:
-    """The image's own arguments, without those that we set. `--flag value` and `--flag=value` both occur."""
+    """Returns the image's own arguments without those that this program sets. Handles `--flag value` and
+    `--flag=value`.
+    """
     kept: list[str] = []
     skip = False
     for index, argument in enumerate(arguments):
@@ -62,18 +64,18 @@ def ours() -> list[str]:
         f"--ServerApp.ip={os.environ['DEVCLUSTER_ADDRESS']}",
         f"--ServerApp.root_dir={os.environ['HOME']}",
         "--ServerApp.port_retries=0",
-        # Automatic in a pod, which listens on 0.0.0.0; on a loopback address other host names would be refused.
+        # Automatic in a pod, which listens on 0.0.0.0; on a loopback address, other host names would be refused.
         "--ServerApp.allow_remote_access=True",
         "--ServerApp.open_browser=False",
         "--ServerApp.allow_root=True",
-        # The server would ask the network for news.
+        # Otherwise the server requests news over the network.
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=None",
     ]
 
 
 def end_with_parent() -> None:
-    """A killed runner takes its notebooks along. The tie survives exec; kernels watch their own parent."""
+    """A killed runner takes its notebooks with it. The setting survives exec; kernels watch their own parent."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 

@@ -42,7 +42,7 @@ class Machine:
 
 
 def retry_until(step: Callable[[], object], *, say: Callable[[str], None], until: threading.Event) -> None:
-    """Do `step` as soon as the API server takes it. What it refuses for good (4xx) is raised."""
+    """Repeats `step` until the API server accepts it. A permanent error (4xx) is raised."""
     while True:
         try:
             step()
@@ -58,7 +58,7 @@ def retry_until(step: Callable[[], object], *, say: Callable[[str], None], until
 
 
 def clean_up(machine: Machine, pod: Json) -> None:
-    """Removes the pod's own files and, where it is being deleted, the object: nothing of it runs any more."""
+    """Removes the pod's own files and, if it is being deleted, the object: nothing of it runs any more."""
     shutil.rmtree(machine.private(pod), ignore_errors=True)
     for spec in [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]:
         machine.log(pod, spec["name"]).unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def clean_up(machine: Machine, pod: Json) -> None:
 
 
 def free_address(port: int) -> str:
-    """A loopback address on which `port` is free: every notebook has an address of its own, as pods do."""
+    """Returns a loopback address on which `port` is free: each notebook has its own address, as pods do."""
     while True:
         address = f"127.{random.randint(64, 127)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
         with socket.socket() as trial:

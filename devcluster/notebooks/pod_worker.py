@@ -1,4 +1,6 @@
-"""The life of one notebook pod on this machine, from bound to gone: a thread that reads from top to bottom."""
+"""The life of one notebook pod on this machine, from bound to removed: one thread, whose code runs from top to
+bottom.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from devcluster.notebooks.probes import readiness
 
 POLL_S = 0.25
 FIRST_S = 0.5  # between probes until the first success
-# Images under this name cannot be pulled: for demonstrations and tests of what a wrong image looks like.
+# Images under this name cannot be pulled: for demonstrations and tests of a wrong image.
 MISSING = "missing/"
-# Of a log that is told with a failure, as a kubelet cuts it.
+# The part of a log that is reported with a failure, as a kubelet cuts it.
 LAST_LINES = 80
 LAST_LETTERS = 2048
 PULL_BACKOFF_S = (2.0, 5.0, 10.0, 20.0, 40.0)
@@ -28,7 +30,7 @@ PULL_BACKOFF_S = (2.0, 5.0, 10.0, 20.0, 40.0)
 
 @dataclass(frozen=True)
 class PodStart:
-    """What the containers of a pod start with: inputs by their names."""
+    """Inputs with which the containers of a pod start, by container name."""
 
     inputs: dict[str, container_inputs.ContainerInputs]
     home: Path
@@ -36,7 +38,7 @@ class PodStart:
 
 
 class PodGone(Exception):
-    """The object is no more, or another pod has its name."""
+    """The object no longer exists, or another pod has its name."""
 
 
 class PodWorker:
@@ -46,8 +48,8 @@ class PodWorker:
         self.machine = machine
         self.pod = pod  # the latest seen; replaced, never changed
         self.stopping = threading.Event()  # the pod is to end, within its grace
-        self.gone = threading.Event()  # the pod is no more: end at once, report nothing
-        self.wake = threading.Event()  # either of them, or the process ended
+        self.gone = threading.Event()  # the pod no longer exists: end at once, report nothing
+        self.wake = threading.Event()  # one of the two events happened, or the process ended
         self.started_at = ""
         self.before: dict[str, Json] = {}  # states of init containers by name
         self._told: Json | None = None
@@ -55,7 +57,7 @@ class PodWorker:
         self._over = False
 
     def see(self, pod: Json) -> bool:
-        """Take note of a change; False when this life is over, and the pod is somebody else's to settle."""
+        """Stores a change. Returns False if this worker has ended and the pod must be handled elsewhere."""
         with self._lock:
             if not self._over:
                 self.pod = pod
@@ -108,7 +110,7 @@ class PodWorker:
     # before there is a process
 
     def _fail_to_pull(self) -> None:
-        """ErrImagePull and ImagePullBackOff in turn, at longer and longer intervals, until the pod is deleted."""
+        """Reports ErrImagePull and ImagePullBackOff in turn, at growing intervals, until the pod is deleted."""
         image = self._image()
         error = pod_status.pull_error(image)
         attempt = 0
@@ -163,7 +165,7 @@ class PodWorker:
         return None
 
     def _home(self, mounts: list[container_inputs.Mount]) -> Path:
-        """A claim's directory or one that ends with the pod; claims below it are links in it."""
+        """Returns a claim's directory, or one that is deleted with the pod; claims below it are links in it."""
         home = self.machine.private(self.pod) / "home"
         for mount in mounts:
             directory = self.machine.volumes.directory_of(mount.claim)
@@ -178,7 +180,7 @@ class PodWorker:
         return home
 
     def _run_before(self, spec: Json, start: PodStart) -> bool:
-        """One init container from start to end; False when the pod ends with it."""
+        """Runs one init container from start to end. Returns False if the pod ends with it."""
         name = spec["name"]
         if (missing := self._missing_program(start.inputs[name])) is not None:
             self.before[name] = pod_status.terminated(128, reason="StartError", message=missing)
@@ -225,7 +227,7 @@ class PodWorker:
         return f'exec: "{ready.argv[0]}": executable file not found in $PATH'
 
     def _last_words(self, spec: Json, code: int) -> str:
-        """The end of its log, where the spec wants that told with a failure."""
+        """Returns the end of its log, if the spec requests it for a failure."""
         if code == 0 or spec.get("terminationMessagePolicy") != "FallbackToLogsOnError":
             return ""
         log = self.machine.log(self.pod, spec["name"])
@@ -235,7 +237,9 @@ class PodWorker:
         return text[-LAST_LETTERS:]
 
     def _end_before_start(self) -> None:
-        """A pod deleted before its container ran: Failed, as a kubelet says of containers that never started."""
+        """A pod that was deleted before its container ran: Failed, as a kubelet reports for containers that never
+        started.
+        """
         text = "The container could not be located when the pod was terminated"
         self._end(137, reason="ContainerStatusUnknown", message=text)
 
@@ -256,12 +260,12 @@ class PodWorker:
             if passed or failed >= probe.failures:
                 ready = passed
             self._tell(running, ready=ready, address=address)
-            # Quicker than a kubelet until it is ready: nobody learns anything from waiting out a period.
+            # Probes faster than a kubelet until it is ready: waiting a full period has no benefit.
             next_probe = time.monotonic() + (probe.period_s if ready else min(probe.period_s, FIRST_S))
         return code if code is not None else self._stop(container)
 
     def _stop(self, container: Container) -> int:
-        """SIGTERM, the grace that the deletion allows, SIGKILL."""
+        """Sends SIGTERM, waits for the grace period of the deletion, then sends SIGKILL."""
         if self.gone.is_set():
             raise PodGone
         self._event("Killing", f"Stopping container {self._name()}")
@@ -285,7 +289,7 @@ class PodWorker:
     # telling
 
     def _tell(self, state: Json, *, ready: bool = False, address: str = "") -> None:
-        """Report once per change, for as long as it takes to be heard."""
+        """Reports each change once, and retries until the API server accepts it."""
         told = {
             "state": {k: v for k, v in state.items() if k != "terminated"},
             "ready": ready,
@@ -309,7 +313,9 @@ class PodWorker:
         pod_status.report(self.machine.api, self.pod, status)
 
     def _states_before(self, state: Json) -> dict[str, Json] | None:
-        """None until the first has started: then all wait for what the container waits for."""
+        """Returns None until the first init container has started: until then all wait for what the container waits
+        for.
+        """
         names = [spec["name"] for spec in self.pod["spec"].get("initContainers", ())]
         if not self.before and "waiting" in state:
             return None
@@ -322,7 +328,9 @@ class PodWorker:
             self._say(f"an event was lost: {error}")  # events are best effort for a kubelet too
 
     def _publish_log(self) -> None:
-        """Tell kwok, the kubelet endpoint of the node, which files `kubectl logs` reads. It goes with its pod."""
+        """Tells kwok, the kubelet endpoint of the node, which files `kubectl logs` reads. The object is deleted with
+        its pod.
+        """
         meta = self.pod["metadata"]
         of_containers = []
         for name in [*(spec["name"] for spec in self.pod["spec"].get("initContainers", ())), self._name()]:
@@ -335,7 +343,7 @@ class PodWorker:
         logs = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Logs", "metadata": names, "spec": spec}
         try:
             retry_until(lambda: self.machine.api.apply(logs), say=self._say, until=self.gone)
-        except (ApiError, LookupError) as error:  # a cluster without kwok's kinds, a namespace that is going away
+        except (ApiError, LookupError) as error:  # a cluster without kwok's kinds, or a namespace that is being deleted
             self._say(f"kubectl logs will not work: {error}")
 
     def _main(self) -> Json:

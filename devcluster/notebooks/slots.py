@@ -1,4 +1,4 @@
-"""Limits how many notebooks run at once on this machine; the others wait in the order in which they came."""
+"""Limits how many notebooks run at once on this machine; the others wait in order of arrival."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Slots:
             self._line.append(uid)
 
     def place(self, uid: str) -> int:
-        """0: it may run. Otherwise its place among those that wait, from 1."""
+        """Returns 0 if it may run. Otherwise its position among those that wait, from 1."""
         with self._lock:
             return max(0, self._line.index(uid) + 1 - self.limit)
 

@@ -1,7 +1,8 @@
-"""Simulated storage: claims of the class `standard` get a local directory, as a storage provisioner would do it.
+"""Simulated storage: claims of the class `standard` get a local directory, as from a storage provisioner.
 
-The control plane binds and releases; this makes a volume when a claim asks for one, grows it when the claim grows, and
-removes it, directory and all, when its claim is gone (the class says `reclaimPolicy: Delete`). Sizes are not enforced.
+The control plane binds and releases. This module creates a volume when a claim requests one, grows it with the claim,
+and removes it with its directory when its claim is gone (the class has `reclaimPolicy: Delete`). Sizes are not
+enforced.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 class Volumes:
-    """Two threads that follow claims and volumes. What an outage spoils, the relist after it repairs."""
+    """Two threads that follow claims and volumes. The list after an outage repairs what the outage broke."""
 
     def __init__(self, api: Api, directory: Path) -> None:
         self.api = api
@@ -39,7 +40,7 @@ class Volumes:
         self._volumes.stop()
 
     def directory_of(self, claim: Json) -> Path:
-        """Named by uid too: a claim that is made again under the same name starts empty."""
+        """The name contains the uid too: a claim that is created again under the same name starts empty."""
         meta = claim["metadata"]
         return self.directory / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}"
 
@@ -53,7 +54,7 @@ class Volumes:
                 elif claim["status"]["phase"] == "Bound" and _size(claim) != claim["status"]["capacity"]["storage"]:
                     self._grow(claim)
             except ApiError as error:
-                if error.status not in (404, 409):  # made before, or gone
+                if error.status not in (404, 409):  # already created, or gone
                     print(f"volumes: {claim['metadata']['name']}: {error}", flush=True)
             except (OSError, http.client.HTTPException) as error:
                 print(f"volumes: no answer from the API server: {error}", flush=True)

@@ -1,4 +1,4 @@
-"""Output for the person at the keyboard: steps with elapsed time, and problems with what to do."""
+"""Output for the user of the terminal: steps with elapsed time, and problems with the next action."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import TextIO
 
 _began = time.monotonic()
-_stream: TextIO | None = None  # None: standard output as it is at that moment
+_stream: TextIO | None = None  # None: the current standard output
 
 
 class UserError(Exception):
-    """One sentence that says what is wrong, and one that says what to do now."""
+    """One sentence that states the problem, and one that states what to do now."""
 
     def __init__(self, sentence: str, way_on: str) -> None:
         super().__init__(sentence)
@@ -38,13 +38,13 @@ def elapsed(seconds: float) -> str:
 
 
 def note(text: str) -> None:
-    """One line with the time since the command began."""
+    """Prints one line with the time since the command began."""
     say(f"[{elapsed(time.monotonic() - _began):>12}] {text}")
 
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Says `what` and how long it took; a failed step is named by the problem itself."""
+    """Prints `what` and how long it took; for a failed step, the problem itself names it."""
     began = time.monotonic()
     yield
     note(f"{what} ({elapsed(time.monotonic() - began)})")

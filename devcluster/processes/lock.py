@@ -10,7 +10,7 @@ from typing import IO
 
 from devcluster.processes.console import UserError, note
 
-# A killed run's reaper keeps the lock while it ends the orphans.
+# The reaper of a killed run keeps the lock while it ends the orphans.
 PATIENCE_S = 15.0
 
 

@@ -1,4 +1,6 @@
-"""The ports of one state directory: kept from start to start while they are free, so that kept data stays true."""
+"""The ports of one state directory: kept between starts while they are free, so that stored data with addresses stays
+valid.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 
 from devcluster.processes.console import UserError
 
-# Below Linux' range for outgoing connections, so that no such connection sits on a port between choosing and binding.
+# Below Linux's range for outgoing connections, so that no such connection takes a port between choosing and binding.
 _PORTS = range(20_000, 32_000)
 
 
@@ -51,7 +53,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port(taken: set[int] | None = None) -> int:
-    """A port on 127.0.0.1 that nobody listens on now and that is not in `taken`, which it joins."""
+    """Returns a port on 127.0.0.1 on which nothing listens and that is not in `taken`, and adds it to `taken`."""
     taken = set() if taken is None else taken
     for _ in range(1000):
         port = random.choice(_PORTS)
@@ -64,6 +66,6 @@ def free_port(taken: set[int] | None = None) -> int:
 
 
 def answers(port: int) -> bool:
-    """Somebody accepts connections there."""
+    """Returns whether a server accepts connections there."""
     with socket.create_connection(("127.0.0.1", port), timeout=1.0):
         return True

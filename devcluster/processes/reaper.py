@@ -1,8 +1,8 @@
-"""Ends what a killed supervisor leaves behind. Started by `processes.Supervisor`; standard library only.
+"""Ends the processes that a killed supervisor leaves. Started by `processes.Supervisor`; standard library only.
 
 The supervisor writes `+ <process group> <signal>` for a process that began and `- <process group>` for one that ended.
-When the pipe closes, however the supervisor went, the groups still listed get their signal and, if they stay, SIGKILL.
-Parent-death signals reach direct children only; this reaches theirs too.
+When the pipe closes, however the supervisor ended, the groups still listed get their signal and, if they do not end,
+SIGKILL. Parent-death signals reach only direct children; the reaper also reaches their children.
 """
 
 from __future__ import annotations

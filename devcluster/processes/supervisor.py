@@ -1,9 +1,9 @@
-"""Starts and stops child processes so that none is ever left behind. Standard library only.
+"""Starts and stops child processes so that none outlives the supervisor. Standard library only.
 
-Every child leads a session of its own, so Ctrl-C reaches the supervisor alone, which stops them in reverse order.
-A supervisor that is killed outright is covered twice: the kernel signals its children (PR_SET_PDEATHSIG), and the
-reaper ends their whole process groups. The parent-death signal fires when the *thread* that forked ends: start
-children from a thread that lives as long as they should, in practice the main one.
+Every child leads its own session, so Ctrl-C reaches only the supervisor, which stops the children in reverse order. If
+the supervisor is killed, two mechanisms apply: the kernel signals its children (PR_SET_PDEATHSIG), and the reaper ends
+their whole process groups. The parent-death signal is sent when the *thread* that forked ends: start children from a
+thread that lives as long as they should, in practice the main thread.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _STOPPING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class Interrupted(BaseException):
-    """SIGTERM or SIGHUP arrived: leave, and let every `with` clean up, as for Ctrl-C."""
+    """SIGTERM or SIGHUP arrived: exit, so that every `with` block cleans up, as for Ctrl-C."""
 
 
 @dataclass(frozen=True)
 class Command:
     name: str
-    argv: Sequence[object]  # str() of each is an argument
-    env: Mapping[str, str] | None = None  # the whole environment; None: ours
+    argv: Sequence[object]  # str() of each is one argument
+    env: Mapping[str, str] | None = None  # the whole environment; None: that of the supervisor
     cwd: Path | None = None
-    ready: Callable[[], bool] | None = None  # may raise OSError while the program is still coming up
+    ready: Callable[[], bool] | None = None  # may raise OSError while the program still starts
     ready_within_s: float = 60.0
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 10.0
-    stops_with: str = ""  # those of one group need nothing of each other: all are asked before one is awaited
+    stops_with: str = ""  # same group: all get the signal before the first is awaited
 
 
 @dataclass
@@ -50,7 +50,7 @@ class RunningProcess:
     command: Command
     process: subprocess.Popen[bytes]
     log: Path
-    is_asked: bool = False  # to stop; asked twice, some programs drop what they are doing
+    is_asked: bool = False  # to stop; if asked twice, some programs abort their current work
 
     @property
     def pid(self) -> int:
@@ -63,7 +63,7 @@ class RunningProcess:
 
 
 class Supervisor:
-    """Children by name, in the order of their start. Use as a context manager: leaving stops everything."""
+    """Children by name, in the order of their start. A context manager: leaving it stops all of them."""
 
     def __init__(self, log_dir: Path, *, hold: Sequence[int] = ()) -> None:
         self.log_dir = log_dir
@@ -73,7 +73,7 @@ class Supervisor:
             [sys.executable, "-I", "-S", Path(__file__).with_name("reaper.py")],
             stdin=subprocess.PIPE,
             start_new_session=True,
-            # The reaper keeps the state directory's lock until the last orphan is gone.
+            # The reaper keeps the state directory's lock until the last orphan has ended.
             pass_fds=tuple(hold),
         )
 
@@ -84,7 +84,7 @@ class Supervisor:
         self.stop_all()
 
     def start(self, command: Command) -> RunningProcess:
-        """Begins without waiting; see `until_ready`."""
+        """Starts the process without waiting; see `until_ready`."""
         log = self.log_dir / f"{command.name}.log"
         if log.exists():
             log.replace(log.with_suffix(".previous.log"))
@@ -101,14 +101,16 @@ class Supervisor:
     def run(
         self, command: Command, *, within_s: float, every: Callable[[float, Path], None] | None = None
     ) -> RunningProcess:
-        """Runs to the end under the same protection. Calls `every(elapsed seconds, log)` about once a second."""
+        """Runs the process to its end with the same protection. Calls `every(elapsed seconds, log)` about once a
+        second.
+        """
         self.start(command)
         return self.finish(command.name, within_s=within_s, every=every)
 
     def finish(
         self, name: str, *, within_s: float, every: Callable[[float, Path], None] | None = None
     ) -> RunningProcess:
-        """Waits for the end of a child that ends by itself."""
+        """Waits for a child that ends by itself."""
         running = self.running[name]
         began = time.monotonic()
         try:
@@ -124,7 +126,9 @@ class Supervisor:
         return running
 
     def foreground(self, command: Command) -> int:
-        """Runs to the end with our own terminal, under the same protection; Ctrl-C reaches it through `stop`."""
+        """Runs the process to its end with the supervisor's terminal and the same protection; Ctrl-C reaches it through
+        `stop`.
+        """
         with _uninterrupted():
             process = self._spawn(command, None)
             self.running[command.name] = RunningProcess(command, process, Path(os.devnull))
@@ -132,7 +136,7 @@ class Supervisor:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)  # pytest then says how far it came
+            process.send_signal(signal.SIGINT)  # pytest then reports its progress
             with suppress(subprocess.TimeoutExpired):
                 process.wait(command.stop_within_s)
             raise
@@ -147,7 +151,7 @@ class Supervisor:
         return running
 
     def stop(self, name: str) -> None:
-        """Asks, waits, then kills, with everything in its process group."""
+        """Sends the signal, waits, then kills the whole process group."""
         running = self.running.get(name)
         if running is None:
             return
@@ -162,7 +166,7 @@ class Supervisor:
         self._tell(f"- {process.pid}")
 
     def stop_all(self) -> None:
-        """Reverse order. A second interruption kills what is left at once."""
+        """Stops in reverse order. A second interruption kills the remaining processes at once."""
         try:
             for name in reversed(tuple(self.running)):
                 group = self.running[name].command.stops_with
@@ -180,13 +184,13 @@ class Supervisor:
             self._reaper.wait()
 
     def _ask(self, running: RunningProcess) -> None:
-        """The process alone: how its own children end is its business, until their whole group is killed."""
+        """Signals only the process: it ends its own children itself, until the whole group is killed."""
         if not running.is_asked and running.process.poll() is None:
             running.is_asked = True
             running.process.send_signal(running.command.stop_signal)
 
     def ended(self) -> list[RunningProcess]:
-        """Children that are gone although nobody stopped them."""
+        """Returns children that have ended although they were not stopped."""
         return [running for running in self.running.values() if running.process.poll() is not None]
 
     def pids(self) -> dict[str, int]:
@@ -238,7 +242,7 @@ class Supervisor:
 
     def _tell(self, line: str) -> None:
         if self._reaper.stdin is not None:
-            with suppress(OSError):  # somebody ended the reaper; the parent-death signals remain
+            with suppress(OSError):  # the reaper was ended; the parent-death signals remain
                 self._reaper.stdin.write(f"{line}\n".encode())
                 self._reaper.stdin.flush()
 
@@ -250,7 +254,9 @@ def _signal_group(group: int, number: int) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Between fork and the reaper's note nothing may interrupt, or a child would be nobody's."""
+    """Blocks interruptions between the fork and the reaper's note, since the child would otherwise have no
+    supervisor.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
     try:
         yield
@@ -259,7 +265,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def interrupt_on_signals() -> None:
-    """SIGTERM and SIGHUP unwind like Ctrl-C, which is heard even where a background shell ignores it."""
+    """SIGTERM and SIGHUP unwind like Ctrl-C, which is handled even if a background shell ignores it."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise Interrupted

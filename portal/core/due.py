@@ -1,10 +1,10 @@
-"""Due rows: work is a column, not a message. Losing a task, a worker or Redis costs seconds, never work.
+"""Due rows: pending work is stored in columns, not in messages. A lost task, worker or Redis costs seconds, never work.
 
-A row says when to look at it next (`due_at`) and who is on it (`leased_until`). Actions `touch` it when what is wanted
-changes, the watcher `wake`s it when the cluster changed, a task `claim`s the oldest due row with SKIP LOCKED, and ends
-with `finish` or `fail`. Both are guarded by our own lease, so that a worker whose lease lapsed changes nothing.
-Two columns are needed: with one for both, a touch during a run is overwritten by its end. All comparisons use the
-database's clock.
+`due_at` is the time of the row's next reconcile. `leased_until` is the end of the lease of the worker that holds it.
+Actions `touch` a row when its desired state changes, the watcher `wake`s it when the cluster changed, and a task
+`claim`s the oldest due row with SKIP LOCKED and ends with `finish` or `fail`. Both check the lease of the claim, so a
+worker whose lease has expired changes nothing. Two columns are needed: with a single column, the end of a reconcile
+would overwrite a touch that happened during it. All comparisons use the database's clock.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Due(models.Model):
     error_code = models.CharField(max_length=60, blank=True, default="", editable=False)
     error_text = models.CharField(max_length=ERROR_TEXT_LIMIT, blank=True, default="", editable=False)
 
-    # Which worker queue drains this table: people wait for "people".
+    # The worker queue that drains this table. Users wait for the work in "people".
     queue = PEOPLE
 
     class Meta:
         abstract = True
         indexes = [
-            # What `claim` looks for first; it stays small however many rows are due.
+            # For the first subquery of `claim`. The index stays small, however many rows are due.
             models.Index(
                 fields=["due_at"],
                 condition=models.Q(generation__gt=models.F("observed_generation"), attempts=0),
@@ -57,7 +57,7 @@ Row = TypeVar("Row", bound=Due)
 
 @dataclass(frozen=True)
 class Claim(Generic[Row]):
-    """One row that is ours until `leased_until`; `generation` and `due_at` as read when it was claimed."""
+    """A row that this worker holds until `leased_until`, with `generation` and `due_at` as read by the claim."""
 
     row: Row
     generation: int
@@ -71,9 +71,9 @@ class Claim(Generic[Row]):
 
 
 class TryLater(Exception):
-    """What a reconciler raises when it could not finish: recorded on the row and tried again with back-off.
+    """A reconciler raises this when it could not finish. The error is recorded on the row and retried with back-off.
 
-    `clock`: as in Outcome; what is wanted changes by itself then, whatever failed.
+    `clock`: as in Outcome. The desired state changes by itself at that time, whatever failed.
     """
 
     def __init__(self, code: str, text: str, *, clock: datetime | None = None) -> None:
@@ -85,11 +85,11 @@ class TryLater(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reconciler returns: look again in `again_in_s` (None: RESYNC) or at `clock`, whichever is first.
+    """Result of a reconcile: the row is due in `again_in_s` seconds (None: RESYNC_S) or at `clock`, whichever is first.
 
-    `clock`: the next instant at which what is wanted changes by itself. `rests`: nothing is left to do and nothing
-    outside can change that; not before the row is touched. `is_applied`: False while something is still on its way, so
-    that the row does not pass for settled.
+    `clock`: the next time at which the desired state changes by itself. `rests`: nothing is left to do and nothing
+    outside can change that, so the row is not due until it is touched. `is_applied`: False while a change is still in
+    progress, so that the row does not count as settled.
     """
 
     again_in_s: float | None = None
@@ -112,20 +112,21 @@ def owner_label(row: Due) -> str:
 
 
 def touch(model: type[Due], pk: int) -> None:
-    """What is wanted has changed: new generation, due now. Call inside the transaction of the change."""
+    """The desired state has changed: new generation, due now. Call it inside the transaction of the change."""
     model._base_manager.filter(pk=pk).update(generation=models.F("generation") + 1, due_at=Now())
     worker_hint(table_label(model), queue=model.queue)
 
 
 def wake(model: type[Due], pks: Iterable[int]) -> int:
-    """The world may have changed: due now, same generation. Call it when what was seen is committed.
+    """The cluster may have changed: due now, same generation. Call it after the observed change is committed.
 
-    Rows that are due and free are left alone: they will be looked at anyway. A row that somebody is on is made due
-    again, since what was read at its start may be what has changed. Inside a transaction all of them are locked until
-    its end: claimed before, a row would be looked at without what is about to be committed, and then not again.
+    Rows that are due and not leased are left unchanged: a worker will claim them anyway. A leased row is made due
+    again, because the change may have come after its worker read the state. Inside a transaction, all given rows stay
+    locked until its end: otherwise a worker could claim a row, not see the changes that are about to be committed, and
+    not return to the row.
     """
     waiting = models.Q(due_at__lte=Now()) & _free()
-    # Where a transaction is open its own end counts; a savepoint would be two more statements for nothing.
+    # Inside an open transaction its own end releases the locks; a savepoint would only add two statements.
     with transaction.atomic(savepoint=False):
         wanted = pks if isinstance(pks, models.QuerySet) else list(pks)
         rows = model._base_manager.filter(pk__in=wanted).order_by("pk")
@@ -137,7 +138,7 @@ def wake(model: type[Due], pks: Iterable[int]) -> int:
 
 
 def wake_owners(owners: Iterable[str]) -> None:
-    """Wake the rows that owner labels name; labels that name no Due table (an old version's, a forgery) are ignored."""
+    """Wake the rows that owner labels name. Labels without a Due table (of an old version, or forged) are ignored."""
     by_model: dict[type[Due], set[int]] = {}
     for owner in owners:
         app_and_model, _, pk = owner.rpartition(".")
@@ -152,10 +153,11 @@ def wake_owners(owners: Iterable[str]) -> None:
 
 
 def claim(model: type[Row]) -> Claim[Row] | None:
-    """Lease the oldest due row of the table that nobody is on, or None. Counts the attempt: a killed task cannot.
+    """Lease and return the table's oldest due row that no worker holds, or None. Counts the attempt now: a killed task
+    could not count it later.
 
-    What was asked for and nobody has tried yet comes before what only may have changed: a person waits for it, and
-    thousands of rows may be woken at once. One statement, and one round trip, for the same reason.
+    A new generation that no worker has tried yet comes before rows that were only woken: a user waits for it, and
+    thousands of rows may be woken at once. For the same reason it is one statement, and one round trip.
     """
     table = connection.ops.quote_name(model._meta.db_table)
     due_and_free = "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
@@ -179,9 +181,9 @@ def claim(model: type[Row]) -> Claim[Row] | None:
 
 
 def finish(claimed: Claim[Row], outcome: Outcome = SETTLED) -> bool:
-    """What could be done now is done. Returns whether the row is due again already.
+    """Store a successful reconcile and release the lease. Returns whether the row is already due again.
 
-    A touch or wake since the claim keeps its due_at. A lapsed lease changes nothing and returns False.
+    A `due_at` that a touch or wake wrote after the claim stays. With an expired lease nothing changes: returns False.
     """
     model = claimed.model
     table = connection.ops.quote_name(model._meta.db_table)
@@ -201,8 +203,8 @@ def finish(claimed: Claim[Row], outcome: Outcome = SETTLED) -> bool:
 
 
 def fail(claimed: Claim[Row], *, code: str, text: str, clock: datetime | None = None) -> None:
-    """It could not be done now: recorded on the row, again in min(5·2^(attempts-1), 300) s ± 20 %, at `clock` if that
-    is earlier, or at a newer touch.
+    """Record a failed reconcile on the row and release the lease. The row is due again in min(5·2^(attempts-1), 300) s
+    ± 20 %, or at `clock` if that is earlier. A `due_at` that a touch or wake wrote after the claim stays.
     """
     table = connection.ops.quote_name(claimed.model._meta.db_table)
     statement = f"""
@@ -225,7 +227,9 @@ def _guarded(statement: str, parameters: list[Any]) -> bool:
 
 
 class Deadline:
-    """Budget of one reconcile, checked before every write; shorter than the lease, so a lapsed lease writes nothing."""
+    """Time budget of one reconcile, checked before every write. It is shorter than the lease, so that a worker whose
+    lease has expired writes nothing.
+    """
 
     def __init__(self) -> None:
         self._ends = time.monotonic() + settings.RECONCILE_BUDGET_S
@@ -236,12 +240,12 @@ class Deadline:
 
 
 def drain(model: type[Row], reconcile: Callable[[Row, Deadline], Outcome], *, for_s: float | None = None) -> int:
-    """Drain the table: claim, reconcile, finish or fail. Returns how many rows were looked at.
+    """Drain the table: claim, reconcile, finish or fail. Returns the number of claimed rows.
 
-    No row is begun after `for_s`. The default leaves one whole reconcile, and the last call that its budget lets
-    through, within the task's limit: a task that is killed holds its row until the lease ends.
-    Hints again when time ran out with rows left. An unexpected exception is recorded on the row like any other failure
-    and logged with its traceback: one poisonous row must not stop the table.
+    No row is claimed after `for_s` seconds. The default leaves time within the task limit for one whole reconcile and
+    its last Kubernetes call: the row of a killed task stays leased until the lease ends.
+    Sends another hint when the time ends before the table is empty. An unexpected exception is recorded on the row like
+    any other failure and logged with its traceback: one faulty row must not stop the table.
     """
     if for_s is None:
         for_s = settings.TASK_LIMIT_S - settings.RECONCILE_BUDGET_S - settings.KUBE_TIMEOUT_S - 1
@@ -274,7 +278,7 @@ def due_models() -> list[type[Due]]:
 
 
 def sweep() -> list[str]:
-    """Hint every table that has a row due and free. One small query a table."""
+    """Send a hint for every table that has a due row that no worker holds. One small query per table."""
     hinted = []
     for model in due_models():
         if model._base_manager.filter(due_at__lte=Now()).filter(_free()).exists():
@@ -284,7 +288,7 @@ def sweep() -> list[str]:
 
 
 def overdue_s() -> dict[str, float]:
-    """Per table: how long its oldest due and free row has waited, in seconds; 0.0 when nothing waits."""
+    """Per table: how long the oldest due row that no worker holds has waited, in seconds; 0.0 when no row waits."""
     found = {}
     for model in due_models():
         oldest = (

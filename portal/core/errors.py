@@ -1,7 +1,7 @@
-"""Refusals that people read: the value, how to raise it, and how other errors become one.
+"""Refusals that users read: the value, how to raise it, and how other errors are converted to one.
 
-`policy` returns a Refusal, `actions` raise Refused, edges never catch it; portal/web/refusals.py renders them, so that
-browser, API and admin say the same sentence.
+`policy` returns a Refusal, `actions` raise Refused, and views do not catch it. portal/web/refusals.py renders it, so
+that browser, API and admin show the same sentence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why not. `code` is part of the API (lower case); `message` states the field, the numbers and the way out."""
+    """Reason of a refusal. `code` is part of the API (lower case); `message` names the field, the numbers and what to
+    do instead.
+    """
 
     code: Code
     message: str
@@ -66,11 +68,11 @@ NOT_SIGNED_IN = Refusal(
 
 
 def get_or_refuse(rows: QuerySet[Row], **lookup: Any) -> Row:
-    """The one row, or Refused(NOT_FOUND). Give it `visible_to(actor)` rows: for a stranger, there is nothing."""
+    """Returns the one row or raises Refused(NOT_FOUND). Pass `visible_to(actor)` rows: invisible rows are not found."""
     try:
         return rows.get(**lookup)
     except (ObjectDoesNotExist, ValueError, ValidationError, DataError) as error:
-        # A value that cannot be a key ("x", 99999999999999999999, a NUL) names nothing either.
+        # A value that cannot be a key ("x", 99999999999999999999, a NUL) is not found either.
         raise Refused(NOT_FOUND) from error
 
 
@@ -96,17 +98,17 @@ DATABASE_AWAY = Refusal(
 CONFLICT_STATES = {"23503", "23505", "23514", "23P01"}
 BUSY_STATES = {"55P03", "40P01", "40001"}
 
-# Constraint names are written by hand in models; what they mean to people is written here once.
+# Constraint name → code, sentence for the user and field. Models write the constraint names by hand.
 CONSTRAINT_SENTENCES: dict[str, tuple[Code, str, str | None]] = {}
 
 
 def constraint_sentence(name: str, code: Code, message: str, *, field: str | None = None) -> None:
-    """Called beside a constraint's definition: what a violation means to the person who caused it."""
+    """Register the sentence that the user reads after a violation. Call it beside the constraint's definition."""
     CONSTRAINT_SENTENCES[name] = (code, message, field)
 
 
 def from_database_error(error: IntegrityError | OperationalError) -> Refusal | None:
-    """What PostgreSQL said, for people. None: a mistake of ours (a missing value, for one), to be seen as such."""
+    """The refusal for a PostgreSQL error. None: a bug of ours (e.g. a missing value), which must show as an error."""
     state = getattr(error.__cause__, "sqlstate", None) or ""
     name = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None) or ""
     if name in CONSTRAINT_SENTENCES:
@@ -151,13 +153,13 @@ def to_refusal(exception: Exception) -> Refusal | None:
     if isinstance(exception, RequestDataTooBig):
         return TOO_LARGE
     if isinstance(exception, drf.APIException):
-        # Of DRF's own there are three left: portal/core/codes.py has them.
+        # Three codes of DRF remain; portal/core/codes.py lists them.
         return Refusal(cast(Code, exception.default_code), str(exception.detail), status=exception.status_code)
     return None
 
 
 def _first_problem(detail: Any, path: str = "") -> tuple[str | None, Any]:
-    """The first field of DRF's nested error structure, and its message; a form shows one at a time as well."""
+    """The first field in DRF's nested error structure, and its message. Forms show one error at a time, too."""
     if isinstance(detail, dict):
         key, value = next(iter(detail.items()))
         if key == "non_field_errors":

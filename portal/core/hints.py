@@ -1,6 +1,6 @@
-"""Hints: "it may be worth looking again". They may be lost; nothing they carry is relied on.
+"""Hints: "look again". A hint may be lost, and no code relies on its content.
 
-`worker_hint` tells the workers that a table has due rows, `page_hint` tells open pages that a namespace changed.
+`worker_hint` tells the workers that a table has due rows; `page_hint` tells open pages that a namespace changed.
 Both are sent after commit and swallow only the failure to reach Redis: the sweep (portal/core/due.py) and the version
 comparison of the doors process find the same work a few seconds later.
 """
@@ -21,25 +21,25 @@ from django.db import transaction
 log = structlog.get_logger(__name__)
 Made = TypeVar("Made")
 
-# Tables whose work a person waits for; everything else is background.
+# Queue of the tables whose work a user waits for; all other tables use the background queue.
 PEOPLE = "people"
 BACKGROUND = "background"
 
 
 def worker_hint(label: str, *, queue: str = PEOPLE) -> None:
-    """After commit: one Celery message "there is work in `<app>.<model>`". The task drains the table."""
+    """After commit: send one Celery message "there is work in `<app>.<model>`". Its task drains the table."""
     transaction.on_commit(functools.partial(_send_worker_hint, label, queue), robust=True)
 
 
 def page_hint(channel: str) -> None:
-    """After commit: publish on a namespace's channel; the doors process renders that namespace again."""
+    """After commit: publish on the namespace's channel. The doors process then renders that namespace again."""
     transaction.on_commit(functools.partial(_send_page_hint, channel), robust=True)
 
 
 def _send_worker_hint(label: str, queue: str) -> None:
     try:
         celery_sender().send_task(f"{label}.work", queue=queue, ignore_result=True, retry=False)
-    except Exception as error:  # kombu's transports raise their own families; a lost hint is a normal event
+    except Exception as error:  # each kombu transport has its own exceptions; a lost hint is normal
         log.warning("hint_lost", hint=f"{label}.work", error=type(error).__name__)
 
 
@@ -55,8 +55,9 @@ def channel_name(channel: str) -> str:
 
 
 def per_process(make: Callable[[], Made]) -> Callable[[], Made]:
-    """Of each process, for all its threads. `functools.cache` alone gives those that come together one each, and keeps
-    one: another client closes its connections as it goes, while a pipeline made of it is still waiting for its answer.
+    """Make the value once per process, for all its threads. With `functools.cache` alone, threads that call at the same
+    time get one value each and only one is kept: a discarded Redis client closes its connections when it is deleted,
+    while a pipeline made from it still waits for its response.
     """
     known, lock = functools.cache(make), threading.Lock()
 
@@ -70,15 +71,15 @@ def per_process(make: Callable[[], Made]) -> Callable[[], Made]:
 
 @per_process
 def celery_sender() -> Celery:
-    """Sends by task name only; portal.celery is the app of workers, and knows all tasks."""
+    """A Celery app that only sends tasks, by name. portal.celery is the app of the workers and knows all tasks."""
     app = Celery("hints", set_as_current=False)
     app.config_from_object("django.conf:settings", namespace="CELERY")
-    # `retry=False` is about sending: without this the broker's library tries for seconds to connect.
+    # `retry=False` applies to sending only: without this, the broker's library retries the connection for seconds.
     app.conf.broker_transport_options = {**app.conf.broker_transport_options, "max_retries": 0}
     return app
 
 
 @per_process
 def redis_connection() -> redis.Redis:
-    """One pool per process. Time-outs of 1 s: a silent Redis must not hold a page."""
+    """One pool per process. Time-outs of 1 s: a Redis that does not respond must not block a page."""
     return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)

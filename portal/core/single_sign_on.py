@@ -1,4 +1,4 @@
-"""The one issuer that people may sign in by, as settings say it, judged at start. A leaf: knows text, no app."""
+"""The one single sign-on issuer, read from settings and validated at start. This module imports no app."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = '{"gpu-vision": {"teams": {"vision": "member"}}, "gpu-operators": {"ro
 
 @dataclass(frozen=True)
 class GroupMapping:
-    """What a group gives who is in it: slug of a team → role there, and roles of staff."""
+    """The rights of a group's members: slug of a team → role in that team, and staff roles."""
 
     teams: Mapping[str, str]
     roles: frozenset[str]
@@ -26,7 +26,7 @@ class GroupMapping:
 
 @dataclass(frozen=True)
 class SingleSignOn:
-    """`issuer` is compared letter by letter. `groups`: name of a group → what it gives."""
+    """`issuer` is compared character by character. `groups`: name of a group → its rights."""
 
     issuer: str
     client_id: str
@@ -34,15 +34,15 @@ class SingleSignOn:
     name: str
     groups_claim: str
     groups: Mapping[str, GroupMapping]
-    # A test's issuer has no certificate.
+    # For tests, whose issuer has no certificate.
     http_on_loopback: bool = False
 
     def __repr__(self) -> str:
-        """Settings are printed by those who look for a mistake."""
+        """Hides the secret: settings are printed during debugging."""
         return f"SingleSignOn({self.issuer!r}, {self.client_id!r})"
 
     def may_be_asked(self, url: str) -> bool:
-        """Whether what is sent there, a secret among it, is readable by its host only."""
+        """Whether only the host of `url` can read what is sent to it, including the client secret."""
         return is_safe_address(url, http_on_loopback=self.http_on_loopback)
 
 
@@ -56,7 +56,7 @@ def single_sign_on_config(
     groups: str,
     http_on_loopback: bool = False,
 ) -> SingleSignOn | None:
-    """None where no issuer is named. Raises ImproperlyConfigured with the name of the variable."""
+    """Returns None without an issuer. Raises ImproperlyConfigured with the name of the variable."""
     if not issuer:
         return None
     if not is_safe_address(issuer, http_on_loopback=http_on_loopback) or urlsplit(issuer).query:

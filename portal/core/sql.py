@@ -1,4 +1,4 @@
-"""For statements written as text, where the ORM would take longer to compose them than PostgreSQL to answer."""
+"""Helpers for SQL written as text, used where the ORM needs longer to compose a query than PostgreSQL to answer it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from django.db import DEFAULT_DB_ALIAS, connection, models
 from django.db.models.base import ModelState
 
 Row = TypeVar("Row", bound=models.Model)
-# As PostgreSQL writes it nothing stands before it and nothing after.
+# raw_decode suffices: JSON from PostgreSQL has nothing before or after it.
 _of_json = json.JSONDecoder().raw_decode
 
 
 def columns(model: type[models.Model], of: str = "") -> str:
-    """All columns, by name: a statement prepared before a migration goes on working after it. `of`: an alias."""
+    """All columns, by name, so that a statement prepared before a migration works after it. `of`: a table alias."""
     prefix = f"{of}." if of else ""
     quote = connection.ops.quote_name
     return ", ".join(f"{prefix}{quote(str(field.column))}" for field in model._meta.concrete_fields)
@@ -26,17 +26,17 @@ def columns(model: type[models.Model], of: str = "") -> str:
 
 @contextlib.contextmanager
 def snapshot() -> Iterator[None]:
-    """Everything that is read inside is of one moment, and nothing can be written. Of no effect in a transaction."""
+    """All reads inside see one snapshot, and writes fail. It has no effect inside an open transaction."""
     if connection.in_atomic_block:
         yield
         return
     with connection.cursor() as cursor:
-        # As text, and so in one statement; Django would take three.
+        # One statement, written as text; Django would send three.
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
             yield
         finally:
-            # Not ROLLBACK: psycopg forgets all that it has prepared then.
+            # Not ROLLBACK: psycopg would then drop all its prepared statements.
             cursor.execute("COMMIT")
 
 
@@ -53,8 +53,8 @@ def _from(model: type[models.Model]) -> str:
 
 
 def instance(model: type[Row], values: Iterator[Any], known: dict[Any, Any] | None = None) -> Row:
-    """Takes the next values, those of `columns(model)`, off a row. `known`: what was taken before, by model
-    and primary key; the same row is the same instance then.
+    """Makes an instance from the next values of a result row, in the order of `columns(model)`. `known`: instances made
+    before, by model and primary key; the same row then gives the same instance.
     """
     found = instance_or_none(model, values, known)
     assert found is not None, f"no {model.__name__}"
@@ -62,7 +62,7 @@ def instance(model: type[Row], values: Iterator[Any], known: dict[Any, Any] | No
 
 
 def instance_or_none(model: type[Row], values: Iterator[Any], known: dict[Any, Any] | None = None) -> Row | None:
-    """None where the primary key is null, as that of an outer join without a match."""
+    """As `instance`, or None where the primary key is null, as in an outer join without a match."""
     names, pk, jsons, converters = _fields(model)
     taken = list(islice(values, len(names)))
     key = taken[pk]
@@ -75,7 +75,7 @@ def instance_or_none(model: type[Row], values: Iterator[Any], known: dict[Any, A
             taken[place] = _of_json(text)[0]
     for place, convert in converters:
         taken[place] = convert(taken[place], None, connection)
-    # What `Model.from_db` makes, without a call for each value and two signals that nobody listens to.
+    # The result of `Model.from_db`, without one call per value and without two signals that have no receiver.
     found = model.__new__(model)
     found._state = ModelState()
     found._state.adding, found._state.db = False, DEFAULT_DB_ALIAS
@@ -87,8 +87,8 @@ def instance_or_none(model: type[Row], values: Iterator[Any], known: dict[Any, A
 
 @functools.cache
 def _fields(model: type[models.Model]) -> tuple[list[str], int, list[int], list[tuple[int, Any]]]:
-    """Attributes in the order of `columns`; the places of the primary key, of JSON, and of what else is made of what is
-    stored, and by what.
+    """Returns the attributes in the order of `columns`, the index of the primary key, the indexes of JSON fields, and
+    the indexes of other converted fields with their converters.
     """
     fields = list(enumerate(model._meta.concrete_fields))
     jsons = [at for at, one in fields if type(one) is models.JSONField and one.decoder is None]

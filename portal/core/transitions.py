@@ -1,4 +1,4 @@
-"""move(): human decisions by compare-and-set. A model's TRANSITIONS table says from where to where a state may go."""
+"""State changes decided by people, as compare-and-set. A model's TRANSITIONS maps each state to its next states."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from portal.core.errors import NOT_FOUND, Refusal, Refused
 
 
 def move_state(model: type[models.Model], pk: int, *, to: str, **changes: Any) -> None:
-    """One conditional UPDATE of `state` (and `changes`): of several people who decide at once, exactly one succeeds.
+    """One conditional UPDATE of `state` (and `changes`): if several people decide at once, exactly one succeeds.
 
-    Raises Refused: already_decided (409) from a state that does not lead to `to`; not_found (404).
+    Raises Refused: already_decided (409) if the current state does not allow `to`; not_found (404).
     """
     transitions: dict[str, set[str]] = model.TRANSITIONS  # type: ignore[attr-defined]
     sources = [source for source, targets in transitions.items() if to in targets]

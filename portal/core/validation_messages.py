@@ -1,11 +1,11 @@
-"""What a call sent in a field that is not valid: DRF's word for it as a sentence with the field and a way out. Pure."""
+"""Turns DRF's message about an invalid field into a sentence with the field's name and what to do. Pure functions."""
 
 from __future__ import annotations
 
 UNKNOWN = "unknown_field"
 MISSING = frozenset({"required"})
 EMPTY = frozenset({"blank", "empty", "null"})
-# These say the bound that was passed: nothing is left to look up.
+# DRF's messages for these codes already state the bound.
 WITH_BOUND = frozenset({"max_value", "min_value", "max_length", "min_length", "max_string_length"})
 CONTRACT = "/api/v1/openapi.json"
 

@@ -1,1 +1,1 @@
-"""The API described for people: the contract, its reference page, examples of bodies and curl calls."""
+"""Documentation of the API for users: the contract, its reference page, examples of bodies and curl calls."""

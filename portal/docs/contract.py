@@ -10,6 +10,6 @@ from drf_spectacular.generators import SchemaGenerator
 
 @functools.cache
 def contract_text() -> bytes:
-    """The OpenAPI document of all apps: the same for everybody, and half a second of work."""
+    """The OpenAPI document of all apps. It is the same for all users, and generating it takes 0.5 s."""
     document = SchemaGenerator().get_schema(request=None, public=True)
     return json.dumps(document, indent=1).encode()

@@ -1,7 +1,7 @@
-"""The API equivalent of a page: which call returns what a page shows, or does what its form does.
+"""The API equivalent of a page: the call that returns the page's content, or does the same as its form.
 
-Addresses are URI templates: `{slug}` is taken from the page's own address, `{?team=tenant,state}` from it or from the
-page's filters, where they are there; behind the sign of equality the page's own name, if it has another.
+URLs are URI templates. `{slug}` is taken from the page's URL. `{?team=tenant,state}` is taken from the page's URL or
+filters, if present; the name after "=" is the page's own name of the parameter, if it differs.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ PAGE_CALLS = {
     "workload-change": f"{V1}/workloads/{{name}}{{?team=tenant}}",
     "workloads": f"{V1}/workloads{{?team=tenant}}",
 }
-# Pages that are a form for a request: the kind of its line. What is to be filled in is in capital letters.
+# Pages with a form for a request: the kind of its line. Values to be filled in are in capital letters.
 REQUEST_FORMS = {"request-new": "base", "grant-reclaim": "reclaim"}
-# Pages that are a form for something else.
+# Pages with a form for another object.
 CREATE_FORMS = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"})}
 PAGES_WITHOUT_CALL = {
     "account": "about passwords, second factors and sessions, which tokens cannot change",
@@ -109,7 +109,7 @@ def _asked(tenant: str, kind: str) -> dict[str, Any]:
 def curl(
     method: str, template: str, values: dict[str, str] | None = None, *, body: Any = None, is_open: bool = False
 ) -> str:
-    """As text for a shell, with $PORTAL and $TOKEN. Without `values` the parameters of the path stay as they are."""
+    """A shell command with $PORTAL and $TOKEN. Without `values` the parameters of the path stay unexpanded."""
     address = _quoted(template if values is None else expand_template(template, values))
     parts = ["curl" if method == "GET" else f"curl -X {method}", *([] if is_open else [TOKEN])]
     if body is None:
@@ -130,5 +130,5 @@ def expand_template(template: str, values: dict[str, str]) -> str:
 
 
 def _quoted(path: str) -> str:
-    """Everything in it is encoded, so that nothing but `$PORTAL` means anything to a shell."""
+    """Encodes the path, so that the shell expands nothing but `$PORTAL`."""
     return f'"$PORTAL{path}"' if re.search(r"[?&{}]", path) else f"$PORTAL{path}"

@@ -1,4 +1,4 @@
-"""An example beside every body of the contract, made from its schema: what a field of that name looks like."""
+"""Adds an example to every body of the contract, generated from its schema and the names of its fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 DAY = "2027-01-31"
 TIME = f"{DAY}T12:00:00Z"
-# What a schema cannot say. A value of another type than the field's is not used.
+# Field name → example, which a schema does not provide. A value whose type differs from the field's is not used.
 EXAMPLES_BY_NAME: dict[str, Any] = {
     "actor": "alice@example.org",
     "as_of": TIME,
@@ -58,7 +58,7 @@ EXAMPLES_BY_NAME: dict[str, Any] = {
     "volume": "data",
     "wanted": "suspended",
 }
-# Sent in examples though they may be left out.
+# Optional fields that request examples contain.
 OPTIONAL_SHOWN = {"ends_at", "role", "units"}
 TYPES: dict[str, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float)}
 UNKNOWN = "…"
@@ -67,7 +67,7 @@ Schemas = dict[str, dict[str, Any]]
 
 
 def add_examples(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """A hook of drf-spectacular, the last one."""
+    """A hook of drf-spectacular. It must be the last one."""
     schemas: Schemas = result["components"]["schemas"]
     for operations in result["paths"].values():
         for operation in operations.values():
@@ -81,8 +81,8 @@ def add_examples(result: dict[str, Any], generator: Any, request: Any, public: b
 
 
 def example_of(schema: dict[str, Any], schemas: Schemas, name: str = "", *, is_sent: bool = False) -> Any:
-    """A value of the schema. What is sent has what it needs and no more; null where that is possible and no field of
-    the name has an example.
+    """An example value of the schema. A request body has only its required fields (and OPTIONAL_SHOWN). The value is
+    null if the schema allows null and there is no example for the name.
     """
     if "$ref" in schema:
         return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas, name, is_sent=is_sent)

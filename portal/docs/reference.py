@@ -1,4 +1,4 @@
-"""The contract taken apart for the page: operations by theme, fields by schema."""
+"""Prepares the contract for the reference page: operations by theme, fields by schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from portal.docs.curl_examples import V1, curl
 
-# First parts of addresses, in the order of the page. One that is not here comes last, under its own name.
+# First parts of URLs, in the order of the page. A part that is not listed comes last, under its own name.
 THEMES = {
     "Workloads": ("workloads", "volumes", "secrets", "registries"),
     "Quota requests": ("requests", "bundles", "team-requests", "trials"),
@@ -31,7 +31,7 @@ BOUNDS = {
     "format": "{}",
     "default": "default {}",
 }
-# Said by the type already, or of no use to people.
+# Not shown: the type already implies it, or it does not help the reader.
 UNSAID = {("format", "double"), ("format", "int64"), ("minLength", 1), ("default", "")}
 Part = dict[str, Any]
 
@@ -40,7 +40,7 @@ Part = dict[str, Any]
 class FieldDoc:
     name: str
     kind: str
-    link: str  # name of a thing that has its own table; "": a plain value
+    link: str  # name of the schema, which has its own table; "": a plain value
     bounds: str
     is_needed: bool
     text: str
@@ -72,7 +72,7 @@ class OperationDoc:
 
     @property
     def curl_id(self) -> str:
-        """Of the element; the call's own is the target of links."""
+        """Id of the HTML element with the curl call. The operation's own id is the target of links."""
         return f"curl-{self.id}"
 
     @property
@@ -81,7 +81,7 @@ class OperationDoc:
 
 
 def operations_by_theme(contract: Part) -> dict[str, list[OperationDoc]]:
-    """The operations of each, in the order of its addresses' first parts."""
+    """The operations of each theme, in the order of the first parts of their URLs (THEMES)."""
     by_tag: dict[str, list[OperationDoc]] = {}
     for path, operations in contract["paths"].items():
         for method, operation in operations.items():
@@ -91,7 +91,7 @@ def operations_by_theme(contract: Part) -> dict[str, list[OperationDoc]]:
 
 
 def fields_by_schema(contract: Part) -> dict[str, list[FieldDoc]]:
-    """Every schema that answers link to, by name, with its fields."""
+    """Every schema that responses link to, by name, with its fields."""
     schemas: dict[str, Part] = contract["components"]["schemas"]
     found = {}
     for name, schema in sorted(schemas.items()):
@@ -137,7 +137,7 @@ def _answer(contract: Part, status: str, answer: Part) -> ResponseDoc:
 
 
 def _body(schemas: dict[str, Part], schema: Part, path: str = "") -> Iterator[FieldDoc]:
-    """The fields of what is sent, with those inside them: `lines[].units`."""
+    """The fields of a request body, including nested ones: `lines[].units`."""
     schema = _resolved(schemas, schema)
     for key, one in schema.get("properties", {}).items():
         if one.get("readOnly"):
@@ -149,7 +149,7 @@ def _body(schemas: dict[str, Part], schema: Part, path: str = "") -> Iterator[Fi
 
 
 def _resolved(schemas: dict[str, Part], schema: Part) -> Part:
-    """Through references and the one alternative beside null, with what stands beside them."""
+    """Resolves references and "schema or null", and keeps the keys beside them."""
     while True:
         choices = [one for one in schema.get("allOf") or schema.get("oneOf") or [] if one != {"type": "null"}]
         if "$ref" in schema:
@@ -162,7 +162,7 @@ def _resolved(schemas: dict[str, Part], schema: Part) -> Part:
 
 
 def _link(schemas: dict[str, Part], schema: Part) -> str:
-    """The thing that a field, or each item of a list, is."""
+    """The name of the schema of a field, or of each item of a list."""
     for one in [schema, schema.get("items", {}), *(schema.get("oneOf") or schema.get("allOf") or [])]:
         name = str(one.get("$ref", "")).rpartition("/")[2]
         if name and schemas[name].get("properties"):

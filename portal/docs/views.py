@@ -1,4 +1,4 @@
-"""/api/: the contract as a page for people, and as JSON; without anybody's data and without anybody else's script."""
+"""/api/: the contract as a page and as JSON. Both contain no user data, and the page loads no third-party script."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _contract() -> Part:
 
 @functools.cache
 def _reference() -> SafeString:
-    """The same for everybody, and a few hundred tables: rendered once in each process."""
+    """The same for all users and a few hundred tables long: rendered once per process."""
     contract = _contract()
     parts = {"themes": list(operations_by_theme(contract).items()), "things": list(fields_by_schema(contract).items())}
-    # A template has escaped it.
+    # Safe: the template has escaped it.
     return mark_safe(render_to_string("portal/docs/_api_reference.html", parts))

@@ -1,3 +1,3 @@
-"""Server-sent events: who watches a channel, what was rendered for them, and how it reaches a slow client. The
-functions that render are handed in.
+"""Server-sent events: the viewers of a channel, the fragments rendered for them, and sending to slow clients. The
+caller passes in the functions that render.
 """

@@ -1,7 +1,7 @@
-"""The way out to one client. Whoever reads slowly is waited for; who takes nothing at all for a while is cut off.
+"""Sends to one client with a time-out: a slow client is waited for, a client that accepts no data is disconnected.
 
-A server writes into buffers until they are full and then waits, for ever if nobody reads at the other end: neither a
-client that lost its right nor a machine that was switched off would leave. A leaf: it knows sockets, no app.
+An ASGI server writes into buffers until they are full and then waits, for ever if the client does not read. The stream
+of a client that lost access, or of a machine that was switched off, would never end. This module imports no app.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Any
 
 from portal.live.types import Send
 
-# A pager that nobody scrolls reads nothing either.
+# Long, because a client may pause on purpose: `curl … | less` reads nothing until the user scrolls.
 STALL_LIMIT_S = 60.0
-# Of a client that is to go: time for what it was sent already.
+# When a stream is to end: time for the client to read the data already sent.
 FAREWELL_S = 1.0
 
 
 class ClientStalled(Exception):
-    """The client did not take what it was sent; its connection is gone."""
+    """The client did not read the data that was sent; its connection has been closed."""
 
 
 class SendWithTimeout:
-    """`send` of an ASGI server, with an end to its patience. Raises Stalled."""
+    """`send` of an ASGI server with a time-out. Raises ClientStalled."""
 
-    # There is one for every open stream.
+    # Slots save memory: each open stream has one instance.
     __slots__ = ("_limit", "_patience_s", "_send", "_transport")
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._patience_s = STALL_LIMIT_S
         self._limit: asyncio.Timeout | None = None
-        # uvicorn hands over a method of the answer, which knows its connection; of another server we know nothing.
+        # uvicorn passes a bound method of an object that has the transport. With another server, there is none.
         self._transport: asyncio.Transport | None = getattr(getattr(send, "__self__", None), "transport", None)
         self._notice_silence()
 
@@ -49,21 +49,22 @@ class SendWithTimeout:
             self._limit = None
 
     def hurry(self) -> None:
-        """It is to go: what is under way and what follows has only a moment left."""
+        """The stream is to end: the current send and each later one get only FAREWELL_S."""
         self._patience_s = FAREWELL_S
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time() + FAREWELL_S)
 
     async def _cut(self) -> None:
-        """Not closed: that would wait until everything is written."""
+        """Aborts the connection instead of closing it: close() would wait until all buffers are written."""
         if self._transport is not None:
             self._transport.abort()
-            # The server hears of it in the next round, and does not miss the end of the answer then.
+            # The server sees the abort in the next iteration of the event loop, and then does not report that the
+            # response was not completed.
             await asyncio.sleep(0)
 
     def _notice_silence(self) -> None:
-        """A machine that is gone without a word confirms nothing: the kernel ends the connection then, not after 15
-        minutes of trying again.
+        """Sets TCP_USER_TIMEOUT: if a machine disappears and no longer acknowledges data, the kernel closes the
+        connection after STALL_LIMIT_S, not after 15 minutes of retransmissions.
         """
         found = self._transport.get_extra_info("socket") if self._transport is not None else None
         if found is not None:

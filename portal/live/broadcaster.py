@@ -1,10 +1,10 @@
-"""Streams of what changes: bare ASGI server-sent events. A leaf: it knows channels and functions, no app and no page.
+"""Streams of changes: server-sent events in plain ASGI. This module knows channels and functions, no app and no page.
 
-A channel is a namespace; a topic is one view of it. The views of a channel that somebody watches are rendered together,
-from one reading and once for all who watch, and only fragments whose bytes changed are sent. Per process, not per
-stream: one Redis subscription, one access check of all open viewers every 3 s, so that a right that was lost ends a
-stream within 5 s, and one comparison of versions every 15 s, which finds what a lost hint would have told
-(`staleness.py`). While it waits, a stream holds no thread and no database connection.
+A channel is a namespace; a topic is one view of it. The watched views of a channel are rendered together, from one
+read and once for all viewers, and only fragments whose bytes changed are sent. Per process, not per stream: one Redis
+subscription; one access check of all open viewers every 3 s, so that a stream ends within 5 s after its user lost
+access; and one comparison of versions every 15 s, which finds changes whose hint was lost (`staleness.py`). A waiting
+stream holds no thread and no database connection.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from portal.live.waiter import SingleWaiterEvent
 log = structlog.get_logger(__name__)
 
 KEEPALIVE_S = 15.0
-# With the check itself, and a client that has to be cut off, less than 5 s from the loss of a right.
+# Plus the check itself and FAREWELL_S for a slow client: the stream ends less than 5 s after access was lost.
 ACCESS_CHECK_S = 3.0
 VERSION_CHECK_S = 15.0
 RETRY_S = 1.0
-# Between renderings that nobody hinted: what changes now goes first.
+# Pause between renderings that `compare` starts, so that renderings after a hint go first.
 PAUSE_S = 0.05
-# So many checks may fail (the database is away) before streams end: who may watch is then not known any more.
+# Streams end after this many failed checks in a row (database unavailable): the users' access is then unknown.
 UNCHECKED_LIMIT = 3
 
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class _State:
-    """Of one topic with viewers: what they have, and whether it has to be rendered again."""
+    """State of one watched topic: its viewers, the fragments they have, and whether it must be rendered again."""
 
     viewers: set[Viewer] = field(default_factory=set)
     shown: dict[str, bytes] | None = None
@@ -74,7 +74,7 @@ class Broadcaster:
         self._redis_url = redis_url
         self._render, self._allowed, self._versions = render, allowed, versions
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="doors")
-        # Its own: who may watch is asked in time, however much there is to render.
+        # A separate thread, so that access checks run on time, however much there is to render.
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="access")
         self._topics: dict[Topic, _State] = {}
         self._rendering: dict[str, asyncio.Task[None]] = {}
@@ -83,7 +83,7 @@ class Broadcaster:
         self._compared = StalenessTracker()
         self._unchecked = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self.listening = asyncio.Event()  # hints are being heard
+        self.listening = asyncio.Event()  # the Redis subscription is active
 
     async def start(self) -> None:
         loops = (
@@ -95,7 +95,7 @@ class Broadcaster:
 
     async def stop(self) -> None:
         self.close_all()
-        # A library that is just ending a wait of its own may swallow a cancellation.
+        # Repeated, because a library whose own wait ends at this moment may swallow the cancellation.
         while left := {task for task in self._tasks if not task.done()}:
             for task in left:
                 task.cancel()
@@ -111,18 +111,18 @@ class Broadcaster:
                 event.set()
 
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """A synchronous function (a query) off the event loop, in one of few threads; its connection is given back."""
+        """Runs a synchronous function (a query) in one of a few threads, then releases its database connection."""
         return await self._run(self._threads, function, *arguments)
 
     async def _run(self, threads: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
-        # Log lines of the thread name the request; what was bound there ends with the call.
+        # In a copy of the context: log lines of the thread have the request's id, and bindings made there end with it.
         run = copy_context().run
         return await asyncio.get_running_loop().run_in_executor(threads, run, _with_connection, function, *arguments)
 
     # ---- streams -----------------------------------------------------------------------------------------------
 
     async def stream(self, receive: Receive, send: Send, *, topic: Topic, credential: Hashable) -> None:
-        """Send the topic's fragments, then each change, until the client goes, stops reading or loses its right."""
+        """Send the topic's fragments, then each change, until the client disconnects, stops reading or loses access."""
         outgoing = SendWithTimeout(send)
         viewer = Viewer(credential, outgoing.hurry)
         state = self._topics.setdefault(topic, _State())
@@ -144,7 +144,7 @@ class Broadcaster:
 
     @contextlib.asynccontextmanager
     async def watching(self, viewer: Viewer, receive: Receive) -> Any:
-        """While inside, the viewer's access is checked and the end of its connection is noticed."""
+        """Inside the context, the viewer's access is checked, and the viewer is closed when its client disconnects."""
         self._viewers.add(viewer)
         gone = asyncio.create_task(_until_gone(receive, viewer))
         try:
@@ -167,7 +167,7 @@ class Broadcaster:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def changed(self, channel: str, viewer: Viewer, *, within_s: float) -> None:
-        """Returns at the next hint about the channel, after `within_s`, or when the viewer has to go."""
+        """Returns at the next hint about the channel, after `within_s`, or when the viewer is closed."""
         news = viewer.news
         waiting = self._waiting.setdefault(channel, set())
         waiting.add(news)
@@ -192,16 +192,16 @@ class Broadcaster:
             news.set()
 
     def _mark(self, topic: Topic) -> None:
-        """Hints that arrive during a rendering lead to one more, however many they are."""
+        """All hints that arrive during a rendering lead to one further rendering."""
         self._topics[topic].is_stale = True
         if topic.channel not in self._rendering:
-            # Nobody's request: many watch what it makes.
+            # An empty context: the rendering is for all viewers and belongs to no request.
             self._rendering[topic.channel] = asyncio.create_task(self._refresh(topic.channel), context=Context())
 
     async def _refresh(self, channel: str) -> None:
         try:
             while stale := {topic: state for topic, state in self._of(channel).items() if state.is_stale}:
-                # What comes to be watched meanwhile is rendered from later.
+                # Topics that get their first viewer during the rendering are rendered later, from a newer read.
                 is_whole = len(stale) == len(self._of(channel))
                 for state in stale.values():
                     state.is_stale = False
@@ -219,11 +219,11 @@ class Broadcaster:
             del self._rendering[channel]
 
     def _of(self, channel: str) -> dict[Topic, _State]:
-        """Its topics that somebody watches."""
+        """The channel's topics that have viewers."""
         return {topic: one for topic, one in self._topics.items() if topic.channel == channel and one.viewers}
 
     def _render_all(self, channel: str, views: Collection[str], loop: asyncio.AbstractEventLoop) -> RenderedVersion:
-        """In a thread. What is made first is shown while the rest is on its way."""
+        """Runs in a thread. Each view is shown as soon as it is rendered."""
         at = time.monotonic()
         with contextlib.closing(self._render(channel, views)) as rendering:
             while True:
@@ -242,7 +242,7 @@ class Broadcaster:
                 viewer.close()
             return
         before = state.shown or {}
-        # Put into an event's form once for all who watch.
+        # Formatted as an event once for all viewers.
         told = {name: server_sent_event(name, html) for name, html in fragments.items()}
         state.shown = {**before, **told}
         if changes := {name: text for name, text in told.items() if before.get(name) != text}:
@@ -252,7 +252,7 @@ class Broadcaster:
     # ---- once per process ----------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """The one subscription. After a pause anything may have changed, so everything is rendered again."""
+        """The one Redis subscription. After an interruption, all channels are rendered again: hints may be lost."""
         pattern = channel_name("*")
         prefix = len(channel_name(""))
         while True:
@@ -278,7 +278,7 @@ class Broadcaster:
             self._hint(channel)
 
     async def check_access(self) -> None:
-        """One question for all who watch; who is not in the answer is closed."""
+        """One access check for all viewers. Viewers without access are closed."""
         watching = list(self._viewers)
         if not watching:
             return
@@ -295,8 +295,8 @@ class Broadcaster:
                 viewer.close()
 
     async def compare(self) -> None:
-        """Channels that were not rendered from what is there now are rendered again: some hint was lost, or others did
-        something that their pages show.
+        """Renders channels again whose last rendering has an old version: a hint was lost, or their pages show a change
+        that sends them no hint.
         """
         channels = {topic.channel for topic in self._topics}
         if not channels:
@@ -309,11 +309,11 @@ class Broadcaster:
         comparison = self._compared.compare(found, time.monotonic())
         missed = [channel for channel in found if comparison.is_missed(channel)]
         for channel in missed:
-            # A hint that was not lost may have begun it.
+            # A hint may already have started a rendering.
             await self._until_rendered(channel)
             if comparison.is_missed(channel):
                 self._hint(channel)
-                # One after the other, and however many they are, all of them before the next comparison.
+                # One after the other, with pauses short enough to finish all before the next comparison.
                 await self._until_rendered(channel)
                 await asyncio.sleep(min(PAUSE_S, VERSION_CHECK_S / 2 / len(missed)))
 

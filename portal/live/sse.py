@@ -1,4 +1,4 @@
-"""The form of a server-sent event."""
+"""The format of a server-sent event."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cac
 
 
 def server_sent_event(name: str, html: bytes) -> bytes:
-    """One server-sent event; every line of the text is a line of data."""
+    """One server-sent event. Each line of the HTML becomes one `data:` line."""
     data = b"".join(b"data: " + line + b"\n" for line in html.splitlines())
     return b"event: " + name.encode() + b"\n" + (data or b"data:\n") + b"\n"

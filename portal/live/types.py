@@ -1,4 +1,4 @@
-"""The types of streams: ASGI's own, a topic, its fragments, and the functions that are handed in."""
+"""Types for streams: those of ASGI, a topic, its fragments, and the functions that the caller passes in."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-# Event name → HTML. None: there is nothing (any more) to show; the stream ends.
+# Event name → HTML. None instead of it: there is nothing (more) to show, and the stream ends.
 Fragments = Mapping[str, bytes]
 
-# Of a channel and some of its views: each view with its fragments, as soon as they are made, in parts if that helps.
-# Returns the channel's version; nothing that was shown is older than that.
+# Takes a channel and some of its views. Yields each view with its fragments as soon as they are rendered, possibly in
+# parts. Returns the channel's version; no fragment is older than that version.
 RenderChannel = Callable[[str, Collection[str]], Generator[tuple[str, Fragments | None], None, Hashable]]
 
-# Of these credentials, those that may still watch. A credential is anything hashable that the caller understands.
+# Returns those of the given credentials that still have access. A credential is any hashable value of the caller.
 FilterAllowed = Callable[[Collection[Hashable]], Collection[Hashable]]
 
 
 @dataclass(frozen=True)
 class Topic:
-    """What a stream shows: `view` is "" for the channel's own page, else what the renderer makes of it."""
+    """What a stream shows. `view` is "" for the channel's own page; the renderer interprets other values."""
 
     channel: str
     view: str = ""

@@ -1,4 +1,4 @@
-"""One open connection, and what it has been told but not sent yet."""
+"""One open connection and its events that have not been sent yet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.live.waiter import SingleWaiterEvent
 
 @dataclass(eq=False, slots=True)
 class Viewer:
-    """One open connection. `closed` is set when it has to end, whoever decided that; `hurry`: of its Outgoing."""
+    """One open connection. `closed` is set when it must end, for any reason. `hurry`: of its SendWithTimeout."""
 
     credential: Hashable
     hurry: Callable[[], None] | None = None
@@ -19,12 +19,12 @@ class Viewer:
     closed: SingleWaiterEvent = field(default_factory=SingleWaiterEvent)
 
     def tell(self, events: Mapping[str, bytes]) -> None:
-        """A slow viewer gets the newest of each fragment, not every version."""
+        """Queues events. A slow viewer gets the newest version of each fragment, not every version."""
         self.pending.update(events)
         self.news.set()
 
     def take(self) -> bytes:
-        """What it was told and has not got yet. Nothing keeps it: while a stream waits it holds no page."""
+        """Removes and returns the queued events, so that a waiting stream keeps no page in memory."""
         told, self.pending = self.pending, {}
         return b"".join(told.values())
 

@@ -6,7 +6,9 @@ import asyncio
 
 
 class SingleWaiterEvent:
-    """An asyncio.Event for one who waits: that one keeps a queue for many, which is most of an idle stream's memory."""
+    """An asyncio.Event for one waiting coroutine. asyncio.Event keeps a queue of waiters, which would be most of the
+    memory of an idle stream.
+    """
 
     __slots__ = ("_is_set", "_waiter")
 

@@ -1,3 +1,1 @@
-"""For the people who run the portal: probes, metrics, log lines without secrets, and the internal port that serves
-them.
-"""
+"""For operators of the portal: probes, metrics, logs without secrets, and the internal port for probes and metrics."""

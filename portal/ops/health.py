@@ -1,4 +1,4 @@
-"""Does this process answer (/livez), and may it get requests (/readyz: database, Redis, migrations)?"""
+"""Probes: /livez (the process responds) and /readyz (it can serve requests: database, Redis, migrations)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from portal.core import hints
 
-# Migrations are applied once and never taken back under a running process; looking costs 100 ms.
+# Migrations are applied once and never reverted while a process runs. A check costs 100 ms.
 _migrated = False
 
 
@@ -32,7 +32,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def readiness() -> tuple[int, str]:
-    """Status and text: 200 "ready", or 503 with one problem a line."""
+    """Status and text: 200 "ready", or 503 with one problem per line."""
     found = problems()
     return (503, "".join(f"{problem}\n" for problem in found)) if found else (200, "ready\n")
 

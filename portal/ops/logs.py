@@ -1,4 +1,4 @@
-"""How log lines are made: JSON on standard error, one processor after the other, secrets taken out last."""
+"""Log configuration: JSON on standard error. The last processor removes secrets."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def logging_config(*, level: str, known: tuple[str, ...]) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django.server": {"handlers": [], "propagate": True},
-            # The request's own line has the traceback already.
+            # The log line of the request already has the traceback.
             "django.request": {"level": "CRITICAL"},
-            # A wrong Host header is a scanner, not an error of ours.
+            # A wrong Host header comes from a scanner and is no error of the portal.
             "django.security.DisallowedHost": {"level": "CRITICAL"},
-            # Two lines for every hint, written while somebody waits; what was done is in rows, Events and metrics.
+            # It writes two lines for every hint while a user waits. Rows, Events and metrics already show the work.
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
         },

@@ -1,6 +1,6 @@
-"""What Prometheus reads: requests of this process, and figures that are rows of Due tables; apps register their own.
+"""Metrics for Prometheus: requests of this process, and figures from rows of Due tables. Apps register their own.
 
-The one to alert on is portal_overdue_seconds: how long work waits that should have been looked at.
+Alert on portal_overdue_seconds: how long the oldest due row has waited for a worker.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ _more: list[ReadFamilies] = []
 
 
 def register_collector(families: ReadFamilies) -> None:
-    """Figures from rows of apps that this module does not know; called at every scrape, once for each start."""
+    """Registers figures from rows of apps that this module does not know. `families` is called at every scrape; to
+    register it again has no effect.
+    """
     if families not in _more:
         _more.append(families)
 
 
 class MetricsMiddleware:
-    """Counts by route, never by path: a path has names in it, and there is no end of them."""
+    """Counts by route, never by path: a path contains names, so the number of label values would be unlimited."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -73,7 +75,7 @@ def _overdue() -> GaugeMetricFamily:
 
 
 def exposition() -> bytes:
-    """The text for Prometheus. With several processes behind one port, their counters are added up from files."""
+    """The text for Prometheus. With several processes behind one port, their counters are summed from files."""
     rows = CollectorRegistry()
     rows.register(RowsCollector())
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:

@@ -1,7 +1,7 @@
 """A small HTTP server beside the process's own work, on INTERNAL_PORT: /livez, /readyz and /metrics.
 
-Not routed by the gateway. One thread, started after forking; where several workers of a process share the port, the
-first has it and the others wait for it to become free.
+The gateway does not route to it. It is one thread, started after forking. If several workers share the port, the first
+one has it and the others wait until it is free.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ PLAIN = "text/plain; charset=utf-8"
 
 
 class OpsHandler(BaseHTTPRequestHandler):
-    # A client that says nothing must not hold a thread.
+    # A client that sends nothing must not block a thread.
     timeout = 5
 
     def do_GET(self) -> None:
         try:
             status, kind, body = answer(self.path.partition("?")[0])
         except Exception:
-            # The thread's end would be silent otherwise, and Prometheus would see a closed connection.
+            # Otherwise the thread would end without a log line, and Prometheus would only see a closed connection.
             log.exception("internal_answer_failed", path=self.path)
             status, kind, body = 500, PLAIN, b"failed; see the log\n"
         finally:
-            connections.close_all()  # each request has a thread, and each thread its connection
+            connections.close_all()  # each request has its own thread, and each thread its own connection
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -42,7 +42,7 @@ class OpsHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Probes every few seconds are no news."""
+        """Logs nothing: probes come every few seconds."""
 
 
 class OpsServer(ThreadingHTTPServer):
@@ -61,7 +61,7 @@ def answer(path: str) -> tuple[int, str, bytes]:
 
 
 def start_ops_server() -> threading.Thread | None:
-    """Starts the thread and returns at once; None where INTERNAL_PORT is 0. Call it after forking."""
+    """Starts the thread and returns at once; returns None if INTERNAL_PORT is 0. Call it after forking."""
     if not settings.INTERNAL_PORT:
         return None
     thread = threading.Thread(target=_serve, name="internal", daemon=True)

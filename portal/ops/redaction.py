@@ -1,7 +1,7 @@
-"""Log lines without secrets, from any logger: values under telling names, and texts that look like a secret.
+"""Removes secrets from the log lines of all loggers: values whose names suggest a secret, and texts that look like one.
 
-Runs last, after exceptions were turned into text. Where in doubt it hides: a hidden value costs a second look, a
-logged one costs a rotation.
+It runs last, after exceptions were converted to text. In doubt it hides the value: a hidden value costs some extra
+investigation, a logged secret must be rotated.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ HARMLESS_ENDINGS = ("_prefix", "_name", "_count", "_at")
 DEPTH_MAX = 8
 TEXT_MAX = 20_000
 
-# name=value, name: value and "name": "value" within a text, quoted and escaped as often as it may be. The look-behind
-# keeps long words without separators from being tried at each of their letters. Nothing reaches over a line's end: a
-# traceback's last line says what happened.
+# name=value, name: value and "name": "value" within a text, with any level of quotes and escapes. Because of the
+# look-behind, a long word without separators is not tried at each of its letters. No match crosses the end of a line:
+# the last line of a traceback states the error.
 _WORDS = "|".join([*SECRET_WORDS, *(f"{kind}[_-]?key" for kind in ("api", "private", "secret", "session", "access"))])
 _NAME = rf"(?<![\w.-])[\w.-]*(?:{_WORDS})[\w.-]*"
 _IS = r"\\*[\"']?\s*[=:]\s*"
@@ -33,7 +33,7 @@ PATTERNS = [
     (re.compile(r"\b(Bearer|Basic)\s+[^\s\"',;]+", re.I), r"\1 ***"),
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]*:)[^\s/@]+@", re.I), r"\1***@"),
     (re.compile(rf"([?&]{_NAME}=)[^&\s\"'#]+", re.I), r"\1***"),
-    (re.compile(r"([?&]code=)[^&\s\"'#]+"), r"\1***"),  # what an issuer sends people back with
+    (re.compile(r"([?&]code=)[^&\s\"'#]+"), r"\1***"),  # the authorization code in an issuer's redirect
     (re.compile(rf"({_NAME}{_IS})[{{\[(].*", re.I), r"\1***"),
     (re.compile(rf"({_NAME}{_IS}\\*)([\"'])(?:\\.|(?!\2).)*", re.I), r"\1\2***"),
     (re.compile(rf"({_NAME}{_IS})(?![\"'\\{{\[(])[^\s,;&\"')}}\]]+", re.I), r"\1***"),

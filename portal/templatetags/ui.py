@@ -1,6 +1,6 @@
-"""The words, icons and small pictures that every page shares: {% load ui %}.
+"""The status words, icons and small charts that all pages share: {% load ui %}.
 
-`STATUSES` is the whole vocabulary. A page never writes a status by hand, and a word that is not here is an error.
+`STATUSES` is the whole vocabulary. A page never writes a status by hand; a word that is not in it is an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def icon(name: str, css: str = "") -> SafeString:
 
 @cache
 def _sprite() -> str:
-    """Asked some twenty times a page, and the same for as long as a process lives."""
+    """The URL of the sprite. Cached: a page needs it some twenty times, and it is constant in a process."""
     return static("vendor/tabler/icons.svg")
 
 
@@ -58,7 +58,7 @@ def quota_bar(
     unit: str = "unit",
     lent: Any = None,
 ) -> dict[str, QuotaBar]:
-    """`lent` has most and text; None: unknown, and not drawn."""
+    """`lent` has `most` and `text`. None: it is unknown and not drawn."""
     most, words = (lent.most, lent.text) if lent and lent.most else (0, "")
     return {
         "bar": geometry(
@@ -69,8 +69,8 @@ def quota_bar(
 
 @register.simple_tag
 def cells(rows: Iterable[Any]) -> SafeString:
-    """Each row has name, short, y and cells; a cell has look (a word of ours), x and width in percent. A page has
-    hundreds: a template's loops take 20 ms.
+    """Each row has name, short, y and cells; a cell has look (a fixed word), x and width in percent. Written in Python
+    because a page has hundreds of cells, for which loops in a template take 20 ms.
     """
     return SafeString(
         "".join(
@@ -89,7 +89,7 @@ def _cell(one: Any) -> str:
 def promise_curve(curve: Any, narrow: bool = False) -> dict[str, PromiseCurve]:
     """`curve` has before, after (steps), limit, start, end and unit; see portal/ui/promise_curve.py.
 
-    `narrow`: it has half the width of a page or less.
+    `narrow`: the chart has half the width of a page or less.
     """
     return {
         "curve": promise_geometry(
@@ -112,13 +112,13 @@ def units(count: float | None, unit: str = "unit") -> str:
 
 @register.filter
 def code_label(code: str) -> str:
-    """`waiting_for_quota` → "Waiting for quota": a code where a list of them is chosen from."""
+    """`waiting_for_quota` → "Waiting for quota": a code as an option of a select field."""
     return code.replace("_", " ").capitalize()
 
 
 @register.filter
 def unit_label(unit: str) -> str:
-    """Over a field for so many: "Units", or "GiB" of storage."""
+    """The label of a field for an amount: "Units", or "GiB" for storage."""
     return unit if unit in NO_PLURAL else "Units"
 
 
@@ -127,13 +127,14 @@ def when(context: Context, at: datetime | None, style: str = "relative", missing
     """A moment. Styles: relative ("5 minutes ago"), clock ("10:42:07"), minute
     ("10:42", with the day where it is not today), date ("5 Dec 2026"), countdown ("in 4 min").
 
-    The text is complete without script, in the server's zone; portal.js turns it into the person's and keeps it fresh.
+    The text is complete without JavaScript, in the server's time zone. portal.js converts it to the user's time zone
+    and updates it.
     """
     if at is None:
         return missing
     absolute = f"{timezone.localtime(at):%-d %b %Y, %H:%M:%S %Z}"
-    # A fragment of a stream has no request. It is sent again when its bytes change, which "3 minutes ago" always does;
-    # with a stream there is a script that makes it relative.
+    # A fragment of a stream has no request. It is sent again when its bytes change, and "3 minutes ago" would change
+    # all the time. A page with a stream has JavaScript, which makes the time relative.
     words = {"clock": _clock, "date": _date, "minute": _minute}.get(style, relative if is_page(context) else _moment)
     text = words(at)
     return format_html(
@@ -151,7 +152,7 @@ def is_page(context: Context) -> bool:
 
 @register.simple_tag(takes_context=True)
 def as_of(context: Context, at: datetime) -> SafeString | str:
-    """For pages without script beside a stream's "Live"; left out of the stream's own fragments (see `when`)."""
+    """The time for pages without JavaScript, beside a stream's "Live"; omitted in stream fragments (see `when`)."""
     return (
         format_html('<span class="when-still">Last updated {}</span>', when(context, at, "clock"))
         if is_page(context)
@@ -180,7 +181,7 @@ STEPS = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (float(
 
 
 def relative(at: datetime, now: datetime | None = None) -> str:
-    """`5 minutes ago`, `in 2 hours`: the largest whole unit, since the title has the exact moment."""
+    """`5 minutes ago`, `in 2 hours`: only the largest unit, since the title has the exact time."""
     seconds = (at - (now or timezone.now())).total_seconds()
     if abs(seconds) < 10:
         return "in a moment" if seconds > 0 else "just now"
@@ -191,7 +192,7 @@ def relative(at: datetime, now: datetime | None = None) -> str:
 
 @register.simple_tag
 def widget(field: BoundField, css: str = "") -> SafeString:
-    """The control of a form field with our classes. Django adds aria-describedby and aria-invalid by itself."""
+    """The widget of a form field with the portal's CSS classes. Django adds aria-describedby and aria-invalid."""
     control = field.field.widget
     if isinstance(control, CheckboxInput):
         look = "form-check-input"
@@ -209,12 +210,12 @@ def is_checkbox(field: BoundField) -> bool:
 
 @register.filter
 def is_choice_set(field: BoundField) -> bool:
-    """Several controls under one question: a fieldset with a legend instead of a label."""
+    """Whether the field has several controls, so that it needs a fieldset with a legend instead of a label."""
     return isinstance(field.field.widget, RadioSelect | CheckboxSelectMultiple)
 
 
 @register.filter
 def ticked(text: str) -> SafeString:
-    """Text between backticks as code; the rest unchanged."""
+    """Renders text between backticks as code; the rest is unchanged."""
     kinds = ("{}", "<code>{}</code>")
     return mark_safe("".join(format_html(kinds[index % 2], part) for index, part in enumerate(text.split("`"))))

@@ -1,1 +1,1 @@
-"""What pages are drawn with: texts, the vocabulary of statuses, the geometry of bars and curves, and the styleguide."""
+"""Helpers of pages: texts, the vocabulary of statuses, the geometry of bars and curves, and the styleguide."""

@@ -16,12 +16,12 @@ from portal.ui.text import plural_form
 TOP, BOTTOM = 6.0, 208.0
 LEFT, RIGHT = 4.5, 99.5
 GRID_LINES = 4
-CLOSEST_TICKS = 11.0  # percent of the width that a date needs
-CLOSEST_TICKS_NARROW = 22.0  # the same of a chart beside something
+CLOSEST_TICKS = 11.0  # smallest distance of two dates, in percent of the width
+CLOSEST_TICKS_NARROW = 22.0  # the same for a chart of half the page's width or less
 
 
 class CurveStep(Protocol):
-    """From `at` on `units` are allocated, until the next step."""
+    """`units` are allocated from `at` until the next step."""
 
     @property
     def at(self) -> datetime: ...
@@ -92,7 +92,7 @@ def promise_curve(
     unit: str,
     is_narrow: bool = False,
 ) -> PromiseCurve:
-    """Both curves begin at `start` at the latest. `limit` None: unknown capacity; nothing is "over"."""
+    """Both curves must begin at or before `start`. `limit` None: the capacity is unknown, and nothing is "over"."""
     instants = sorted({start, *(step.at for step in (*before, *after) if start < step.at < end)})
     ends = [*instants[1:], end]
     rows = [(a, b, _units(before, a), _units(after, a)) for a, b in zip(instants, ends, strict=True)]
@@ -126,7 +126,7 @@ def _grid_step(most: int) -> int:
 
 
 def _lines(frame: _Frame, rows: list[tuple[datetime, datetime, int]]) -> tuple[CurveLine, ...]:
-    """Level lines, and uprights where the level changes."""
+    """Horizontal lines, and vertical lines where the level changes."""
     found = []
     for index, (a, b, units) in enumerate(rows):
         if index and rows[index - 1][2] != units:
@@ -141,7 +141,7 @@ def _area(frame: _Frame, start: datetime, end: datetime, low: int, high: int) ->
 
 
 def _dates(frame: _Frame, instants: list[datetime], end: datetime, closest: float) -> tuple[CurveMark, ...]:
-    """First and last day always; changes between them where their text has room."""
+    """Always the first and the last day, and the changes between them whose text has enough space."""
     found = [CurveMark(frame.x(instants[0]), _day(instants[0]), "first")]
     for at in instants[1:]:
         x = frame.x(at)

@@ -1,8 +1,8 @@
 """The geometry of a quota bar: numbers in, rectangles in percent out. No template computes anything.
 
-A bar shows one class for one team: used (solid), borrowed (hatched), granted but unused (track), of these lent (a band
-below), queued (dashed), and a mark at the quota limit. Up to CELLS units one cell is one unit; above, the bar is
-continuous.
+A bar shows one class for one team: used (solid), borrowed (hatched), granted but unused (track), the lent part of the
+unused (a band below), queued (dashed), and a mark at the quota limit. Up to CELLS units, one cell is one unit; above,
+the bar is continuous.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def quota_bar(
     lent: float = 0,
     lent_words: str = "",
 ) -> QuotaBar:
-    """Geometry in percent of the bar's width. `used` includes `borrowed`; bars of one page share no scale. None: it is
-    not known and not drawn. `lent`: the most that it can be, at the end of what is granted.
+    """Geometry in percent of the bar's width. `used` includes `borrowed`; each bar of a page has its own scale. None:
+    the value is unknown and not drawn. `lent`: its maximum, drawn at the end of the granted units.
     """
     borrowed, queued = borrowed or 0, queued or 0
     own = max(0.0, (used or 0) - borrowed)
-    held = max(granted, own)  # after a lowered grant more may run than is granted; it is still drawn, past the mark
+    held = max(granted, own)  # after a grant was lowered, use may exceed it: drawn beyond the mark
     filled = held + borrowed
-    # queued units would take own free units first, so they are drawn over them
+    # queued units would take the team's own free units first, so they are drawn over these
     queue_from = filled if borrowed else own
     scale = max(SMALLEST_SCALE, filled, queue_from + queued)
 

@@ -1,4 +1,4 @@
-"""/styleguide: every component in every state, for the people who build pages. Staff only; strangers get 404."""
+"""/styleguide: every component in every state, for developers of pages. Staff only; others get 404."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_GRANT = Refusal("exceeds_grant", "Your team has no quota for this class and b
 
 
 class SampleForm(forms.Form):
-    """One of each kind of field; posted nowhere."""
+    """One field of each kind; it is never submitted."""
 
     name = forms.CharField(max_length=40, help_text="Lower-case letters, digits and hyphens, up to 40 characters.")
     gpu_class = forms.ChoiceField(

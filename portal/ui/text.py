@@ -1,4 +1,4 @@
-"""Numbers and moments in words, for pages, mails and refusals."""
+"""Numbers and times as text, for pages, emails and refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def first_names(of: Iterable[str]) -> str:
 
 
 def time_or_date(at: datetime, *, now: datetime) -> str:
-    """`14:00` today, with its day on any other."""
+    """`14:00` for a time of today, otherwise with the day."""
     at, now = timezone.localtime(at), timezone.localtime(now)
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%H:%M} on {at.day} {at:%b %Y}"
 
@@ -34,12 +34,12 @@ def date_and_time(at: datetime) -> str:
 
 
 def date_with_year(at: datetime) -> str:
-    """`05 Nov 2026`, as mails and refusals write it."""
+    """`05 Nov 2026`, for emails and refusals."""
     return f"{at:%d %b %Y}"
 
 
 def time_with_zone(at: datetime) -> str:
-    """`05 Nov 2026, 14:00 UTC`, as mails and refusals write it, which are read anywhere."""
+    """`05 Nov 2026, 14:00 UTC`, for emails and refusals, which are read in any time zone."""
     return f"{at:%d %b %Y, %H:%M %Z}"
 
 
@@ -54,17 +54,17 @@ def plural_form(unit: str) -> str:
 
 
 def with_full_stop(text: str) -> str:
-    """As a whole sentence. What people and clusters write has a full stop at its end, or has none."""
+    """Adds a full stop if there is none: texts of users and clusters end with or without one."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def decimal_text(value: Fraction) -> str:
-    """At most two places, none that say nothing: 8, 1.14."""
+    """At most two decimal places, without trailing zeros: 8, 1.14."""
     return f"{float(value):.2f}".rstrip("0").rstrip(".")
 
 
 def price_text(value: Decimal) -> str:
-    """Two places, more where a price has more."""
+    """Two decimal places, or more if the price has more."""
     return f"{value:.2f}" if value == round(value, 2) else f"{value.normalize():f}"
 
 

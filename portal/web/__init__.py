@@ -1,3 +1,3 @@
-"""What surrounds every request: headers, ids, cookies, where it came from and where it may lead, and how a refusal
-becomes a page, a fragment or JSON.
+"""Code around every request: headers, request ids, cookies, client address and origin, safe redirects, and rendering of
+a refusal as a page, a fragment or JSON.
 """

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 
 def client_address(request: HttpRequest) -> str:
-    """The person's address as the gateway saw it. Anybody else's X-Forwarded-For is a claim and ignored."""
+    """The client's address as the gateway saw it. X-Forwarded-For is ignored unless it comes from the gateway."""
     peer: str = request.META.get("REMOTE_ADDR", "")
     forwarded = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
     return forwarded[-1] if forwarded[-1] and _is_gateway(peer) else peer

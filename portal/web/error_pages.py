@@ -1,6 +1,6 @@
-"""Pages for what went wrong, in the portal's own words. Named in portal/urls.py as handler400 … handler500.
+"""The portal's own error pages, registered in portal/urls.py as handler400 … handler500.
 
-People get a page, htmx gets the sentence as a fragment, the API gets its one error body.
+A browser gets a page, htmx gets the sentence as a fragment, an API client gets the standard error body.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Rendered without the request's context: whatever broke may be what the navigation needs."""
+    """Rendered without the request's context: the page's navigation may need the part that failed."""
     lost_database = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
     refusal = DATABASE_AWAY if lost_database else INTERNAL_ERROR
     if wants_json(request):

@@ -1,8 +1,8 @@
-"""Requests that a browser makes for pages of other origins: only links that a person follows get through.
+"""Refuses requests that a browser makes for pages of other origins, except links that the user follows.
 
-Notebooks run code that strangers wrote, and for a browser they are the same site as the portal: SameSite cookies come
-along with what their pages ask for. Where a request came from is said by Sec-Fetch-Site and Origin, which no page can
-forge; a program without a browser sends neither.
+Notebooks run untrusted code, and a browser treats them as the same site as the portal: it sends SameSite cookies with
+the requests of their pages. Sec-Fetch-Site and Origin state where a request comes from, and no page can forge them. A
+program that is not a browser sends neither.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ OTHER_ORIGIN = Refusal(
     "other_origin", "Request from another site refused. Open the page in the portal itself.", status=403
 )
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-# The picture of launch buttons stands on pages of others; it is the same for everybody.
+# Pages of other sites embed the image of launch buttons. It is the same for all users.
 FOR_OTHER_PAGES = frozenset({"/static/portal/launch.svg"})
 
 
 class FetchMetadataMiddleware:
-    """Above everything that reads cookies; also for files."""
+    """Must stand before all middleware that reads cookies. Applies to static files, too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -40,7 +40,7 @@ class FetchMetadataMiddleware:
 
 
 def is_cross_origin(method: str, headers: Mapping[str, str], *, own_origin: str) -> bool:
-    """False for a link that was followed into a tab of its own, wherever it stood. Pure."""
+    """False for a link that opens as a top-level page, whatever site it is on. Pure."""
     origin = headers.get("Origin", "")
     if method not in SAFE_METHODS and origin and origin != own_origin:
         return True

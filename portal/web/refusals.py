@@ -1,4 +1,4 @@
-"""The one place where a refusal becomes a page, a fragment, a line beside a form's field, or JSON."""
+"""The only place that renders refusals: as a page, a fragment, an error beside a form field, or JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def refusal_in_form(form: BaseForm) -> Iterator[None]:
-    """A refusal of what was typed into `form` appears beside its field. Not found and not allowed stay pages.
+    """Shows a refusal of the input in `form` beside its field. "Not found" and "not allowed" stay error pages.
 
     The caller checks `form.errors` afterwards. The form must not have been rendered before.
     """
@@ -46,7 +46,7 @@ class RefusalMiddleware:
         if not isinstance(exception, Refused | IntegrityError | OperationalError):
             return None
         refusal = to_refusal(exception)
-        # A page asks the database who is signed in: without it, only the plain page for status 500 can be shown.
+        # A page reads the signed-in user from the database. Without it, only the plain page for status 500 works.
         if refusal is None or refusal is DATABASE_AWAY:
             return None
         return page_refusal(request, refusal)
@@ -83,7 +83,7 @@ def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Resp
 
 
 def json_refusal(refusal: Refusal) -> JsonResponse:
-    """For what answers the API outside of DRF: paths that are not there, a form too old, the doors process."""
+    """For API responses outside of DRF: unknown paths, failed CSRF checks (form_too_old), the doors process."""
     return JsonResponse(refusal.body(), status=refusal.status, headers=api_headers(refusal))
 
 

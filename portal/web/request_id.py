@@ -1,4 +1,4 @@
-"""One id for everything that a request causes: log lines, events, the answer's X-Request-ID."""
+"""One id for all results of a request: log lines, events and the X-Request-ID header of the response."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HEADER = "X-Request-ID"
 
 
 def choose_request_id(offered: str | None) -> str:
-    """The caller's id where it is harmless in a log line and long enough to be one, otherwise a new one."""
+    """The caller's id if it is safe in a log line and long enough, otherwise a new one."""
     return offered if offered and VALID.fullmatch(offered) else uuid.uuid4().hex
 
 
 class RequestIdMiddleware:
-    """First of all: django-structlog's middleware takes the id from the header that this one leaves behind."""
+    """Must be the first middleware: django-structlog's middleware reads the id from the header that this one sets."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""Where a form's `next` may lead: to the portal's own address, and nowhere else that this process answers to."""
+"""The allowed targets of a form's `next`: only the portal's own address, no other host that this process serves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 
 def portal_hosts() -> set[str]:
-    """The one host with its port that browsers know the portal by; ALLOWED_HOSTS may name more."""
+    """The one host and port of the portal in browsers; ALLOWED_HOSTS may contain more."""
     return {urlsplit(settings.PORTAL_URL).netloc}
 
 

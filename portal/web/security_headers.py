@@ -1,4 +1,4 @@
-"""The headers that every answer carries, whichever process gives it and whatever went wrong."""
+"""The headers of every response, from every process and also after errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Header = tuple[bytes, bytes]
 
 def security_headers() -> dict[str, str]:
     headers = {
-        # In an order, which the library leaves to chance.
+        # Sorted, because the library's order is random.
         "Content-Security-Policy": "; ".join(sorted(build_policy().split("; "))),
         "Cross-Origin-Opener-Policy": settings.SECURE_CROSS_ORIGIN_OPENER_POLICY,
         "Cross-Origin-Resource-Policy": "same-origin",
@@ -30,7 +30,9 @@ def security_headers() -> dict[str, str]:
 
 
 class SecurityHeadersMiddleware:
-    """Above what may refuse a request: Django's own leave theirs out where one further in raises. A view's own win."""
+    """Must stand before middleware that may refuse a request: Django's own middleware adds no headers if an inner
+    middleware raises. Headers that a view sets itself have priority.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -44,15 +46,15 @@ class SecurityHeadersMiddleware:
 
 
 class SendWithHeaders:
-    """`send` of an ASGI server for one request, with what every answer carries. What is said inside goes first."""
+    """`send` of an ASGI server for one request; adds the headers of every response. The app's own have priority."""
 
-    # There is one for every open stream.
+    # Slots save memory: each open stream has one instance.
     __slots__ = ("_carried", "_send", "has_begun", "transport")
 
     def __init__(self, send: Callable[[Message], Awaitable[None]], carried: tuple[Header, ...]) -> None:
         self._send, self._carried = send, carried
         self.has_begun = False
-        # Where portal.live.backpressure looks for the connection.
+        # portal.live.backpressure reads the connection from this attribute.
         self.transport = getattr(getattr(send, "__self__", None), "transport", None)
 
     async def send(self, message: Message) -> None:

@@ -1,6 +1,6 @@
-"""What a browser keeps of its session: the key of the row, and a signature that no row has.
+"""The session cookie: the key of the session's row and a signature that is not stored in the database.
 
-The database, or a copy of it, contains nothing that can be used to sign in.
+So the database, or a copy of it, contains nothing that can be used to sign in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def signed_cookie(key: str) -> str:
 
 
 def session_key_in(cookie: str) -> str:
-    """ "" where it is none of ours."""
+    """Returns the session key, or "" if the signature is wrong."""
     try:
         return _signer().unsign(cookie)
     except BadSignature:
@@ -28,7 +28,7 @@ def session_key_in(cookie: str) -> str:
 
 
 class SignedSessionMiddleware(SessionMiddleware):
-    """Django's own, which believes the key alone."""
+    """Django's SessionMiddleware accepts an unsigned key; this one also checks the signature."""
 
     def process_request(self, request: HttpRequest) -> None:
         key = session_key_in(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))

@@ -1,4 +1,4 @@
-"""Light, dark or as the system has it: a cookie, set by a form, read when a page is rendered."""
+"""The theme (light, dark or the system's), in a cookie that a form sets and every rendered page reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ YEAR_S = 365 * 24 * 3600
 
 
 def chosen_theme(request: HttpRequest) -> str:
-    """The person's choice, whatever the cookie says: an unknown word is no choice."""
+    """The user's choice from the cookie. An unknown value counts as no choice."""
     theme = request.COOKIES.get(settings.THEME_COOKIE_NAME, "")
     return theme if theme in THEMES else "auto"
 

@@ -1,3 +1,3 @@
-"""Who decides requests about which classes; who stands in for an approver is in delegation. The role itself belongs to
-the account, decisions are in requests.
+"""Who decides requests for which classes; delegates of approvers are in delegation. The role itself belongs to the
+account, decisions are in requests.
 """

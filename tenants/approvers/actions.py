@@ -1,4 +1,4 @@
-"""The verbs that set which classes an approver decides. The role itself is set by accounts/people/actions.py."""
+"""The actions that set which classes an approver decides. accounts/people/actions.py sets the role itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ ALL_CLASSES = "every class"
 
 @transaction.atomic
 def grant_class(user_id: int, gpu_class: str | None, *, by: Actor) -> User:
-    """About the class of that slug; None: about every class, also future ones. Granted again, it sends no second mail.
+    """Lets the approver decide the class of that slug; None: every class, including future ones. A repeated grant sends
+    no second mail.
 
     Raises Refused: not_found (404), not_allowed, own_roles (403), not_approver (409).
     """
@@ -38,8 +39,8 @@ def grant_class(user_id: int, gpu_class: str | None, *, by: Actor) -> User:
 
 @transaction.atomic
 def revoke_class(user_id: int, gpu_class: str | None, *, by: Actor) -> User:
-    """The opposite, at once; what was decided stays. Raises Refused: not_found (404), also where nothing was given;
-    not_allowed, own_roles (403).
+    """Reverts `grant_class`, effective at once; past decisions stay. Raises Refused: not_found (404), also if the class
+    was not granted; not_allowed, own_roles (403).
     """
     by, target, _ = lock_actor_and_target(by, user_id)
     refuse_if(approver_policy.may_change_classes(by, approver=target.pk))

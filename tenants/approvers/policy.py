@@ -1,4 +1,4 @@
-"""The rights by which somebody decides, and who may change them. Pure."""
+"""The rights to decide requests, and who may change them. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from portal.core.errors import Refusal
 
 @dataclass(frozen=True)
 class ApproverRight:
-    """One approver's: `classes`, slugs, None: all of them. `teams`: that the approver belongs to, by id; who lends a
-    right gives no more than this, so a delegate decides about none of them.
+    """The right of one approver. `classes`: slugs, None: all of them. `teams`: ids of the approver's own teams; a
+    delegate has no more rights than the approver, so a delegate decides nothing for these teams.
     """
 
     approver_id: int
@@ -23,7 +23,7 @@ class ApproverRight:
     teams: frozenset[int] = frozenset()
 
     def reaches(self, tenant_id: int | None, asked_by: int) -> bool:
-        """As a lent one: never what the approver asked for, or a team of the approver's."""
+        """False, for a delegated right, for the approver's own requests and for the approver's own teams."""
         return asked_by != self.approver_id and tenant_id not in self.teams
 
     def covers(self, slug: str) -> bool:
@@ -32,7 +32,7 @@ class ApproverRight:
 
 @dataclass(frozen=True)
 class ApproverRights:
-    """What somebody decides by: the role's own right, and those of approvers whose delegate the person is now."""
+    """All rights of a person to decide: by the own role, and by approvers whose delegate the person is now."""
 
     own: ApproverRight | None = None
     lent: tuple[ApproverRight, ...] = ()
@@ -42,23 +42,23 @@ class ApproverRights:
 
     @property
     def classes(self) -> frozenset[str] | None:
-        """Slugs of all classes, None for all of them; about a request ask `classes_for`."""
+        """Returns the slugs of all decidable classes, None for all; for one request use `classes_for`."""
         return _all_classes_of([*([self.own] if self.own else []), *self.lent])
 
     def classes_for(self, tenant_id: int | None, asked_by: int) -> frozenset[str] | None:
-        """Of a request of that team (None: there is none yet) by that person."""
+        """Returns the decidable classes for a request of that team (None: not created yet) by that person."""
         lent = [right for right in self.lent if right.reaches(tenant_id, asked_by)]
         return _all_classes_of([*([self.own] if self.own else []), *lent])
 
     def lender(self, slug: str, tenant_id: int | None, asked_by: int) -> ApproverRight | None:
-        """Whose delegate decides here; None where the own right is enough, or none is."""
+        """Returns the approver whose delegate decides here; None if the own right is enough, or without any right."""
         if self.own and self.own.covers(slug):
             return None
         lent = (right for right in self.lent if right.reaches(tenant_id, asked_by))
         return next((right for right in lent if right.covers(slug)), None)
 
     def lenders(self, slugs: Iterable[str], tenant_id: int | None, asked_by: int) -> list[str]:
-        """Names of those whose delegate decides about these classes, sorted."""
+        """Returns the names of approvers for whom the person decides these classes as delegate, sorted."""
         found = (self.lender(slug, tenant_id, asked_by) for slug in slugs)
         return sorted({right.name for right in found if right})
 
@@ -73,7 +73,7 @@ def _all_classes_of(rights: list[ApproverRight]) -> frozenset[str] | None:
 
 
 def may_change_classes(by: Actor, *, approver: int) -> Refusal | None:
-    """Say about which classes somebody decides."""
+    """Whether the actor may set which classes a person decides."""
     if refusal := may_administer(by):
         return refusal
     if by.user is not None and by.user_id == approver:

@@ -1,4 +1,4 @@
-"""Who decides about what: approvers by their role, and their delegates. Everybody asks here."""
+"""Who decides what: approvers by their role, and their delegates. All other code uses these functions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tenants.models import ApproverFor, Deputy, Membership, Tenant
 
 
 def rights_of(by: Actor) -> ApproverRights:
-    """One query; three for a delegate. Asked several times for one page, so it joins no table of everybody. A team's
-    token decides nothing.
+    """One query; three for a delegate. It runs several times per page, so it joins no table of all accounts. A team's
+    token has no rights to decide.
     """
     if by.user is None or by.confined_to:
         return ApproverRights()
@@ -42,7 +42,7 @@ def _classes(slugs: Collection[str | None]) -> frozenset[str] | None:
 
 
 def lines_decided_by(mine: ApproverRights) -> Q:
-    """Of QuotaLine rows: those about which these rights decide. No query."""
+    """Filters QuotaLine rows to those that these rights allow to decide. No query."""
     found = Q(pk__in=[])
     if mine.own:
         found |= _of_classes(mine.own.classes)
@@ -57,7 +57,7 @@ def _of_classes(slugs: frozenset[str] | None) -> Q:
 
 
 def approvers_of(class_ids: Collection[int], *, tenant: Tenant) -> list[User]:
-    """Who may decide about at least one of these classes; the tenant's own members are left out. One query."""
+    """Returns who may decide at least one of these classes, without the team's own members. One query."""
     covers = Q(approver_for__gpu_class=None) | Q(approver_for__gpu_class__in=class_ids)
     approvers = active_approvers().filter(covers, approver_for__isnull=False).exclude(memberships__tenant=tenant)
     found = with_delegates(approvers).exclude(memberships__tenant=tenant)
@@ -69,12 +69,12 @@ def active_approvers() -> QuerySet[User]:
 
 
 def with_delegates(approvers: QuerySet[User]) -> QuerySet[User]:
-    """These, and who stands in for them now."""
+    """Returns these approvers and their current delegates."""
     standing_in = Deputy.objects.in_force().filter(approver__in=approvers.values("pk")).values("deputy")
     return User.objects.filter(Q(pk__in=approvers.values("pk")) | Q(pk__in=standing_in))
 
 
-# ---- who stands in for whom ---------------------------------------------------------------------------------------
+# ---- delegates -----------------------------------------------------------------------------------------------------
 
 
 def classes_decided_by(by: Actor) -> frozenset[str] | None:

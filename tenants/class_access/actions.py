@@ -1,4 +1,4 @@
-"""The two verbs that say which teams may use a class; and the verb by which a person accepts the terms of a class."""
+"""The two actions that set which teams may use a class, and the action by which a person accepts a class's terms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenants.models import ClassAccess, Namespace, Tenant, TermsAccepted
 
 @transaction.atomic
 def allow_team(class_id: int, *, tenant: str, by: Actor) -> ClassAccess:
-    """A team may see, ask for and start on a class that is for named teams. Nothing changes for one that may already.
+    """Lets a team see, request and start on a class that is only for named teams. Repeating it changes nothing.
 
     Raises Refused: not_allowed (403), not_found (404).
     """
@@ -32,7 +32,7 @@ def allow_team(class_id: int, *, tenant: str, by: Actor) -> ClassAccess:
 
 @transaction.atomic
 def disallow_team(class_id: int, *, tenant: str, by: Actor) -> None:
-    """No new requests and starts, nothing more to borrow; what runs and what was granted stays.
+    """Ends access: no new requests and starts, no more borrowing; running workloads and granted units stay.
 
     Raises Refused: not_allowed (403), not_found (404), also for a team that has no access.
     """
@@ -45,7 +45,7 @@ def disallow_team(class_id: int, *, tenant: str, by: Actor) -> None:
 
 
 def _touch_namespaces(tenant: Tenant) -> None:
-    """What the tenant may borrow is part of its queue."""
+    """Reconciles the namespaces, because the team's borrowing limit is part of its queue."""
     for namespace in tenant.namespaces.exclude(wanted=Namespace.Wanted.CLOSED):
         touch(Namespace, namespace.pk)
         page_hint(namespace.name)
@@ -53,7 +53,7 @@ def _touch_namespaces(tenant: Tenant) -> None:
 
 @transaction.atomic
 def accept_terms(class_id: int, version: int, *, by: Actor) -> None:
-    """Once per person, class and version; the same again changes nothing and is no event.
+    """Recorded once per person, class and version; repeating it changes nothing and records no event.
 
     Raises Refused: not_found (404), terms_changed (409).
     """

@@ -1,4 +1,4 @@
-"""The Django admin of access to classes, which calls the verbs. Part of tenants.admin."""
+"""The Django admin of access to classes, which calls the actions. Part of tenants.admin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AccessAdmin(ActionModelAdmin):
         return core_policy.may_operate(by)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Nothing in bulk: each access ends with an Event of its own."""
+        """No bulk actions: each access that ends gets its own Event."""
         return {}
 
     def delete_model(self, request: HttpRequest, obj: ClassAccess) -> None:

@@ -1,5 +1,5 @@
-"""Which classes a person may see, and which a team may use. Who may not see a class is answered as for an unknown
-one.
+"""Which classes a person may see, and which a team may use. A class that a person may not see is answered like an
+unknown one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ EVERYONE = GpuClass.Visibility.EVERYONE
 
 
 def visible_classes(by: Actor, cluster: Cluster) -> QuerySet[GpuClass]:
-    """Open classes by slug: for staff all; for others those for everyone, and those that a team of theirs may use."""
+    """Returns open classes by slug: all for staff; for others those for everyone and those that their teams may use."""
     return _visible(catalog.open_classes(cluster), by)
 
 
 def known_classes(by: Actor, cluster: Cluster) -> QuerySet[GpuClass]:
-    """As `visible_classes`, with those that are retired; for staff also drafts."""
+    """Like `visible_classes`, including retired classes; for staff also drafts."""
     found = GpuClass.objects.filter(cluster=cluster).order_by("slug")
     if by.user is not None and not by.sees_all:
         found = found.exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
@@ -37,13 +37,13 @@ def _visible(found: QuerySet[GpuClass], by: Actor) -> QuerySet[GpuClass]:
 
 
 def usable_by(tenant_id: int) -> Q:
-    """Of GpuClass rows: those that this team may ask for and start on."""
+    """Filters GpuClass rows to those that this team may request and start on."""
     theirs = ClassAccess.objects.filter(gpu_class=OuterRef("pk"), tenant_id=tenant_id)
     return Q(visibility=EVERYONE) | Q(Exists(theirs))
 
 
 def may_use_class(tenant_id: int, gpu_class: GpuClass) -> bool:
-    """No query for a class that is for everyone, else one."""
+    """No query for a class that is for everyone, otherwise one."""
     if gpu_class.visibility == EVERYONE:
         return True
     return ClassAccess.objects.filter(tenant_id=tenant_id, gpu_class=gpu_class).exists()

@@ -1,4 +1,4 @@
-"""Form fields that several rooms use: dates of whole days, and forms beside rows that have errors of their own."""
+"""Shared form fields: dates of whole days, and forms for rows that have their own errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-# Browsers take and show ISO dates only, whatever the language.
+# Browsers accept and submit ISO dates only, whatever the language.
 DATE_INPUT = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
 
 
@@ -18,19 +18,19 @@ def start_of_day(day: date) -> datetime:
 
 
 def end_of_day(day: date) -> datetime:
-    """The last instant of the day that a person named as the last one; the next day's grant follows without a gap, in
-    which the neighbours would take its units away.
+    """Returns the last instant of the day that the user entered as the last one. The next day's grant follows without a
+    gap; in a gap, other teams would take the units.
     """
     return timezone.make_aware(datetime.combine(day, time.max))
 
 
 class FormWithLines(forms.Form):
-    """A form beside rows that have errors of their own: a refusal of `lines[1].units` belongs to the second row."""
+    """A form for rows that have their own errors: a refusal of `lines[1].units` belongs to the second row."""
 
     LINE_FIELDS = ("gpu_class", "units", "kind", "starts_at", "ends_at", "grace_hours", "reason")
 
     def name_lines(self, keys: Sequence[Any]) -> None:
-        """`keys`: what identifies the lines, in the order in which the action gets them."""
+        """`keys`: identifies the lines, in the order in which the action receives them."""
         self.line_keys = tuple(keys)
         for index in range(len(keys)):
             for name in self.LINE_FIELDS:

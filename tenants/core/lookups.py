@@ -1,4 +1,4 @@
-"""The team that the address of a REST call names."""
+"""The team that the URL of a REST call names."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tenants.models import Tenant
 
 
 def team_of_request(request: Request, slug: str) -> Tenant:
-    """Looked up before the body is: for a stranger there is no team, whatever was sent."""
+    """Looked up before the body is checked: a user outside the team gets not_found, whatever the body is."""
     return get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=slug)

@@ -1,4 +1,4 @@
-"""A namespace with its tenant and its cluster, as text: launches and live pages wait for it."""
+"""A namespace with its team and its cluster, read by SQL text because launches and live pages wait for it."""
 
 from __future__ import annotations
 

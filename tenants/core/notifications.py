@@ -1,4 +1,4 @@
-"""How people hear of a change of their team: the address in a mail, and the hint to open pages."""
+"""How people are notified of a change of their team: the URL in a mail, and the hint to open pages."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def page_url(path: str) -> str:
 
 
 def hint_team_pages(tenant: Tenant) -> None:
-    """After commit: open pages of the team are updated. One query."""
+    """Updates open pages of the team after commit. One query."""
     for name in tenant.namespaces.values_list("name", flat=True):
         page_hint(name)

@@ -1,4 +1,4 @@
-"""What only operators may do, and the length of a reason. Pure; asked by buttons and by actions alike."""
+"""What only operators may do, and the length of a reason. Pure; used by buttons and by actions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REASON_MAX = 500
 
 
 def may_operate(by: Actor) -> Refusal | None:
-    """Suspend, resume and close namespaces."""
+    """Whether the actor may suspend, resume and close namespaces."""
     if refusal := scope_refusal(by, Scope.ADMIN):
         return refusal
     if by.operates:

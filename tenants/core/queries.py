@@ -12,7 +12,7 @@ from tenants.models import Namespace, Tenant
 
 
 def database_now() -> datetime:
-    """The database's clock at this instant: not the transaction's start, which may lie before a lock was waited for."""
+    """Returns the database's clock now, not at the transaction's start, which may lie before a wait for a lock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         instant: datetime = cursor.fetchone()[0]
@@ -20,16 +20,16 @@ def database_now() -> datetime:
 
 
 def lock_namespace(pk: int) -> Namespace:
-    """The namespace with its tenant, locked as decisions and the verbs of its lifecycle lock it.
+    """Returns the namespace with its team, locked in the same way as by decisions and lifecycle actions.
 
-    What is read after this stays so until the end of the transaction.
+    What is read after this does not change until the end of the transaction.
     """
     rows = Namespace.objects.select_for_update(of=("self",), no_key=True).select_related("tenant")
     return get_or_refuse(rows, pk=pk)
 
 
 def teams_matching(found: QuerySet[Tenant], words: str) -> QuerySet[Tenant]:
-    """Those with each of `words` in slug or name."""
+    """Returns teams with each of `words` in slug or name."""
     for word in words.split():
         found = found.filter(Q(slug__icontains=word) | Q(name__icontains=word))
     return found

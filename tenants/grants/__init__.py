@@ -1,3 +1,3 @@
-"""What teams are entitled to, now and over time. Asking for quota, renewing and reducing it are in requests, what it
-means in the cluster is in provisioning.
+"""What teams are entitled to, now and over time. Requesting, renewing and reducing quota are in requests; what grants
+mean in the cluster is in provisioning.
 """

@@ -51,7 +51,7 @@ class TeamGrants(generics.GenericAPIView[Grant]):
     def get(self, request: Request, tenant: str) -> Response:
         found, at = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant), queries.database_now()
         page = self.paginate_queryset(timeline_queries.grants_of(found, at=at)) or []
-        # What is said of one rests on the others of its class.
+        # The row of one grant depends on the other grants of its class.
         rows = {row.pk: row for row in timeline_queries.grant_rows(found, at=at)} if page else {}
         shown = [rows[one.pk] for one in page if one.pk in rows]
         return self.get_paginated_response(GrantSerializer(shown, many=True).data)

@@ -1,4 +1,4 @@
-"""What several requests allocate together. Pure: today's allocation as steps, what each would change as intervals."""
+"""What several requests allocate together. Pure: today's allocation as steps, each request's change as intervals."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import datetime
 
 from tenants.grants.promises import ExcessInterval, Promise, Step, curve
 
-# A change takes away as well: units below 0.
+# A change can also remove units: these intervals have units below 0.
 Change = tuple[Promise, ...]
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """`requests` fit one by one but not together: then `units` more than the limit are allocated from `start` on."""
+    """`requests` fit one by one but not together: from `start` on they exceed the limit by `units`."""
 
     requests: tuple[int, ...]
     units: int
@@ -22,27 +22,28 @@ class Conflict:
 
 
 def promise_change(asked: Promise, *, replaced: Iterable[Promise] = ()) -> Change:
-    """What approving adds and takes away. `replaced`: the team's own totals, of which a new one ends what runs."""
+    """Returns what an approval adds and removes. `replaced`: the team's own totals; a new one ends the running one."""
     ended = (Promise(-one.units, asked.start, one.end) for one in replaced if one.start < asked.start < one.end)
     return (asked, *ended)
 
 
 def total_at(totals: Iterable[Promise], at: datetime) -> int:
-    """The team's total at that instant, or the one that ends just there: a renewal begins where it ends."""
+    """Returns the team's total at that instant, or the one that ends exactly then: a renewal starts where it ends."""
     return max((one.units for one in totals if one.start < at <= one.end or one.start == at), default=0)
 
 
 def curve_with(before: Sequence[Step], changes: Iterable[Promise], start: datetime, end: datetime) -> list[Step]:
-    """The curve over [start, end) with these changes; `before`: the curve without, from `start` or earlier on."""
+    """Returns the curve over [start, end) with these changes; `before`: the curve without, from `start` or earlier."""
     ends = [*(step.at for step in before[1:]), end]
     promised = (Promise(step.units, step.at, until) for step, until in zip(before, ends, strict=True))
     return curve([*(one for one in promised if one.end > one.start), *changes], start, end)
 
 
 def excess_intervals(before: Sequence[Step], changes: Sequence[Promise], limit: int) -> list[ExcessInterval]:
-    """Where more is allocated than the limit and more than before; neighbours joined. One walk over all steps.
+    """Returns where the allocation exceeds the limit and is higher than before; neighbours joined. One pass over all
+    steps.
 
-    A class may be over its limit already (a node died): what takes from it needs no excuse.
+    A class may be over its limit already (a node died): a change that removes units from it is not an excess.
     """
     if not changes:
         return []
@@ -64,10 +65,10 @@ def excess_intervals(before: Sequence[Step], changes: Sequence[Promise], limit: 
 
 
 def find_conflicts(before: Sequence[Step], changes: Mapping[int, Change], limit: int) -> dict[int, Conflict]:
-    """By request, where all of `changes` together go over the limit: with which others it does. Those that go over
-    it alone are left out: they are no rivals, they are too much.
+    """By request, if all of `changes` together exceed the limit: the requests that do so together. Requests that exceed
+    it alone are left out: they do not compete, they are too large.
     """
-    # Where not even all that is added, with nothing removed, exceeds the limit, there are no rivals.
+    # If even all additions, with nothing removed, stay within the limit, there is no conflict.
     if not excess_intervals(before, [part for one in changes.values() for part in one if part.units > 0], limit):
         return {}
     fitting = {pk: one for pk, one in changes.items() if not excess_intervals(before, one, limit)}
@@ -83,7 +84,7 @@ def find_conflicts(before: Sequence[Step], changes: Mapping[int, Change], limit:
 
 
 def _intervals_of_growth(changes: Change) -> list[tuple[datetime, datetime]]:
-    """When it allocates more than is allocated now."""
+    """Returns when the change allocates more than is allocated now."""
     start, end = min(one.start for one in changes), max(one.end for one in changes)
     steps = curve(changes, start, end)
     ends = [*(step.at for step in steps[1:]), end]
@@ -91,7 +92,7 @@ def _intervals_of_growth(changes: Change) -> list[tuple[datetime, datetime]]:
 
 
 class _StepCursor:
-    """Units of a curve at instants that only rise."""
+    """Returns the units of a curve at instants that the caller passes in ascending order."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps

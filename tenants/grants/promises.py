@@ -1,4 +1,4 @@
-"""Promises over time, a pure sweep over intervals: in force at t = base(t) + Σ boosts(t)."""
+"""Grants over time, as a pure sweep over intervals: in force at t = base(t) + Σ boosts(t)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True)
 class Promise:
-    """`units` from `start` (included) until `end` (excluded). What runs at the end goes on for `grace`."""
+    """`units` from `start` (included) until `end` (excluded). Workloads that run at the end continue for `grace`."""
 
     units: int
     start: datetime
@@ -39,9 +39,10 @@ def in_force(promises: Iterable[Promise], at: datetime) -> int:
 
 
 def keepable_units(promises: Iterable[Promise], at: datetime) -> int:
-    """The most that what runs may go on holding: what is in force, or was just before an end whose grace lasts still.
+    """Returns the most units that running workloads may keep: those in force now, or just before an end whose grace
+    still lasts.
 
-    A grant that another follows at once is not counted twice.
+    A grant that is followed by another without a gap is not counted twice.
     """
     alive = [promise for promise in promises if promise.start <= at < promise.end + promise.grace]
     ends = {promise.end for promise in alive if promise.end <= at}
@@ -50,13 +51,13 @@ def keepable_units(promises: Iterable[Promise], at: datetime) -> int:
 
 
 def next_boundary(promises: Iterable[Promise], after: datetime) -> datetime | None:
-    """The next start or end: when what is in force changes by itself."""
+    """Returns the next start or end, when the units in force change without a decision."""
     edges = (edge for promise in promises for edge in (promise.start, promise.end) if edge > after)
     return min(edges, default=None)
 
 
 def curve(promises: Iterable[Promise], start: datetime, end: datetime) -> list[Step]:
-    """Steps over [start, end); the first is at `start`, and no two neighbours have the same units."""
+    """Returns steps over [start, end); the first is at `start`, and neighbouring steps have different units."""
     kept = [promise for promise in promises if promise.end > start and promise.start < end]
     changes: dict[datetime, int] = {start: 0}
     for promise in kept:
@@ -78,7 +79,7 @@ def peak(promises: Iterable[Promise], start: datetime, end: datetime) -> int:
 
 
 def excesses(promises: Iterable[Promise], limit: int, start: datetime, end: datetime) -> list[ExcessInterval]:
-    """Where the curve lies above `limit`, neighbouring steps joined."""
+    """Returns where the curve exceeds `limit`, with neighbouring steps joined."""
     steps = curve(promises, start, end)
     found: list[ExcessInterval] = []
     for step, until in zip(steps, [*(following.at for following in steps[1:]), end], strict=True):
@@ -93,9 +94,9 @@ def excesses(promises: Iterable[Promise], limit: int, start: datetime, end: date
 
 
 def adds_excess(before: Sequence[Promise], after: Sequence[Promise], limit: int, start: datetime, end: datetime) -> int:
-    """By how many units a decision overcommits at its worst instant: 0 when it makes no instant worse.
+    """Returns by how many units a decision overcommits at its worst instant; 0 if it makes no instant worse.
 
-    A class may be over its limit already (a node died): a decision that takes from it needs no excuse.
+    A class may be over its limit already (a node died): a decision that removes units from it is not an overcommit.
     """
     instants = {step.at for step in (*curve(before, start, end), *curve(after, start, end))}
     return max(

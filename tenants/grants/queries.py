@@ -1,4 +1,4 @@
-"""What grants come to at an instant, their grace included, and the classes that a team may ask for."""
+"""The sum of grants at an instant, including their grace, and the classes that a team may request."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from tenants.grants import types as grant_types
 from tenants.grants.promises import Promise
 from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 
-# When nothing is left of a grant: its end and its grace.
+# When a grant is completely over: its end plus its grace.
 OVER_AT = ExpressionWrapper(Upper("period") + F("grace"), output_field=DateTimeField())
 
-# Without a grace period the end is still reported, also after a night without a worker.
+# The end of a grant without a grace period is reported too, even if no worker ran for a night.
 END_NOTICE_WINDOW = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class GrantedUnits:
-    """Units by class id at an instant. `keepable`: as many may go on running (see promises.keepable)."""
+    """Units by class id at an instant. `keepable`: units that running workloads may keep (promises.keepable_units)."""
 
     in_force: dict[int, int]
     keepable: dict[int, int]
     running: tuple[Grant, ...]
-    # Grants whose end has come, for as long as their grace lasts and a day at least.
+    # Grants that have ended, until their grace is over and for at least a day.
     ended: tuple[Grant, ...]
     to_come: tuple[Grant, ...]
 
@@ -47,13 +47,13 @@ class GrantedUnits:
         return tuple(one for one in self.running if one.kind == Grant.Kind.BASE)
 
     def grace_until(self, class_id: int) -> datetime | None:
-        """When the last grace of the class is over, of those that have begun; None where none was given."""
+        """Returns the end of the last grace of the class that has begun; None if there is none."""
         ends = (one.period.upper + one.grace for one in self.ended if one.gpu_class_id == class_id)
         return max(ends, default=None)
 
 
 def granted_units(tenant_id: int, at: datetime) -> GrantedUnits:
-    """One query, as text: every rendering asks it."""
+    """One query, as SQL text because every page needs it."""
     left = select(
         Grant,
         "tenant_id = %s AND (upper(period) + grace > %s OR upper(period) > %s) ORDER BY id",
@@ -72,7 +72,7 @@ def granted_units(tenant_id: int, at: datetime) -> GrantedUnits:
 
 @dataclass(frozen=True)
 class TeamUnits:
-    """Units of one team and class at an instant; `keepable`: as many may go on running (see promises.keepable)."""
+    """Units of one team and class at an instant; `keepable`: units that running workloads may keep."""
 
     in_force: int
     keepable: int
@@ -81,7 +81,7 @@ class TeamUnits:
 def units_by_team(
     class_ids: Collection[int], at: datetime, *, tenant_ids: Collection[int] | None = None
 ) -> dict[int, dict[int, TeamUnits]]:
-    """Class id → tenant id → its units, of all tenants or of these. One query."""
+    """Class id → team id → its units, of all teams or of `tenant_ids`. One query."""
     found: dict[int, dict[int, TeamUnits]] = {}
     rows = _alive(at).filter(gpu_class__in=class_ids)
     if tenant_ids is not None:
@@ -92,7 +92,7 @@ def units_by_team(
 
 
 def unlendable_units(cluster: Cluster, at: datetime) -> dict[int, int]:
-    """Units by class id that cannot be lent: in force, and what runs on in a grace. One query, four with a grace."""
+    """Returns units by class id that cannot be lent: in force or running in a grace. One query, four with a grace."""
     by_holder = _by_holder(_alive(at).filter(gpu_class__cluster=cluster))
     taken: dict[int, int] = {}
     beyond: dict[tuple[int, int], tuple[int, int]] = {}
@@ -109,7 +109,7 @@ def unlendable_units(cluster: Cluster, at: datetime) -> dict[int, int]:
 
 
 def _used(cluster: Cluster, class_ids: Collection[int]) -> dict[tuple[int, int], int] | None:
-    """(tenant, class) → units that run; None when the mirror does not know."""
+    """(team id, class id) → units that run; None if the mirror has no current data."""
     if not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
         return None
     by_class = used_by_namespace(cluster, GpuClass.objects.filter(pk__in=class_ids))
@@ -123,13 +123,13 @@ def _used(cluster: Cluster, class_ids: Collection[int]) -> dict[tuple[int, int],
 
 
 def _alive(at: datetime) -> QuerySet[Grant]:
-    """In force, or over and in their grace."""
+    """Grants in force, or over and in their grace."""
     rows = Grant.objects.alias(over_at=OVER_AT).filter(period__startswith__lte=at)
     return rows.filter(Q(over_at__gt=at) | Q(period__endswith__gt=at))
 
 
 def _by_holder(rows: Iterable[Grant]) -> dict[tuple[int, int], list[Promise]]:
-    """(tenant, class) → its grants."""
+    """(team id, class id) → its grants."""
     found: dict[tuple[int, int], list[Promise]] = {}
     for grant in rows:
         one = Promise(grant.units, grant.period.lower, grant.period.upper, grant.grace)
@@ -144,7 +144,7 @@ def units_in_force(tenant_id: int, at: datetime) -> dict[int, int]:
 
 
 def promised_units(cluster: Cluster, at: datetime) -> dict[int, int]:
-    """Units by class id in force at that instant, over all tenants of the cluster. One query."""
+    """Returns units by class id in force at that instant, summed over all teams of the cluster. One query."""
     rows = Grant.objects.filter(gpu_class__cluster=cluster, period__contains=at).values("gpu_class_id")
     return {row["gpu_class_id"]: row["total"] for row in rows.annotate(total=Sum("units"))}
 
@@ -152,7 +152,9 @@ def promised_units(cluster: Cluster, at: datetime) -> dict[int, int]:
 def next_grant_change(
     after: datetime, *, tenant_id: int | None = None, cluster: Cluster | None = None
 ) -> datetime | None:
-    """When what is in force, or may go on, changes next by itself: a grant's start, end or end of grace. One query."""
+    """Returns when units in force or in grace change next without a decision: a grant's start, end or end of grace. One
+    query.
+    """
     rows = Grant.objects.alias(over_at=OVER_AT).filter(over_at__gt=after)
     rows = rows.filter(tenant_id=tenant_id) if tenant_id else rows.filter(gpu_class__cluster=cluster)
     found = rows.aggregate(
@@ -165,7 +167,7 @@ def next_grant_change(
 
 @dataclass(frozen=True)
 class Holding:
-    """A class of which the tenant has units in force. `until`: the running base grant's end, None without one."""
+    """A class of which the team has units in force. `until`: the running base grant's end, None without one."""
 
     gpu_class_id: int
     slug: str
@@ -188,14 +190,14 @@ def holdings_of(tenant: Tenant, *, at: datetime | None = None) -> list[Holding]:
 
 @dataclass(frozen=True)
 class RequestableClass:
-    """A class by its id with what a line about it has to respect."""
+    """A class with its id and the limits for a line about it."""
 
     pk: int
     facts: grant_types.ClassFacts
 
 
 def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict[str, RequestableClass]:
-    """By slug; unknown slugs and classes that the tenant may not use are left out. Three queries."""
+    """By slug; unknown slugs and classes that the team may not use are left out. Three queries."""
     classes = (
         GpuClass.objects.filter(usable_by(tenant.pk), cluster__namespaces__tenant=tenant, slug__in=slugs)
         .select_related("successor")
@@ -223,13 +225,13 @@ def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict
 
 
 def base_grant_at(tenant_id: int, class_id: int, at: datetime) -> Grant | None:
-    """The total that is granted at that instant. One query."""
+    """Returns the grant of the total at that instant. One query."""
     rows = Grant.objects.filter(tenant_id=tenant_id, gpu_class_id=class_id, kind=Grant.Kind.BASE)
     return rows.filter(period__contains=at).first()
 
 
 def granted_total(gpu_class: GpuClass) -> GrantedTotal:
-    """Grants of the class that are not over, those that begin later included. One query."""
+    """Returns grants of the class that are not over, including those that start later. One query."""
     found = _not_over(gpu_class).aggregate(
         teams=Count("tenant", distinct=True), units=Sum("units"), until=Max(Upper("period"))
     )
@@ -237,7 +239,7 @@ def granted_total(gpu_class: GpuClass) -> GrantedTotal:
 
 
 def holder_owners(gpu_class: GpuClass) -> list[User]:
-    """Owners of the teams that have units of the class, or will have. One query."""
+    """Returns the owners of teams that have units of the class now or later. One query."""
     holders = _not_over(gpu_class).values("tenant")
     found = User.objects.filter(
         memberships__role=Membership.Role.OWNER, memberships__tenant__in=holders, is_active=True

@@ -1,4 +1,6 @@
-"""A class as a request needs it, and units beyond what a class can give. Rooms above share these values."""
+"""A class as a request needs it, and units beyond the limit of a class. The packages that use grants share these
+values.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """A class as a request sees it. `held`: units of it that the tenant has in force now; `successor`: the name of the
+    """A class as a request needs it. `held`: units of it that the team has in force now; `successor`: the name of the
     class that replaces it, "" for none.
     """
 
@@ -24,7 +26,7 @@ class ClassFacts:
 
 @dataclass(frozen=True)
 class Overcommit:
-    """By how much a decision would exceed the limit of a class. `limit` None: what is allocatable is unknown."""
+    """By how much a decision would exceed the limit of a class. `limit` None: the allocatable units are unknown."""
 
     class_name: str
     units: int

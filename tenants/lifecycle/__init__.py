@@ -1,3 +1,3 @@
-"""Suspending, resuming and closing a team's namespace. How a team begins is in onboarding, what happens in the cluster
-in provisioning.
+"""Suspending, resuming and closing a team's namespace. Creating a team is in onboarding, changes in the cluster are in
+provisioning.
 """

@@ -1,4 +1,4 @@
-"""The verbs by which a team's namespace is suspended, resumed and closed."""
+"""The actions that suspend, resume and close a team's namespace."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ def set_namespace_state(
     keep_days: int = KEEP_DAYS,
     by: Actor,
 ) -> Namespace:
-    """Suspend (nothing new starts), resume or close; owners and managers are notified. The same state changes nothing.
+    """Suspends (nothing new starts), resumes or closes; owners and managers are notified. The same state changes
+    nothing.
 
-    Closed: nothing new starts, running workloads continue for `grace_hours`, in which it may be resumed; volumes are
-    kept for `keep_days` after that. Raises Refused: not_found (404), not_allowed (403), closed (409), unknown_state,
-    bad_grace, bad_keep (422).
+    Closed: nothing new starts, running workloads continue for `grace_hours`, during which the team can be resumed;
+    volumes are kept for `keep_days` after that. Raises Refused: not_found (404), not_allowed (403), closed (409),
+    unknown_state, bad_grace, bad_keep (422).
     """
     get_or_refuse(Namespace.objects.visible_to(by), pk=namespace_id)
     refuse_if(policy.may_operate(by))

@@ -1,4 +1,4 @@
-"""A team's lifecycle by REST: suspend, resume, close. The same verbs as the pages."""
+"""A team's lifecycle by REST: suspend, resume, close. The same actions as on the pages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TeamNamespace(VerbView):
 
 
 def _row(request: Request, tenant: str) -> Namespace:
-    """Looked up before the body is: for a stranger there is no team, whatever was sent."""
+    """Looked up before the body is checked: a user outside the team gets not_found, whatever the body is."""
     rows = Namespace.objects.visible_to(actor(request)).select_related("tenant", "cluster")
     row = rows.filter(tenant__slug=tenant).first()
     if row is None:

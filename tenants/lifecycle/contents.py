@@ -1,4 +1,4 @@
-"""What runs, waits and is stored in a namespace, as the apps above hand it to pages and API of this one. Pure."""
+"""What runs, is queued and is stored in a namespace, as apps above pass it to pages and API of this one. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class ContainedWorkload:
-    """A workload with a run that has not ended. `since`: when it was asked for."""
+    """A workload with a run that has not ended. `since`: when the run was requested."""
 
     name: str
     kind: str

@@ -8,7 +8,7 @@ from portal.ui.text import date_with_year, plural, time_with_zone
 
 
 def closing_announcement(*, closes_at: datetime, volumes_until: datetime, at: datetime, claims: int) -> str:
-    """What happens from `at` on, in order."""
+    """Returns what happens from `at` on, in order."""
     if closes_at > at:
         runs = (
             f"No new workloads start from now on. Running workloads are stopped on {time_with_zone(closes_at)}; until "
@@ -31,7 +31,7 @@ def _volumes_sentence(closes_at: datetime, volumes_until: datetime, claims: int)
 
 
 def _volumes_are(claims: int) -> str:
-    """Without a number where none is known."""
+    """Leaves the number out if it is unknown."""
     if not claims:
         return "volumes are"
     return f"{plural(claims, 'volume')} {'is' if claims == 1 else 'are'}"

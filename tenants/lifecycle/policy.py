@@ -1,4 +1,4 @@
-"""Whether a team may be suspended, resumed or closed, and with which times. Pure; asked by buttons and verb alike."""
+"""Whether a team may be suspended, resumed or closed, and with which times. Pure; used by buttons and by the action."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEEP_DAYS, KEEP_DAYS_MAX = 30, 90
 
 @dataclass(frozen=True)
 class NamespaceLifecycle:
-    """What is wanted of a namespace, and the instants of its end where it is closed."""
+    """The wanted state of a namespace, and the times of its end if it is closed."""
 
     wanted: str
     closes_at: datetime | None = None
@@ -27,7 +27,7 @@ class NamespaceLifecycle:
 
 @dataclass(frozen=True)
 class ClosingTerms:
-    """Of closing: how long running workloads continue, and how long volumes are kept after that."""
+    """Terms of closing: how long running workloads continue, and how long volumes are kept after that."""
 
     grace_hours: int = GRACE_HOURS
     keep_days: int = KEEP_DAYS

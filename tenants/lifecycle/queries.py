@@ -15,7 +15,7 @@ def lifecycle_of(row: Namespace) -> NamespaceLifecycle:
 
 
 def object_counts(namespace: Namespace) -> Counter[str]:
-    """By kind: what of ours is in the namespace, of workloads too. One query."""
+    """Returns the number of the portal's objects in the namespace by kind, including those of workloads. One query."""
     rows = AppliedObject.objects.filter(cluster_id=namespace.cluster_id, namespace=namespace.name)
     return Counter(rows.values_list("kind", flat=True))
 

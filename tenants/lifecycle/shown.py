@@ -16,8 +16,8 @@ from tenants.models import Namespace
 
 
 def lifecycle_context(row: Namespace | None, by: Actor, look_inside: ReadContents | None) -> dict[str, Any]:
-    """For templates/tenants/lifecycle/_lifecycle.html. What closing deletes is read only for those who may close the
-    team, and only while they have the choice.
+    """For templates/tenants/lifecycle/_lifecycle.html. Reads what closing deletes only if the user may close the team
+    and closing is still possible.
     """
     if row is None:
         return {"life": None, "goes": None, "stuck": None}

@@ -20,7 +20,7 @@ from tenants.models import Namespace
 @login_required
 @require_POST
 def namespace_set(request: HttpRequest, tenant: str) -> HttpResponse:
-    """Suspend, resume or close: for operators; who closes types the team's short name."""
+    """Suspends, resumes or closes; only for operators. To close, the operator types the team's short name."""
     by = actor(request)
     namespace = get_or_refuse(Namespace.objects.visible_to(by), tenant__slug=tenant)
     refuse_if(policy.may_operate(by))
@@ -47,7 +47,7 @@ def namespace_set(request: HttpRequest, tenant: str) -> HttpResponse:
 
 
 def _number(request: HttpRequest, name: str, default: int) -> int:
-    """What is no number is told as one that is out of bounds: -1."""
+    """Input that is not a number becomes -1, which is refused as out of bounds."""
     text = request.POST.get(name, "").strip()
     if not text:
         return default

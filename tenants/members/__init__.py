@@ -1,3 +1,3 @@
-"""Who belongs to a team and with which role. How people join is in invitations, what groups of the issuer give in
+"""Who belongs to a team and with which role. Joining is in invitations, memberships by groups of the OIDC issuer in
 group_sync, API tokens of the team in tokens.
 """

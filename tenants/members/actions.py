@@ -1,4 +1,4 @@
-"""The verbs by which members are added and removed, and change their role."""
+"""The actions that add and remove members and change their role."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tenants.models import Invitation, JoinRequest, Membership, Tenant
 
 @transaction.atomic
 def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Membership | Invitation:
-    """A person with an account is a member at once; any other address gets an invitation.
+    """Adds a person with an account at once; any other address gets an invitation.
 
     Raises Refused: not_found (404), not_allowed (403), unknown_role, bad_address (422), already_member,
     already_invited, suspended (409).
@@ -46,7 +46,7 @@ def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Members
 def _add_membership(tenant: Tenant, user: User, role: str, by: Actor, *, by_group: bool = False) -> Membership:
     membership = Membership.objects.create(tenant=tenant, user=user, role=role, by_group=by_group)
     event = record(by, "member.added", tenant, tenant=tenant.slug, after={"user": user.email, "role": role})
-    # Who asked as well, or was invited before the account was made, has the answer.
+    # This also answers a pending join request, and an invitation sent before the account existed.
     answer = {"state": JoinRequest.State.ACCEPTED, "decided_by": by.user, "decided_at": timezone.now()}
     pending_join_requests(tenant, user).update(**answer)
     at_their_address = pending_invitations(user.email).filter(tenant=tenant)
@@ -59,8 +59,9 @@ def _add_membership(tenant: Tenant, user: User, role: str, by: Actor, *, by_grou
 
 @transaction.atomic
 def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Membership:
-    """The same role again changes nothing. Raises Refused: not_found (404), not_allowed (403), unknown_role (422),
-    last_owner (409).
+    """The same role again changes nothing.
+
+    Raises Refused: not_found (404), not_allowed (403), unknown_role (422), last_owner (409).
     """
     tenant, members = _locked(tenant_slug, by)
     member = _among(members, user_id)
@@ -90,7 +91,7 @@ def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Members
 
 @transaction.atomic
 def place_by_group(tenant_slug: str, user: User, *, role: str, by: Actor) -> None:
-    """A group of the issuer gives this role. Somebody who was let in by hand keeps what they were given.
+    """Sets the role that a group of the issuer gives. A person who was added by hand keeps the role given by hand.
 
     Raises Refused: not_found (404), unknown_role (422), last_owner (409).
     """
@@ -105,7 +106,7 @@ def place_by_group(tenant_slug: str, user: User, *, role: str, by: Actor) -> Non
 
 @transaction.atomic
 def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
-    """The tokens that the person made of the team end, too.
+    """Also ends the tokens that the person created for the team.
 
     Raises Refused: not_found (404), not_allowed (403), last_owner (409).
     """
@@ -133,7 +134,7 @@ def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
 
 
 def _locked(tenant_slug: str, by: Actor) -> tuple[Tenant, list[Membership]]:
-    """Its members locked together and in order: two owners who leave at once must not both be "not the last one"."""
+    """Locks all members together and in order: two owners who leave at once must not both pass the last-owner check."""
     tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant_slug)
     rows = Membership.objects.select_for_update(of=("self",)).filter(tenant=tenant).select_related("user")
     return tenant, list(rows.order_by("pk"))
@@ -147,7 +148,7 @@ def _among(members: list[Membership], user_id: int) -> Membership:
 
 
 def _wake_workloads(tenant: Tenant) -> None:
-    """Whatever has a Job in the team looks again: a notebook ends with its person's right to run it."""
+    """Wakes everything that has a Job in the team: a notebook ends when its user loses the right to run it."""
     for cluster_id, name in tenant.namespaces.values_list("cluster_id", "name"):
         jobs = MirrorJob.objects.filter(cluster_id=cluster_id, namespace=name)
         wake_owners(set(jobs.values_list("owner", flat=True)))

@@ -1,4 +1,4 @@
-"""/api/v1/teams/<slug>/members: the same verbs as the pages."""
+"""/api/v1/teams/<slug>/members: the same actions as the pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenants.members import actions as member_actions
 from tenants.members.serializers import InvitationSerializer, NewMemberSerializer, PersonSerializer, RoleSerializer
 from tenants.models import Invitation, Membership, Tenant
 
-# Lengths, addresses and roles are refused by the action, in the sentence that the page shows.
+# The action checks lengths, addresses and roles, with the same message as on the page.
 
 
 # ---- of a team ---------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def _member(row: Membership) -> Response:
 
 
 def _locked_tag(tenant: Tenant, user_id: int) -> str:
-    """All members locked in the order of the action."""
+    """Locks all members in the order of the action."""
     rows = Membership.objects.select_for_update().filter(tenant=tenant).order_by("pk")
     found = next((row for row in rows if row.user_id == user_id), None)
     if found is None:

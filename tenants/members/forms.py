@@ -1,4 +1,4 @@
-"""Forms about members: adding one, changing a role, asking to join and answering that."""
+"""Forms about members: adding one, changing a role, requesting to join and answering a join request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RoleForm(forms.Form):
 
 
 class JoinAnswerForm(forms.Form):
-    """To somebody who asks to join."""
+    """The answer to a join request."""
 
     answer = forms.ChoiceField(choices=[("accept", "accept"), ("decline", "decline")])
     role = forms.ChoiceField(choices=Membership.Role.choices, required=False)

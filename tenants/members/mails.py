@@ -7,5 +7,5 @@ from tenants.models import Tenant
 
 
 def role_notice(tenant: Tenant, role: str) -> tuple[str, str]:
-    """Subject and body: to whoever has got a role, or another one."""
+    """Returns subject and body of the mail to a person with a new or changed role."""
     return f"Your role in {tenant.name} is now: {role}", page_url(f"/teams/{tenant.slug}")

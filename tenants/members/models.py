@@ -12,8 +12,8 @@ from portal.core.errors import constraint_sentence
 
 
 def in_teams_of(by: Actor, path: str = "") -> Q:
-    """Of rows whose team is at `path`, such as "tenant__": those of the actor's own teams, which for a team's token is
-    one. Nothing else says so but SQL that is text (workloads.core.queries, workloads.gateway.stream_access).
+    """Filters rows whose team is at `path`, such as "tenant__", to the actor's own teams; for a team's token that is
+    one team. The only other definitions are in SQL text (workloads.core.queries, workloads.gateway.stream_access).
     """
     teams = Q(**{f"{path}memberships__user": by.user_id or 0})
     return teams & Q(**{f"{path}slug": by.confined_to}) if by.confined_to else teams
@@ -21,7 +21,7 @@ def in_teams_of(by: Actor, path: str = "") -> Q:
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
     def of(self, by: Actor) -> MembershipQuerySet:
-        """The actor's own."""
+        """The actor's own memberships."""
         found = self.filter(user=by.user_id or 0)
         return found.filter(tenant__slug=by.confined_to) if by.confined_to else found
 
@@ -37,7 +37,7 @@ class Membership(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role)
     since = models.DateTimeField(db_default=Now(), editable=False)
-    # A group of the issuer gives this place, and takes it; the others were given by hand.
+    # A group of the issuer gave this membership and also removes it; the others were given by hand.
     by_group = models.BooleanField(default=False, db_default=False)
 
     objects = MembershipQuerySet.as_manager()
@@ -53,7 +53,7 @@ constraint_sentence("membership_once", "already_member", "This person is already
 
 
 class Invitation(models.Model):
-    """A mail address without an account is invited to a team. The person who signs in with it may accept."""
+    """An invitation of an email address without an account. The person who signs in with that address may accept."""
 
     class State(models.TextChoices):
         PENDING = "pending", "pending"

@@ -1,6 +1,4 @@
-"""Who may add and remove members, change roles, and come into a team. Pure: (actor, standing, facts) to a refusal or
-None.
-"""
+"""Who may add and remove members, change roles, and join a team. Pure: (actor, standing, facts) → Refusal or None."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ LAST_OWNER = Refusal("last_owner", "A team needs at least one owner. Make anothe
 
 @dataclass(frozen=True)
 class Standing:
-    """What the actor is in the tenant: "" for nobody. `wanted` is the namespace's: active, suspended or closed."""
+    """The actor's role in the team: "" for none. `wanted` is the namespace's: active, suspended or closed."""
 
     role: str
     wanted: str = "active"
@@ -37,7 +35,7 @@ def may_manage_members(by: Actor, standing: Standing) -> Refusal | None:
 
 
 def may_see_pending_members(by: Actor, standing: Standing) -> Refusal | None:
-    """Invitations and requests to join; for a token, reading is enough."""
+    """Whether the actor may see invitations and join requests; a token needs only the read scope."""
     if by.user is None or standing.role in MANAGING_ROLES or by.has_role(Role.ADMIN):
         return None
     return Refusal("not_allowed", "Only owners and managers of the team can manage its members.", status=403)
@@ -52,7 +50,7 @@ def may_give_role(by: Actor, standing: Standing, role: str) -> Refusal | None:
 
 
 def may_remove_member(by: Actor, standing: Standing, *, role: str, is_self: bool, owners: int) -> Refusal | None:
-    """`role` is that of the person to go, `owners` how many there are. Everybody may leave, the last owner may not."""
+    """`role`: of the person to remove; `owners`: number of owners. Everybody may leave except the last owner."""
     if not is_self and (refusal := may_manage_members(by, standing)):
         return refusal
     if not is_self and role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
@@ -61,7 +59,7 @@ def may_remove_member(by: Actor, standing: Standing, *, role: str, is_self: bool
 
 
 def may_take_role(by: Actor, standing: Standing, *, role: str, owners: int) -> Refusal | None:
-    """From somebody who has `role`; `owners`: how many there are."""
+    """Whether `role` may be changed for a member who has it; `owners`: number of owners."""
     if role != OWNER:
         return None
     if standing.role == MANAGER and not by.has_role(Role.ADMIN):
@@ -96,9 +94,9 @@ def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | N
 
 
 def may_answer_join(by: Actor, standing: Standing, *, accept: bool, role: str, reason: str) -> Refusal | None:
-    """A yes may have a reason as well."""
+    """A reason is required to decline and optional to accept."""
     if len(reason) <= MESSAGE_MAX and (accept or reason):
-        # A no gives none, but a role that there is not was not meant.
+        # Declining gives no role, but an unknown role in the input is still refused.
         return may_give_role(by, standing, role) if accept or role not in MEMBER_ROLES else None
     return Refusal(
         "reason_missing", f"Enter a reason of at most {MESSAGE_MAX} characters. It is shown to the person.", "reason"

@@ -9,8 +9,8 @@ from tenants.models import Membership, Tenant
 
 
 def standing_of(by: Actor, tenant: Tenant, *, wanted: str = "") -> member_policy.Standing:
-    """The actor's role in the tenant and what is wanted of its namespace, where the caller does not know that. Two
-    queries at most.
+    """Returns the actor's role in the team and the wanted state of its namespace, which is read if the caller does not
+    pass it. Two queries at most.
     """
     role = (
         Membership.objects.of(by).filter(tenant=tenant).values_list("role", flat=True).first()

@@ -1,3 +1,3 @@
-"""How teams begin: by operators (teams), on request (team_requests), with a bundle of quota (bundles), as a trial
+"""How teams are created: by operators (teams), on request (team_requests), with a bundle of quota (bundles), as a trial
 (trials).
 """

@@ -14,7 +14,7 @@ from tenants.approvers.delegation.models import delegation_filters
 
 
 class Bundle(models.Model):
-    """What a new team of a kind gets: units of classes for a number of days. Rows that staff edit."""
+    """The initial quota of a kind of new team: units of classes for a number of days. Rows that staff edit."""
 
     name = models.CharField(max_length=60, unique=True)
     summary = models.CharField(max_length=200, blank=True, default="")
@@ -67,7 +67,7 @@ class TeamRequestQuerySet(models.QuerySet["TeamRequest"]):
 
 
 class TeamRequest(models.Model):
-    """Somebody asks for a team with a bundle; approvers decide. `tenant`: the team that came of it."""
+    """A person requests a team with a bundle; approvers decide. `tenant`: the team that was created from it."""
 
     class State(models.TextChoices):
         PENDING = "pending", "pending"

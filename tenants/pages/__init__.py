@@ -1,3 +1,3 @@
-"""Pages and addresses that join several rooms: the page of a team, the start page of somebody without one, a team's
+"""Pages and URLs that combine several packages: the page of a team, the start page of a user without a team, a team's
 grants.
 """

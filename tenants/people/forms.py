@@ -13,12 +13,12 @@ from accounts.rest.strict.forms import StrictForm
 from catalog.classes import queries as class_queries
 from catalog.models import GpuClass
 
-# What stands for every class in the form; no slug has a star.
+# The value for every class in the form; no slug contains a star.
 EVERY_CLASS = "*"
 
 
 class PeopleFilterForm(forms.Form):
-    """What cannot be read filters nothing."""
+    """A filter value that cannot be parsed is ignored."""
 
     q = forms.CharField(required=False, max_length=80)
     role = forms.ChoiceField(required=False, choices=[("", "Any"), *Role.choices])
@@ -39,7 +39,7 @@ class ApproverClassForm(StrictForm):
 
     def __init__(self, *args: Any, given: set[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # People are there before a cluster is.
+        # Accounts exist before a cluster does.
         rows = GpuClass.objects.filter(
             cluster__name=settings.CLUSTER_NAME, life_cycle__in=class_queries.OPEN_STATES
         ).order_by("slug")

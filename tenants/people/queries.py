@@ -1,4 +1,4 @@
-"""Accounts as administrators see them: roles, suspension, and about which classes somebody decides."""
+"""Accounts as administrators see them: roles, suspension, and the classes that each account decides."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ClassName:
 
 @dataclass(frozen=True)
 class PersonRow:
-    """`decides`: classes that were given, by slug; they count while the person is an approver. `decides_all`: every
-    class, also those to come.
+    """`decides`: slugs of the classes given; they apply while the person is an approver. `decides_all`: every class,
+    including future ones.
     """
 
     pk: int

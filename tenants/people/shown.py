@@ -9,7 +9,7 @@ from accounts.models import Event
 
 
 def account_event(found: Event) -> dict[str, Any]:
-    """The same, with what was given or taken: `set the roles of Dana: approver`."""
+    """Like the common event, with what was given or taken: `set the roles of Dana: approver`."""
     told = [value for key, value in (found.after or found.before).items() if key in ("roles", "class", "because")]
     what = "; ".join(", ".join(value) or "none" if isinstance(value, list) else str(value) for value in told)
     text = f"{verb_text(found.verb)} {found.name}" if found.name != found.actor else verb_text(found.verb)

@@ -1,4 +1,6 @@
-"""Pages of administrators: the list of accounts; and of each its roles, its classes to decide, its suspension."""
+"""Pages of administrators: the list of accounts, and for each account its roles, the classes it decides, its
+suspension.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ def person_password_code(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _code(request: HttpRequest, target: User, code: str) -> HttpResponse:
-    """It stands in this one answer and nowhere else."""
+    """The code is only in this one response."""
     context = {"person": target, "code": code, "days": account_setup_actions.CODE_DAYS}
     return render(request, "tenants/people/password_code.html", context)
 
@@ -164,7 +166,7 @@ def _page(
     roles_form: RolesForm | None = None,
     class_form: ApproverClassForm | None = None,
 ) -> HttpResponse:
-    """With what was typed into one of its forms and refused."""
+    """With the input of a refused form."""
     row = person_rows([target])[0]
     given = {one.slug for one in row.decides} | ({EVERY_CLASS} if row.decides_all else set())
     others = queries.active_administrators().exclude(pk=target.pk).count()

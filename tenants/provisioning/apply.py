@@ -1,4 +1,4 @@
-"""What the reconcilers of a namespace share: its live queue, the objects that were sent for it, and sending."""
+"""What the reconcilers of a namespace share: reading its live queue, the objects sent for it, and sending."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WantedState = Namespace.Wanted
 KnownObjects = dict[ObjectKey, AppliedObject]
 
 
-# Looking again while something is on its way: Workloads ending, a namespace terminating.
+# Seconds until the next check while a change is in progress: Workloads ending, a namespace terminating.
 RETRY_SOON_S = 3.0
 
 
@@ -49,9 +49,10 @@ def apply_objects(
 
 
 def queue_of(row: Namespace, kube: Kube) -> LiveClusterQueue:
-    """The queue as it is; absent when it was never made or is somebody else's (converge will say so).
+    """Returns the live ClusterQueue; absent if it does not exist or the portal does not own it (converge reports that).
 
-    Ours whose label somebody took off is ours: taken for absent, what runs in it would lose its flavors.
+    A queue of ours without its owner label is still ours: treating it as absent would remove the flavors of what runs
+    in it.
     """
     if row.cluster.queue_system != Cluster.QueueSystem.KUEUE:
         return cluster_queue.ABSENT_QUEUE
@@ -74,6 +75,8 @@ def applied_objects(row: Namespace) -> QuerySet[AppliedObject]:
 
 
 def is_namespace_owned(known: KnownObjects) -> bool:
-    """Not when somebody changed it, or deleted it and made another: then it is sent before anything is tried in it."""
+    """False if the namespace was changed, or deleted and recreated by others: it is sent before objects are tried in
+    it.
+    """
     row = next((row for (kind, _, _), row in known.items() if kind == "Namespace"), None)
     return row is not None and row.result == AppliedObject.Result.APPLIED and not row.difference

@@ -1,7 +1,7 @@
-"""What a team's units of each class mean in the cluster: queue cells and hard limits. Pure; one definition for all.
+"""What a team's units of each class mean in the cluster: queue cells and hard limits. Pure; the only definition.
 
-The ClusterQueue is the limit; the ResourceQuota is a second limit behind it, twice as high as what may be admitted,
-because a pod counts until it is gone while its successor is admitted already.
+The ClusterQueue is the limit. The ResourceQuota is a second limit, twice as high as what may be admitted, because a pod
+counts until it is gone while its successor is already admitted.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from cluster.manifests.specs import QuotaCell, QuotaSpec
 from cluster.reads.cluster_queue import FlavorKey, LiveClusterQueue, LiveQuotaCell
 
 QUOTA_FACTOR = 2
-# After a flavor was sent. More than one: Kueue may hear of the queue before it hears of the flavor.
+# Delays after a flavor was sent. Several, because Kueue may receive the queue before it receives the flavor.
 WAKE_AFTER = (timedelta(0), timedelta(seconds=3), timedelta(seconds=10))
 
 
 @dataclass(frozen=True)
 class ClassShare:
-    """One class for one tenant. `resource` is "" for a class without GPUs: the queue does not count it, the fuse does.
-    Storage is for volumes alone: no pod is counted for it.
+    """One class for one team. `resource` is "" for a class without GPUs: the ResourceQuota counts it, the queue does
+    not. Storage is only for volumes: no pod counts for it.
 
     `is_flavor_ready`: a queue that names a flavor that does not exist stops admitting anything.
     """
@@ -34,7 +34,7 @@ class ClassShare:
     memory_gib_per_unit: int
     borrowing_limit: int
     in_force: int
-    # In force, or so recently that its grace lasts: what runs may go on holding as much.
+    # In force, or expired with the grace still running: running workloads may keep this many units.
     keepable: int = 0
     is_flavor_ready: bool = True
     flavor_sent_at: datetime | None = None
@@ -42,10 +42,11 @@ class ClassShare:
 
 
 def queue_cells(shares: Collection[ClassShare], live: LiveClusterQueue) -> tuple[QuotaCell, ...]:
-    """Only what the tenant has or may borrow, and what is leaving (see `leaving`), closed for anything new.
+    """Returns cells only for what the team has or may borrow, and for flavors that are being removed (see
+    `leaving_cells`), which are closed to new workloads.
 
-    Units that run on a class's former flavor (its nodes were relabelled) are taken from the new one's, so that a
-    change of labels promises nothing twice.
+    Units that run on a class's former flavor (its nodes were relabelled) are subtracted from the new flavor, so that a
+    change of labels does not promise the same units twice.
     """
     by_slug = {share.slug: share for share in shares}
     former: dict[str, int] = {}
@@ -65,9 +66,9 @@ def queue_cells(shares: Collection[ClassShare], live: LiveClusterQueue) -> tuple
 
 
 def grace_cells(shares: Collection[ClassShare], live: LiveClusterQueue) -> tuple[QuotaCell, ...]:
-    """What runs beyond the queue's own numbers although its grant is over, as far as its grace covers it.
+    """Returns units that run beyond the queue's own quota after their grant ended, as far as the grace covers them.
 
-    It falls as runs end. Nothing new has a place in it: it is not the queue's own (see manifests.grace_cohort).
+    They fall as runs end. New workloads cannot use them: they are not the queue's own (see manifests.grace_cohort).
     """
     nominal = {(cell.resource, cell.flavor): cell.nominal for cell in queue_cells(shares, live)}
     cells = []
@@ -82,13 +83,13 @@ def grace_cells(shares: Collection[ClassShare], live: LiveClusterQueue) -> tuple
 
 
 def _beyond(share: ClassShare, live: LiveClusterQueue) -> int:
-    """Units that run, are not in force any more and are in their grace."""
+    """Returns the units that run, are no longer in force and are in their grace."""
     used = sum(cell.used for cell in _used(share, live).values())
     return max(0, min(used, share.keepable) - share.in_force)
 
 
 def _used(share: ClassShare, live: LiveClusterQueue) -> dict[FlavorKey, LiveQuotaCell]:
-    """The class's cells in the queue, those of former flavors as well."""
+    """Returns the class's cells in the queue, including those of former flavors."""
     return {
         (resource, flavor): cell
         for (resource, flavor), cell in live.cells.items()
@@ -97,10 +98,10 @@ def _used(share: ClassShare, live: LiveClusterQueue) -> dict[FlavorKey, LiveQuot
 
 
 def leaving_cells(shares: Collection[ClassShare], live: LiveClusterQueue) -> dict[FlavorKey, LiveQuotaCell]:
-    """Flavors that have to stay in the queue for a while although they are no longer wanted.
+    """Returns flavors that must stay in the queue for a while although they are no longer wanted.
 
-    Removing one in use would hide its use. One that is still open is first closed (all numbers 0) and removed at the
-    next look: something may have been admitted to it since we read the queue.
+    Removing a flavor in use would hide its use. A flavor that is still open is first closed (all numbers 0) and removed
+    at the next check: something may have been admitted to it since we read the queue.
     """
     wanted = {(share.resource, share.flavor) for share in shares if _is_queued(share)}
     return {
@@ -111,9 +112,10 @@ def leaving_cells(shares: Collection[ClassShare], live: LiveClusterQueue) -> dic
 
 
 def lowered_cells(cells: Iterable[QuotaCell], live: LiveClusterQueue) -> tuple[QuotaCell, ...]:
-    """The cells with no number above what the queue has now: sent first, so that limits fall before others rise.
+    """Returns the cells with no number above the queue's current one: sent first, so that limits fall before others
+    rise.
 
-    Flavors that are still in the queue and not wanted any more are gone already here; new ones come with 0.
+    Flavors in the queue that are no longer wanted are already left out; new flavors start with 0.
     """
     return tuple(
         QuotaCell(
@@ -127,9 +129,10 @@ def lowered_cells(cells: Iterable[QuotaCell], live: LiveClusterQueue) -> tuple[Q
 
 
 def wake_counter(shares: Collection[ClassShare], live: LiveClusterQueue, now: datetime) -> int:
-    """A flavor that opens again wakes nobody in Kueue, a queue's number that changes does: this one counts nothing.
+    """Returns a number whose only use is to change: Kueue retries pending workloads when a number in the queue changes,
+    but not when a flavor becomes usable again.
 
-    It follows the latest change of the queue's flavors while something waits, and stays as it is otherwise.
+    It follows the latest change of the queue's flavors while workloads are pending, and otherwise stays as it is.
     """
     sent_at = _flavors_sent_at(shares)
     if sent_at is None or not live.pending:
@@ -147,7 +150,7 @@ def _flavors_sent_at(shares: Collection[ClassShare]) -> datetime | None:
 
 
 def resource_quota(shares: Collection[ClassShare], live: LiveClusterQueue) -> QuotaSpec:
-    """Every name of the catalog is there: a name that a ResourceQuota does not mention is unlimited."""
+    """Returns limits for every name of the catalog: a name that a ResourceQuota does not mention is unlimited."""
     devices: dict[str, int] = {}
     cpu = memory_gib = 0
     storage = [share.in_force for share in shares if share.is_storage]
@@ -174,7 +177,7 @@ def quota_key(share: ClassShare) -> str:
 
 
 def _admissible(share: ClassShare, live: LiveClusterQueue) -> int:
-    """Units that may be admitted now, or are: a quota below them would only keep pods from coming back."""
+    """Returns the units that may be admitted or are: a lower quota would only keep pods from being recreated."""
     admitted = sum(cell.used for cell in _used(share, live).values())
     return max(share.in_force + share.borrowing_limit, admitted)
 

@@ -1,4 +1,4 @@
-"""What a namespace should consist of: its classes, its objects, and which of them were not sent yet."""
+"""What a namespace should consist of: its classes, its objects, and which objects were not sent yet."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tenants.provisioning.entitlements import ClassShare
 
 
 def members_group(namespace: str) -> str:
-    """The group that a site's login gives to the tenant's members for kubectl."""
+    """Returns the group that a site's login gives to the team's members for kubectl."""
     return f"gpu-portal:{namespace}"
 
 
 def class_shares(
     namespace: Namespace, units: dict[int, int], *, keepable: dict[int, int] | None = None, planned: bool = False
 ) -> list[ClassShare]:
-    """Every class of the cluster with what the tenant has of it. Two queries. One that is not for this tenant is lent
-    to it no more; what was granted stays.
+    """Returns every class of the cluster with the team's units of it. Two queries. The team cannot borrow from a class
+    that it may not use; granted units stay.
 
-    `planned`: as if flavors that are still being made were there already.
+    `planned`: treats flavors that are still being created as ready.
     """
     ready = dict(
         AppliedObject.objects.filter(
@@ -84,14 +84,14 @@ def namespace_spec(
 
 
 def namespace_objects(namespace: Namespace) -> list[AppliedObject]:
-    """What was sent for this namespace and what came of it, in a fixed order."""
+    """Returns the objects sent for this namespace with their results, in a fixed order."""
     rows = AppliedObject.objects.filter(cluster_id=namespace.cluster_id, owner=owner_label(namespace))
     return list(rows.order_by("namespace", "kind", "name"))
 
 
 def missing_objects(row: Namespace, sent: Collection[AppliedObject]) -> list[ObjectKey]:
-    """(kind, namespace, name) of what it always has and has no record of; [] for one that nobody has looked at yet, or
-    that is being closed. No query.
+    """Returns (kind, namespace, name) of required objects without a record; [] for a namespace that was never
+    reconciled or is being closed. No query.
     """
     if not sent or row.wanted == Namespace.Wanted.CLOSED:
         return []
@@ -100,7 +100,7 @@ def missing_objects(row: Namespace, sent: Collection[AppliedObject]) -> list[Obj
 
 
 def _spec_without_numbers(row: Namespace) -> NamespaceSpec:
-    """Without numbers: they change what is in the objects, not which there are."""
+    """Numbers are left out: they change the content of the objects, not which objects exist."""
     has_queue = row.cluster.queue_system == Cluster.QueueSystem.KUEUE
     return NamespaceSpec(
         name=row.name,

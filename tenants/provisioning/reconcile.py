@@ -1,6 +1,7 @@
-"""Makes the cluster match a Namespace and, from the grants, a Pool. Says when to look again.
+"""Makes the cluster match a Namespace and, from the grants, a Pool. Returns when to check again.
 
-What Kueue has admitted is read from the queue itself, not from the mirror: provisioning goes on without the watcher.
+What Kueue has admitted is read from the queue itself, not from the mirror, so that provisioning works without the
+watcher.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from tenants.provisioning.apply import (
     queue_of,
 )
 
-# Who makes a flavor wakes all namespaces; this is for a wake-up that was lost, and for a flavor that leaves when its
-# last work ends, in days maybe. A flavor that cannot be made must not keep every namespace busy.
+# Creating a flavor wakes all namespaces. This interval covers a lost wake-up, and a flavor that is removed only when
+# its last workload ends, possibly after days. A flavor that cannot be created must not keep every namespace busy.
 FLAVOR_RETRY_S = 60.0
 
 
@@ -49,19 +50,19 @@ FLAVOR_RETRY_S = 60.0
 def reconcile_namespace(
     row: Namespace, deadline: Deadline, *, now: datetime, held: GrantedUnits, kube: Kube
 ) -> Outcome:
-    """The objects of a team that is not closed yet and is granted `held` at `now`, the database's."""
+    """Applies the objects of a team that is not closed yet; `held` are its units at `now`, by the database's clock."""
     moments = (grant_queries.next_grant_change(now, tenant_id=row.tenant_id), row.closes_at)
     clock = min((at for at in moments if at is not None), default=None)
     shares = provisioning_queries.class_shares(row, held.in_force, keepable=held.keepable)
     live = queue_of(row, kube)
     is_suspended = row.wanted != WantedState.ACTIVE
-    # A queue that is open stays open while other objects are repaired; a new one opens when the rest is applied.
+    # An open queue stays open while other objects are repaired; a new queue opens when all other objects are applied.
     spec = provisioning_queries.namespace_spec(row, shares, live, is_held=is_suspended or not live.is_open)
     spec = replace(spec, wakes=entitlements.wake_counter(shares, live, now))
     known = known_objects(row)
     if not is_namespace_owned(known):
         first = apply_objects(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False, known=known)
-        # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
+        # Nothing else is tried in a namespace that is not ours; each object would be refused.
         apply_reconcile.raise_if_not_applied(row.cluster, owner_label(row), first, clock=clock)
     done = _converge(row, spec, live, known, deadline, kube=kube)
     if spec.is_held and not is_suspended and spec.cells is not None and done.is_all_applied:
@@ -71,14 +72,14 @@ def reconcile_namespace(
     page_hint(row.name)
     is_kept_anew = any(kind == "Cohort" for kind, _, _ in (*done.sent, *done.deleted))
     if is_kept_anew:
-        # What runs in a grace has changed, and with it what is left to lend.
+        # The units that run in a grace have changed, and with them the units that can be lent.
         wake(Pool, Pool.objects.filter(cluster=row.cluster).values_list("pk", flat=True))
     apply_reconcile.raise_if_not_applied(row.cluster, owner_label(row), done, clock=clock)
     Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     is_coming = any(_is_coming(share) for share in shares)
     leaving = entitlements.leaving_cells(shares, live).values()
     is_ending = bool(done.terminating) or any(not cell.used for cell in leaving)
-    # Something may have started between our reading the queue and its numbers falling.
+    # A workload may have started after the queue was read and before its numbers fell.
     is_soon = is_ending or is_kept_anew or entitlements.is_to_wake_again(shares, now)
     again_in_s = RETRY_SOON_S if is_soon else FLAVOR_RETRY_S if is_coming or leaving or spec.grace else None
     return Outcome(again_in_s=again_in_s, clock=clock, is_applied=not (done.terminating or is_coming))
@@ -87,9 +88,10 @@ def reconcile_namespace(
 def _converge(
     row: Namespace, spec: NamespaceSpec, live: LiveClusterQueue, known: KnownObjects, deadline: Deadline, *, kube: Kube
 ) -> ConvergeResult:
-    """Lower first, raise last: queue numbers that fall, then everything else, then queue numbers that rise.
+    """Applies in this order: queue numbers that fall, then everything else, then queue numbers that rise.
 
-    Before any of it, what keeps running work from being reclaimed when the queue's numbers fall under it.
+    The grace cohort is sent before all of these: it keeps running workloads from being reclaimed when the queue's
+    numbers fall below their use.
     """
     part = partial(apply_objects, row, deadline=deadline, kube=kube, is_all=False, known=known)
     kept = part(manifests.grace_cohort(spec)).sent if spec.grace else ()
@@ -98,7 +100,7 @@ def _converge(
         if lowered != spec.cells and any(_is_lower(cell, live) for cell in lowered):
             part([manifests.cluster_queue(spec, lowered)])
     if spec.cells is not None and live is cluster_queue.ABSENT_QUEUE:
-        # The queue comes when everything else has been tried: on hold, but where all of it is applied.
+        # A new queue is created after all other objects were tried, on hold unless all of them are applied.
         others = [manifest for manifest in manifests.namespace_objects(spec) if manifest["kind"] != "ClusterQueue"]
         rest = part(others)
         spec = replace(spec, is_held=row.wanted != WantedState.ACTIVE or not rest.is_all_applied)

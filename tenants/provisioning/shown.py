@@ -1,4 +1,4 @@
-"""Objects of a namespace as templates and API show them: texts around numbers. Pure."""
+"""Objects of a namespace as templates and API show them: numbers as text. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def namespace_context(
     absent: Collection[int] = (),
     unsent: Collection[tuple[str, str, str]] = (),
 ) -> dict[str, Any]:
-    """`absent`: see cluster/apply/queries.py; `unsent`: see queries/objects.py."""
+    """`absent`: see cluster/apply/queries.py; `unsent`: see provisioning/queries.py."""
     return {
         "name": row.name,
         "wanted": row.wanted,

@@ -1,6 +1,6 @@
-"""What falls due at a namespace and at a request, in order: rules and mails, then the cluster.
+"""What is due for a namespace and for a request, in order: rules and mails, then the cluster.
 
-A reconciler makes the cluster match its row and does nothing else; these are what a worker calls (tenants/tasks.py).
+A reconciler only makes the cluster match its row. The worker calls the functions here (tenants/tasks.py).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NOT_APPLIED = frozenset(map(str, (AppliedObject.Result.REFUSED, AppliedObject.Re
 
 
 def work_on_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Unused trials, reminders of grants, the cluster, alerts about refused objects; or the closing."""
+    """Handles unused trials, grant reminders, the cluster and alerts about refused objects; or closes the namespace."""
     now = database_now()
     if row.closes_at is not None and row.closes_at <= now:
         return _close(row, deadline, now, kube=kube)
     expires_at = trial_expiry.check_idle(row, now)
     held = grant_queries.granted_units(row.tenant_id, now)
-    # A team that is being closed renews nothing.
+    # A team that is being closed cannot renew a grant.
     reminders.send_due_reminders(row, held.bases if row.closes_at is None else (), now)
     reminders.notify_ended_grants(row, held.ended)
     try:
@@ -59,7 +59,7 @@ def _close(row: Namespace, deadline: Deadline, now: datetime, *, kube: Kube) -> 
 
 
 def work_on_plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Word to who can end it when a request waits for too long, then what an approval would change in the cluster."""
+    """Escalates a request that waits too long, then computes what an approval would change in the cluster."""
     if not QuotaLine.objects.filter(request=row.request, state=QuotaLine.State.PENDING).exists():
         return DONE
     # First, because it does not wait for the cluster.

@@ -1,3 +1,3 @@
-"""Asking for quota: filing a request, and the requests as pages and API show them. Deciding is in decisions, rules that
-decide without a person in rules.
+"""Requests for quota: filing one, and showing them on pages and by API. Deciding is in decisions, rules that decide
+without a person in rules.
 """

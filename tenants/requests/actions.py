@@ -1,4 +1,4 @@
-"""The verbs by which a request is filed and withdrawn."""
+"""The actions that file and withdraw a request."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def file_request(
     by: Actor,
     measure: MeasureUsage | None = None,
 ) -> QuotaRequest:
-    """Ask for new totals and boosts. Rules that are on decide at once; for the rest approvers of the classes are told,
-    and a worker tries what would change (Plan). `measure`: every door hands it in.
+    """Requests new totals and temporary increases. Active rules decide at once; for the other lines the approvers of
+    the classes are notified, and a worker computes what would change (Plan). Every page and API view passes `measure`.
 
     Raises Refused: not_found (404), not_allowed (403), already_pending, closed (409), the rest 422 with its field.
     """
@@ -77,7 +77,9 @@ def create_request_rows(
     filed_by: User,
     now: datetime,
 ) -> QuotaRequest:
-    """The rows of a request, each line asked of its class by slug; in the transaction of a verb that records it."""
+    """Creates a request with its lines, each with its class by slug, in the transaction of an action that
+    records it.
+    """
     for index, asked in enumerate(lines):
         known = facts.get(asked.gpu_class)
         refuse_if(refusal_in_line(index, policy.line_refusal(asked, known.facts if known else None, now=now)))
@@ -99,7 +101,7 @@ def create_request_rows(
 
 @transaction.atomic
 def withdraw_request(request_id: int, *, by: Actor) -> QuotaRequest:
-    """Withdraw all pending lines. Raises Refused: not_found (404), not_allowed (403), already_decided (409)."""
+    """Withdraws all pending lines. Raises Refused: not_found (404), not_allowed (403), already_decided (409)."""
     request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=request_id)
     standing = queries.standing_of(by, request.tenant)
     is_reclaim = request.lines.filter(kind=QuotaLine.Kind.RECLAIM).exists()

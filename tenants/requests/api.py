@@ -1,4 +1,4 @@
-"""/api/v1/requests: the same verbs and the same answers as the pages."""
+"""/api/v1/requests: the same actions and the same answers as the pages."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from tenants.requests.usage_evidence import MeasureUsage
 
 
 def _check_team(request: Request) -> None:
-    """A stranger reads nothing about the rest of the body."""
+    """Checked first, so that a user outside the team learns nothing about the rest of the body."""
     slug = dict(request.data).get("team")
     if isinstance(slug, str):
         get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=slug)
 
 
 class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
-    # The measurements that a rule can use; the URL map hands them in.
+    # The measurements that a rule can use; the URL configuration passes them in.
     measure: MeasureUsage | None = None
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
@@ -117,7 +117,7 @@ class RequestDetail(APIView):
 
 class RequestDecide(VerbView):
     required_scope = Scope.DECIDE
-    # The measurements that a decision records with the facts of this app; the URL map hands them in.
+    # The measurements that a decision records with the facts of this app; the URL configuration passes them in.
     measure: MeasureUsage | None = None
 
     @extend_schema(
@@ -167,7 +167,7 @@ def _answer(found: QuotaRequest, by: Actor) -> Response:
 
 
 def _tag(found: QuotaRequest) -> str:
-    """Of what deciding sets: a line that is decided stays as it is."""
+    """Built from the fields that a decision sets: a decided line does not change any more."""
     return etag_of(*found.lines.order_by("pk").values_list("pk", "state"))
 
 

@@ -19,7 +19,7 @@ PERIOD_DAYS_DEFAULT = 90
 
 
 class RequestForm(FormWithLines):
-    """Period and reason; what is typed per class is read by `lines_typed`, since classes are rows."""
+    """Period and reason; `read_typed_lines` reads the fields per class, since classes are rows."""
 
     from_date = forms.DateField(label="From", widget=DATE_INPUT)
     until_date = forms.DateField(label="To", widget=DATE_INPUT, help_text="The end date is inclusive.")
@@ -38,9 +38,7 @@ def default_period() -> dict[str, date]:
 
 @dataclass(frozen=True)
 class TypedLine:
-    """One class of the request form. `kind` as sent: what it may be is said by the action. Dates None: the period of
-    the whole request.
-    """
+    """One class of the request form. `kind` as sent; the action checks it. Dates None: the whole request's period."""
 
     gpu_class: str
     units: int
@@ -50,8 +48,8 @@ class TypedLine:
 
 
 def read_typed_lines(data: Mapping[str, str], slugs: Collection[str]) -> tuple[list[TypedLine], dict[str, str]]:
-    """`units-<slug>`, `kind-<slug>`, `from-<slug>` and `until-<slug>`; classes of which nothing was typed are left out.
-    And what could not be read, as a sentence by slug.
+    """Reads `units-<slug>`, `kind-<slug>`, `from-<slug>` and `until-<slug>`; leaves out classes without input. Also
+    returns, by slug, a sentence about values that could not be parsed.
     """
     lines: list[TypedLine] = []
     errors: dict[str, str] = {}

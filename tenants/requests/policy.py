@@ -1,4 +1,4 @@
-"""Who may ask for quota, and which lines are possible. Pure: (actor, row, facts) → Refusal or None."""
+"""Who may request quota, and which lines are possible. Pure: (actor, row, facts) → Refusal or None."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def may_file(by: Actor, standing: Standing) -> Refusal | None:
 
 
 def class_refusal(facts: ClassFacts) -> Refusal | None:
-    """Can nothing at all be asked of this class now? The form shows why instead of a field."""
+    """Returns why no line at all can be requested for this class now. The form shows it instead of a field."""
     if facts.is_reclaimed:
         text = (
             f"A reduction of {facts.name} is pending and is decided first. State what your team needs in a comment on "
@@ -51,7 +51,7 @@ def class_refusal(facts: ClassFacts) -> Refusal | None:
 
 
 def line_refusal(asked: RequestedLine, facts: ClassFacts | None, *, now: datetime) -> Refusal | None:
-    """Is this line possible at all? `facts` None: no such class in the catalog."""
+    """Returns why this line is not possible. `facts` None: no such class in the catalog."""
     if facts is None:
         return Refusal("unknown_class", f"There is no class '{asked.gpu_class}'. See the catalog.", "gpu_class")
     if asked.kind not in ("base", "boost"):
@@ -74,7 +74,7 @@ def line_refusal(asked: RequestedLine, facts: ClassFacts | None, *, now: datetim
 
 
 def growth_refusal(facts: ClassFacts, *, kind: str, units: int) -> Refusal | None:
-    """Asked when a line is filed and again when it is decided: the class may have been retired in between."""
+    """Checked when a line is filed and again when it is decided: the class may have been retired in between."""
     if facts.life_cycle == "active" or kind == "reclaim" or units <= (0 if kind == "boost" else facts.held):
         return None
     word = "being retired" if facts.life_cycle == "retiring" else facts.life_cycle
@@ -95,7 +95,7 @@ def request_refusal(lines: Collection[RequestedLine | ReclaimLine], justificatio
 
 
 def may_withdraw(by: Actor, standing: Standing, *, filed_by: int, is_reclaim: bool = False) -> Refusal | None:
-    """`is_reclaim`: it reduces quota, which the team cannot undo."""
+    """`is_reclaim`: the request reduces quota; the team cannot withdraw it."""
     if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
     if by.user is None or by.user_id == filed_by:
@@ -114,5 +114,5 @@ def may_withdraw(by: Actor, standing: Standing, *, filed_by: int, is_reclaim: bo
 
 
 def refusal_in_line(index: int, found: Refusal | None) -> Refusal | None:
-    """The refusal of one line, its field named as in the list of lines."""
+    """Returns the refusal of one line, with the field named as in the list of lines."""
     return replace(found, field=f"lines[{index}].{found.field}") if found else None

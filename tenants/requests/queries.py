@@ -1,4 +1,4 @@
-"""Reads of requests: what was asked and decided, and what this actor may do about it."""
+"""Reads requests: what was requested and decided, and what this actor may do about it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class LineRow:
-    """One line; `held`: in force now, `unit`: what one is called, `refusal`: why this person may not decide it.
+    """One line. `held`: units in force now. `unit`: name of one unit. `refusal`: why this person may not decide it.
 
-    `notice_days`: of a reduction, how long before its day the team was notified, in whole days.
+    `notice_days`: for a reduction, how many whole days before its start the team was notified.
     """
 
     pk: int
@@ -71,7 +71,7 @@ class RequestRow:
     lines: tuple[LineRow, ...]
     # An approver waits for the team's answer.
     is_asked_back: bool
-    # Since when it waits too long for a decision; None: it does not.
+    # Since when the decision is overdue; None: it is not.
     overdue_since: datetime | None = None
 
     @property
@@ -80,30 +80,30 @@ class RequestRow:
 
     @property
     def to_decide(self) -> tuple[LineRow, ...]:
-        """The pending lines that are this person's to decide."""
+        """Returns the pending lines that this person may decide."""
         return tuple(line for line in self.pending if line.refusal is None)
 
     @property
     def is_reclaim(self) -> bool:
-        """Its lines reduce quota; a request has only such lines or none."""
+        """True if its lines reduce quota; either all lines of a request do or none."""
         return any(line.is_reclaim for line in self.lines)
 
     @property
     def state(self) -> str:
-        """Derived: pending while a line is, then approved if any line was."""
+        """Derived: pending while any line is pending, then approved if any line was."""
         states = {line.state for line in self.lines}
         order = [QuotaLine.State.PENDING, QuotaLine.State.APPROVED, QuotaLine.State.DENIED]
         return str(next((state for state in order if state in states), QuotaLine.State.WITHDRAWN))
 
     @property
     def refusal(self) -> Refusal | None:
-        """Why this person may decide none of the pending lines."""
+        """Returns why this person may not decide any of the pending lines."""
         refusals = [line.refusal for line in self.pending]
         return refusals[0] if refusals and all(refusals) else None
 
 
 def requests_for(by: Actor, *, tenant: str = "", state: str = "") -> QuerySet[QuotaRequest]:
-    """What this actor may see, newest first; `state` as in RequestRow.state."""
+    """Returns the requests that this actor may see, newest first; `state` as in RequestRow.state."""
     found = QuotaRequest.objects.visible_to(by).order_by("-id")
     if tenant:
         found = found.filter(tenant__slug=tenant)
@@ -111,13 +111,15 @@ def requests_for(by: Actor, *, tenant: str = "", state: str = "") -> QuerySet[Qu
 
 
 def requests_to_decide(mine: ApproverRights) -> QuerySet[QuotaRequest]:
-    """Requests with a pending line that these rights decide; oldest first is by id."""
+    """Returns requests with a pending line that these rights allow to decide, oldest first (by id)."""
     lines = QuotaLine.objects.filter(lines_decided_by(mine), state=QuotaLine.State.PENDING).values("request")
     return QuotaRequest.objects.filter(_OneOf(F("pk"), ArraySubquery(lines))).order_by("id")
 
 
 class _OneOf(Func):
-    """As an array: joined, the planner walks all lines ever filed, as if those that wait were spread among them."""
+    """Compares with an array: for a join the planner scans all lines ever filed, since it assumes that pending ones are
+    spread evenly among them.
+    """
 
     template = "%(expressions)s)"
     arg_joiner = " = ANY("
@@ -151,7 +153,7 @@ def request_rows(
 
 
 def overdue_at(filed_at: datetime) -> datetime:
-    """From when on a request that still waits does so too long."""
+    """Returns from when on a pending request is overdue."""
     return after_working_days(filed_at, settings.ESCALATE_AFTER_WORKING_DAYS, timezone.get_default_timezone())
 
 
@@ -161,7 +163,7 @@ def _overdue_since(request: QuotaRequest, *, waits: bool) -> datetime | None:
 
 
 def requests_asked_back(pks: Collection[int]) -> set[int]:
-    """Whose last comment is an approver's question."""
+    """Returns the requests whose last comment is an approver's question."""
     last = RequestComment.objects.filter(request__in=pks).order_by("request_id", "-id").distinct("request_id")
     return {row.request_id for row in last if row.asks_back}
 
@@ -228,7 +230,7 @@ def _request_row(
 
 
 def decider_name(line: QuotaLine) -> str:
-    """Who decided, and for whom; a rule; "" for nobody yet."""
+    """Returns who decided and for whom, or the rule that decided; "" if undecided."""
     if line.decided_by is None:
         return line.rule and f"rule {line.rule}"
     lender = line.facts.get("deputy_for")
@@ -245,5 +247,5 @@ def decidable_line(
 
 
 def classes_of_request(request: QuotaRequest) -> list[GpuClass]:
-    """That its lines are about, whatever became of them. One query."""
+    """Returns the classes of its lines, whatever the state of the lines. One query."""
     return list(GpuClass.objects.filter(lines__request=request).distinct().order_by("pk"))

@@ -1,4 +1,4 @@
-"""Requests as lists show them: texts around numbers. Pure."""
+"""Requests as lists show them: numbers as text. Pure."""
 
 from __future__ import annotations
 

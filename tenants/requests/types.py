@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class RequestedLine:
-    """One line as typed. `units` of a base line are the new total, of an increase what is added."""
+    """One line as typed. `units` are the new total of a base line, and the added units of an increase."""
 
     gpu_class: str
     units: int
@@ -19,7 +19,7 @@ class RequestedLine:
 
 @dataclass(frozen=True)
 class ReclaimLine:
-    """One line of taking back as typed: the lower total from `starts` until the end of the grant that it cuts."""
+    """One line of a reduction as typed: the lower total, from `starts` until the end of the grant that it cuts."""
 
     gpu_class: str
     units: int

@@ -1,5 +1,5 @@
-"""What apps above this one measured of a team, shown to whoever decides. The URL map hands the measuring in: tenants
-imports none of them.
+"""What apps above this one measured about a team, shown to the person who decides. The URL configuration passes the
+measuring function in: tenants imports none of these apps.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tenants.models import Tenant
 
 @dataclass(frozen=True)
 class UsageEvidence:
-    """In words, each with its unit; "–" where there is nothing to tell, "unknown" where nobody looked.
+    """As text, each with its unit; "–" if there is no value, "unknown" if nothing was measured.
 
-    `rows`: name of a fact → its text by class id. `note`: how far they can be trusted. `members`: name and what they
-    used. `cards`: physical cards of one unit, by class id; None: it has none. `plain`: the same facts by class id as a
-    decision keeps them.
+    `rows`: name of a fact → its text by class id. `note`: how reliable the values are. `members`: name and usage.
+    `cards`: physical GPUs per unit, by class id; None: it has none. `plain`: the same facts by class id in the form
+    that a decision stores.
     """
 
     rows: tuple[tuple[str, Mapping[int, str]], ...] = ()

@@ -1,4 +1,4 @@
-"""Pages on which a team asks for quota."""
+"""Pages on which a team requests quota."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def request_list(request: HttpRequest, tenant: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def request_new(request: HttpRequest, tenant: str, measure: MeasureUsage) -> HttpResponse:
-    """`?units-<slug>=` fills the form."""
+    """`?units-<slug>=` prefills the form."""
     by = actor(request)
     team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
     refuse_if(policy.may_file(by, queries.standing_of(by, team)))
@@ -121,7 +121,7 @@ def _asked(line: TypedLine, form: RequestForm) -> RequestedLine:
 def _class_rows(
     team: Tenant, cluster: Cluster, classes: list[GpuClass], typed: Mapping[str, str], errors: dict[str, str]
 ) -> list[dict[str, Any]]:
-    """Of `classes`, which are all that the person may know of."""
+    """`classes` are all classes that the person may see."""
     at = core_queries.database_now()
     facts = {
         slug: one.facts for slug, one in grant_queries.class_facts(team, [one.slug for one in classes], at=at).items()

@@ -1,1 +1,3 @@
-"""Suggested actions for a queued or stuck run: their facts, the actions best first, and the same for pages and API."""
+"""Suggested actions for a queued or stuck run: the facts behind them, the actions (best first), and their form for
+pages and API.
+"""

@@ -19,9 +19,9 @@ from workloads.forecast.availability import GOOD, AvailabilityFigures, availabil
 from workloads.status.types import Phase, Status
 
 NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
-# At most so many of each kind of step.
+# The maximum number of steps of each kind.
 CLASSES_SHOWN = 2
-# Sets of runs to stop are searched among so many, and have at most so many.
+# Sets of runs to stop are searched among at most this many runs, and have at most this many members.
 STOPPED_OF, STOPPED_TOGETHER = 8, 3
 
 
@@ -67,17 +67,19 @@ class Advice:
 
 
 def is_never(told: Status, facts: AdviceFacts) -> bool:
-    """With its current configuration: by the cluster's own message, or because no node has so many units."""
+    """The run never starts with its current configuration: the cluster's message says so, or no node has so many
+    units.
+    """
     if told.explained is not None and told.explained.is_final:
         return True
     if told.phase not in (Phase.QUEUED, Phase.BLOCKED) or facts.own is None:
         return False
-    # No node at all means nothing about its size: one may be added, or come back.
+    # A class without nodes says nothing about the size: a node may be added or come back.
     return 0 < facts.own.most_units < facts.each
 
 
 def advice(told: Status, facts: AdviceFacts) -> Advice | None:
-    """None: there is nothing that anybody could do."""
+    """Returns None if no user can do anything about it."""
     parts = remedies_for(told)
     if not parts:
         return None
@@ -116,7 +118,7 @@ _SAID = {
 
 
 def _classes(_told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Others that fit now, the smaller slices first."""
+    """Returns other classes on which the run fits now, smaller slices first."""
     if not facts.may_change:
         return []
     fitting = [one for one in facts.options if one.takes and facts.starts_on(one.figures)]
@@ -134,7 +136,7 @@ def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
     if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
         return []
     if told.reason != "topology_refused" and facts.starts_on(own.figures) and _limit(told) >= facts.units:
-        # What it requests is free: it starts in a moment.
+        # The units that it requests are free: it starts in a moment.
         return []
     if facts.workers > 1:
         return _fewer_workers(facts, own, own.figures.workers_now(facts.each), "")
@@ -158,7 +160,7 @@ def _fewer_later(told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 def _again(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Unchanged, with the current definition of its class."""
+    """Starts the run unchanged, with the current definition of its class."""
     own = facts.own
     if own is None or not own.takes_fewer or not facts.may_change or facts.each > own.most_units:
         return []
@@ -169,12 +171,12 @@ def _again(told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 def _is_of_size(told: Status) -> bool:
-    """The quota that is too small is of cores or memory: how many units would fit is unknown."""
+    """Returns whether the quota that is too small is of cores or memory: how many units would fit is then unknown."""
     return told.reason == "quota_too_small" and told.facts.get("resource") in ("cpu", "memory")
 
 
 def _limit(told: Status) -> int:
-    """What the namespace's quota allows at most, if that is known."""
+    """Returns the most that the namespace's quota allows, if known."""
     limit, resource = told.facts.get("limit"), told.facts.get("resource")
     if told.reason != "quota_too_small" or resource in ("cpu", "memory") or not isinstance(limit, int):
         return 10_000
@@ -182,7 +184,7 @@ def _limit(told: Status) -> int:
 
 
 def _fewer_workers(facts: AdviceFacts, own: ClassOption, possible: int, why: str) -> list[NextStep]:
-    """As many as are possible, each with as many units as now. `why`: a clause; "": they fit now."""
+    """Suggests as many workers as possible, each with as many units as now. `why`: a clause; "": they fit now."""
     count = min(possible, facts.workers - 1)
     if count < 1:
         return []
@@ -204,7 +206,7 @@ def _stop_idle(_told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 def _stop_busy(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """The run that started last; not where an idle one is enough."""
+    """Suggests to stop the run that started last; not if stopping an idle one is enough."""
     if _stop_idle(told, facts):
         return []
     return _stops(facts, sorted(facts.others, key=lambda one: (one.idle_since is None, -one.since.timestamp())))
@@ -223,7 +225,7 @@ def _stops(facts: AdviceFacts, candidates: list[OtherRun]) -> list[NextStep]:
 
 
 def _frees_enough(facts: AdviceFacts, own: ClassOption, stopped: tuple[OtherRun, ...]) -> bool:
-    """It keeps its position: only runs ahead take these units first."""
+    """The waiting run keeps its position: only runs ahead take the freed units first."""
     freed = dict(facts.free_on)
     for one in stopped:
         for node, units in one.on.items():
@@ -273,7 +275,7 @@ def _ending_is_enough(facts: AdviceFacts) -> bool:
 
 
 def _request(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """The missing quota, where the class's nodes have so many units."""
+    """Suggests a request for the missing quota, if the nodes of the class have so many units."""
     own = facts.own
     if own is None or not own.takes or facts.each > own.most_units or own.figures.leaving:
         return []
@@ -306,7 +308,7 @@ def _change(place: str, label: str) -> Callable[[Status, AdviceFacts], list[Next
 
 
 def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Within the sizes of its units; beyond that only more units have more."""
+    """Suggests more cores or memory within the limits of the run's units; beyond these, only more units bring more."""
     if told.reason == "quota_too_small" and not _is_of_size(told):
         return []
     if told.reason == "bus_error":
@@ -326,7 +328,7 @@ def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 def _left_beside(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """As much cpu or memory as one node with free units has free."""
+    """Suggests the cpu or memory that is free on one node with free units."""
     resource, left, asked = (told.facts.get(name) for name in ("resource", "available", "asked"))
     if facts.own is None or not isinstance(left, int) or left < 1 or not facts.may_change:
         return []

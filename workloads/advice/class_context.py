@@ -1,4 +1,4 @@
-"""What is known about a wait beside the cluster's own messages: the class's nodes, and what uses its units. Pure.
+"""What is known about a wait besides the cluster's own messages: the class's nodes, and what uses its units. Pure.
 
 Of other teams only sums are shown, and small sums are not shown as numbers.
 """
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from portal.ui.text import plural, plural_form
 
-# Fewer than this could identify a team.
+# A smaller number could identify a team.
 FEW = 3
 
 
 @dataclass(frozen=True)
 class ClassContext:
-    """Of one class, in units; None: unknown. `unhealthy`: not allocatable; `cordoned`: on nodes that accept no new
-    pods of it; `idle`: of idle notebooks of all teams; `outside`: used in the team's namespace by pods that were not
+    """Units of one class; None: unknown. `unhealthy`: not allocatable; `cordoned`: on nodes that accept no new pods of
+    the class; `idle`: of idle notebooks of all teams; `outside`: used in the team's namespace by pods that were not
     started in the portal.
     """
 
@@ -30,7 +30,7 @@ class ClassContext:
 
 
 def context_sentences(known: ClassContext) -> tuple[str, ...]:
-    """Sentences, the most important first."""
+    """Returns sentences, the most important first."""
     units, found = plural_form(known.unit), []
     if known.allocatable == 0:
         found.append(f"No node has allocatable {units} of {known.name}.")

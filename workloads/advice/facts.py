@@ -1,4 +1,4 @@
-"""The facts that the suggested actions of one run are made of, and how many units of a class would start now. Pure."""
+"""The facts behind the suggested actions of one run, and how many units of a class would start now. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from workloads.forecast.availability import AvailabilityFigures
 
 @dataclass(frozen=True)
 class ClassOption:
-    """A class for this team now. `figures`: for a new run of it. `takes`: it accepts this workload, its image and sizes
-    included; `takes_fewer`: also with one unit. `most_units`: that one worker can ever have; `allocatable`: of all its
-    nodes, None: unknown. `memory_gib`: of one unit.
+    """A class as this team can use it now. `figures`: for a new run on it. `takes`: it accepts this workload with its
+    image and sizes; `takes_fewer`: it accepts the workload with one unit. `most_units`: the most that one worker can
+    ever have; `allocatable`: units of all its nodes, None: unknown. `memory_gib`: per unit.
     """
 
     slug: str
@@ -31,7 +31,7 @@ class ClassOption:
 
 @dataclass(frozen=True)
 class OtherRun:
-    """A run of the team on the same class. `on`: its units by node. `idle_since` None: in use, or not known."""
+    """A run of the team on the same class. `on`: its units by node. `idle_since` None: in use, or unknown."""
 
     name: str
     who: str
@@ -47,9 +47,9 @@ class OtherRun:
 
 @dataclass(frozen=True)
 class AdviceFacts:
-    """Around one run of `workers` with `each` units. `own`: its class, None where the team has no access to it any
-    more. `ahead`: units of each run of the team that is ahead. `free_on`: units of its class by node. `ending`: the
-    most units of its class that terminating pods still use on one node. `may_change`, `may_request`: what this person
+    """Facts around one run of `workers` with `each` units. `own`: its class, None if the team no longer has access to
+    it. `ahead`: units of each of the team's runs that are ahead. `free_on`: free units of its class by node. `ending`:
+    the most units of its class that terminating pods still use on one node. `may_change`, `may_request`: what this user
     may do.
     """
 
@@ -72,14 +72,14 @@ class AdviceFacts:
         return self.each * self.workers
 
     def starts_on(self, figures: AvailabilityFigures) -> bool:
-        """Whether `availability_sentence` is "starts now" for all of it."""
+        """Whether `availability_sentence` is "starts now" for all units of the run."""
         if self.workers == 1:
             return units_that_fit_now(figures) >= self.each
         return figures.workers_now(self.each) >= self.workers
 
 
 def units_that_fit_now(figures: AvailabilityFigures) -> int:
-    """The most units for which `availability_sentence` is "starts now"."""
+    """Returns the most units for which `availability_sentence` is "starts now"."""
     if figures.held or figures.leaving or figures.on_one_node is None:
         return 0
     taken = figures.taken_first

@@ -1,4 +1,4 @@
-"""Reads the facts behind suggested actions, at once for all queued or stuck workloads of a namespace."""
+"""Reads the facts behind suggested actions for all queued or stuck workloads of a namespace at once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from workloads.status.workload_row import WorkloadRow
 
 @dataclass(frozen=True)
 class _Read:
-    """What is read once for all of them."""
+    """Facts that are read once for all workloads."""
 
     by: Actor
     team: TeamFacts
@@ -65,15 +65,16 @@ class _Read:
     known_images: Mapping[tuple[str, str], Image]
     hardware: Mapping[int, compatibility.HardwareFacts]
     signed: Collection[int]
-    # By class id: what their nodes have left, cores and memory too.
+    # By class id: what is free on its nodes, including cores and memory.
     nodes: Mapping[int, ClassNodes]
 
 
 def advice_by_workload(
     by: Actor, namespace: Namespace, team: TeamFacts, rows: Iterable[WorkloadRow]
 ) -> dict[str, Advice]:
-    """By name of the workload; without those that need no action. No query where the status of each is enough, else
-    12, whatever their number and that of classes: a few more with a class of claimed devices or terms.
+    """Returns advice by name of the workload; workloads that need no action are omitted. No query if the statuses are
+    enough. Otherwise 12, whatever the number of workloads and classes, and a few more for a class of claimed devices or
+    with terms.
     """
     stuck = [row for row in rows if remedies_for(row.status)]
     if not stuck:
@@ -91,7 +92,7 @@ def advice_by_workload(
 
 
 def advice_for_rows(by: Actor, rows: Sequence[WorkloadRow]) -> dict[str, Advice]:
-    """As `advice_by_workload`, of rows of one team that the actor may see; one query more for the actor's role."""
+    """As `advice_by_workload`, for rows of one team that the actor may see; one more query for the actor's role."""
     if not any(remedies_for(row.status) for row in rows):
         return {}
     namespace, team = queries.team(by, rows[0].workload.tenant.slug)
@@ -99,7 +100,7 @@ def advice_for_rows(by: Actor, rows: Sequence[WorkloadRow]) -> dict[str, Advice]
 
 
 def never_starts(by: Actor, tenant: str, name: str) -> bool:
-    """Whether its last run, which has not started, never will with this configuration."""
+    """Returns whether the last run has not started and never will with this configuration."""
     found = workload_sql.with_related(queries.visible_workloads(by, tenant)).filter(name=name).first()
     waits = Run.objects.filter(workload=found, started_at=None, ended_at=None)
     if found is None or not waits.exists():
@@ -109,7 +110,7 @@ def never_starts(by: Actor, tenant: str, name: str) -> bool:
 
 
 def verdict_of(told: Status, found: Advice | None) -> str:
-    """Without advice, because this person can do nothing about it, the cluster's own message alone."""
+    """Without advice, because this user can do nothing about the wait, only the cluster's own message decides."""
     if found is not None:
         return found.verdict
     is_final = told.explained is not None and told.explained.is_final
@@ -142,7 +143,7 @@ def _read(by: Actor, namespace: Namespace, team: TeamFacts, rows: Collection[Wor
 
 
 def _ending(cluster_id: int, classes: Iterable[GpuClass]) -> dict[tuple[str, str], int]:
-    """By class and node: units of terminating pods of all teams. One query."""
+    """Returns by class and node the units of terminating pods of all teams. One query."""
     by_slug = {one.slug: one for one in classes}
     rows = MirrorPod.objects.filter(cluster_id=cluster_id, gpu_class__in=list(by_slug), deleting_since__isnull=False)
     rows = rows.exclude(node="").exclude(phase__in=("Succeeded", "Failed"))
@@ -159,7 +160,7 @@ def _units(gpu_class: GpuClass, requests: Mapping[str, int]) -> int:
 
 
 def _idle(cluster_id: int) -> dict[str, int]:
-    """By class slug: units of idle notebooks of all teams, by their watch. One query."""
+    """Returns by class slug the units of idle notebooks of all teams, from their watches. One query."""
     rows = Run.objects.filter(ended_at=None, stop_requested_at=None, watch__idle_since__isnull=False)
     rows = rows.filter(workload__namespace__cluster_id=cluster_id).order_by()
     summed = rows.values(slug=KT("spec__gpu_class")).annotate(units=Sum(total_units()))
@@ -170,7 +171,7 @@ def _idle(cluster_id: int) -> dict[str, int]:
 
 
 def _plain(by: Actor, team: TeamFacts, row: WorkloadRow) -> AdviceFacts:
-    """From the row and the person alone."""
+    """Facts that come only from the row and the user."""
     run = run_facts(row.workload, row.run)
     standing = member_policy.Standing(role=team.role, wanted=team.namespace_wanted)
     return AdviceFacts(
@@ -210,7 +211,7 @@ def _facts(read: _Read, row: WorkloadRow, plain: AdviceFacts) -> AdviceFacts:
 def _option(
     read: _Read, workload: Workload, one: GpuClass, facts: ClassFacts, *, units: int, of: GpuClass
 ) -> ClassOption:
-    """For a new run of this workload, its present run being over."""
+    """For a new run of this workload, after its current run has ended."""
     capacity, now = read.capacities[one.pk], timezone.now()
     said = Options.from_json(workload.options)
     room = _room(read, one, capacity, said)
@@ -253,7 +254,7 @@ def _option(
 
 
 def _room(read: _Read, one: GpuClass, capacity: Capacity, said: Options) -> tuple[int, ...]:
-    """Of each node: free units for which cores and memory are free too."""
+    """Returns for each node the free units for which cores and memory are free too."""
     left = {node.name: node for node in read.nodes[one.pk].nodes} if one.pk in read.nodes else {}
     found = []
     for node in capacity.nodes:
@@ -269,7 +270,7 @@ def _room(read: _Read, one: GpuClass, capacity: Capacity, said: Options) -> tupl
 
 
 def _runs_image(read: _Read, workload: Workload, one: GpuClass, of: GpuClass) -> bool:
-    """Of an image that is not in the catalog: on GPUs of the same vendor."""
+    """An image that is not in the catalog is assumed to run on GPUs of the same vendor."""
     image = read.known_images.get((workload.kind, workload.image.partition("@")[0]))
     if image is None:
         return one.vendor == of.vendor
@@ -285,12 +286,12 @@ def _of(read: _Read, slug: str, without: Workload) -> list[Run]:
 
 
 def _in_order(runs: Iterable[Run]) -> list[Run]:
-    """In Kueue's order: by priority, then by time."""
+    """Sorts the runs in Kueue's order: by priority, then by time."""
     return sorted(runs, key=rank)
 
 
 def _ahead(read: _Read, row: WorkloadRow, own: ClassOption | None) -> tuple[int, ...]:
-    """Units of each run ahead that could be admitted at all."""
+    """Returns the units of each run ahead that can be admitted at all."""
     if own is None or row.run is None:
         return ()
     most = own.figures.granted + own.figures.borrowing_limit
@@ -307,7 +308,7 @@ def _ahead(read: _Read, row: WorkloadRow, own: ClassOption | None) -> tuple[int,
 
 
 def _others(read: _Read, row: WorkloadRow, nodes: Collection[str]) -> Iterable[OtherRun]:
-    """Of the team, on nodes that accept new pods: units freed elsewhere do not help."""
+    """Returns the team's runs on nodes that accept new pods: units freed elsewhere do not help."""
     at: dict[tuple[str, str], list[Pod]] = {}
     for pod in read.pods:
         if pod.node in nodes and not pod.is_over:
@@ -329,7 +330,7 @@ def _others(read: _Read, row: WorkloadRow, nodes: Collection[str]) -> Iterable[O
 
 
 def _around(read: _Read, gpu_class: GpuClass, capacity: Capacity) -> ClassContext:
-    """Pods without our label and without a class are of the class whose nodes they are on."""
+    """Pods without the portal's label and without a class belong to the class whose nodes they are on."""
     nodes = {one.name for one in capacity.nodes}
     outside = [pod for pod in read.pods if not pod.owner and pod.node in nodes and not pod.is_over]
     has_resource = gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN

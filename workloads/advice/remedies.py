@@ -1,4 +1,4 @@
-"""Which kinds of suggested action could help with which reason, best first. Pure."""
+"""Which kinds of suggested action can help with which reason, best first. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Remedy(Enum):
 
 
 Remedies = tuple[Remedy, ...]
-# Computed from the class, the team's quota and the nodes; all others from the status alone.
+# Computed from the class, the team's quota and the nodes; all others are computed from the status alone.
 _BY_CLASS = frozenset(
     {
         Remedy.OTHER_CLASS,
@@ -43,7 +43,7 @@ _BY_CLASS = frozenset(
     }
 )
 
-# Actions without a cost first, actions that stop somebody's workload last.
+# Actions without a cost come first, actions that stop another workload last.
 _QUOTA = (
     Remedy.OTHER_CLASS,
     Remedy.FEWER_NOW,
@@ -179,12 +179,12 @@ _PLANS: Mapping[str, Remedies] = {
 
 
 def remedies_for(told: Status) -> Remedies:
-    """() where no action is needed. A failed run does not restart automatically."""
+    """Returns () if no action is needed. A failed run does not restart automatically."""
     found = _PLANS.get(told.reason, ())
     if told.phase is Phase.FAILED:
         return tuple(part for part in found if part is not Remedy.WAIT)
     if told.reason == "queued" and told.explained is not None and told.explained.raw:
-        # Kueue's message is not known here.
+        # Kueue's message is unknown to the portal.
         return _TELL
     return found if told.phase not in (Phase.STOPPING, Phase.STOPPED, Phase.SUCCEEDED) else ()
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from workloads.advice.advice import Advice
 
-# Of each workload where several are listed.
+# The number of steps per workload where several workloads are listed.
 SHOWN_IN_LISTS = 2
 
 
 @dataclass(frozen=True)
 class StepLine:
-    """`href` is "" where there is no page to open."""
+    """`href` is "" if there is no page to open."""
 
     verb: str
     label: str

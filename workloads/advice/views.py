@@ -1,4 +1,4 @@
-"""Suggested actions for the reader: fragments that the browser fetches whenever a state changes."""
+"""Suggested actions for the current user: fragments that the browser fetches whenever a state changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def workload_advice(request: HttpRequest, tenant: str, name: str) -> HttpRespons
 @login_required
 @require_GET
 def team_advice(request: HttpRequest, tenant: str) -> HttpResponse:
-    """Of all queued runs, each for its place in the list."""
+    """For all queued runs, each shown at its place in the list."""
     by = actor(request)
     namespace, team = queries.team(by, tenant)
     alive = Workload.objects.filter(namespace=namespace, deleted_at=None, runs__ended_at=None, runs__isnull=False)

@@ -1,3 +1,3 @@
-"""What every room of this app uses: the role of a user in a team, a workload's row and its last run, what was observed
+"""What all packages of this app use: a user's role in a team, the row of a workload and its last run, the observation
 of a run, and who may do what with it. Nothing here depends on launching, status or the queue.
 """

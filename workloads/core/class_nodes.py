@@ -1,4 +1,4 @@
-"""What was seen of the nodes of one run's class, and what each of its pods asks of a node. Pure."""
+"""What was seen of the nodes of one run's class, and what each of its pods requests from a node. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ClassNode:
-    """A node with the labels of the class. `kept`: it has a taint that its pods do not tolerate. Units of `capacity`
-    that are not `allocatable` are not healthy; `used` by any pod, `ending` of those by terminating pods. `cpu_free` in
-    cores, `memory_free_gib`.
+    """A node with the labels of the class. `kept`: it has a taint that the run's pods do not tolerate. Units of
+    `capacity` that are not `allocatable` are unhealthy; `used`: units used by any pod, `ending`: those of terminating
+    pods. `cpu_free` in cores, `memory_free_gib`.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ClassNode:
 
 @dataclass(frozen=True)
 class ClassNodes:
-    """All nodes of the class; `units` of `resource`, `cpu` and `memory_gib` are of each pod."""
+    """All nodes of the class; `units` of `resource`, `cpu` and `memory_gib` are per pod."""
 
     nodes: tuple[ClassNode, ...]
     units: int
@@ -48,11 +48,11 @@ class ClassNodes:
 
     @property
     def with_units(self) -> tuple[ClassNode, ...]:
-        """Open ones that have units enough for a pod."""
+        """Open nodes that have enough free units for a pod."""
         return tuple(node for node in self.open if node.free >= self.units)
 
     def fits(self, node: ClassNode) -> int:
-        """How many of its pods fit on the node now."""
+        """Returns how many of the run's pods fit on the node now."""
         if not node.is_open:
             return 0
         asked = ((node.free, self.units), (node.cpu_free, self.cpu), (node.memory_free_gib, self.memory_gib))
@@ -60,6 +60,6 @@ class ClassNodes:
 
     @property
     def ending_on(self) -> ClassNode | None:
-        """Where the units are enough once its terminating pods are gone."""
+        """Returns the open node with the most units among those that fit a pod once their terminating pods are gone."""
         found = [one for one in self.open if one.ending and one.free < self.units <= one.free + one.ending]
         return max(found, key=lambda one: one.free + one.ending, default=None)

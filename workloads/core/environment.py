@@ -20,7 +20,7 @@ _FORBIDDEN_ENV = re.compile(
 
 
 def env_name_refusal(name: str, field: str) -> Refusal | None:
-    """Why no variable may have this name."""
+    """Returns why a variable cannot have this name."""
     if not _ENV_NAME.fullmatch(name) or len(name) > ENV_NAME_LIMIT:
         text = f"Use letters, digits and _ for a variable's name, up to {ENV_NAME_LIMIT}; '{name[:40]}' is not valid."
         return Refusal("bad_variable", text, field)

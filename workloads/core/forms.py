@@ -9,14 +9,14 @@ VERBATIM_INPUT = {"autocomplete": "off", "spellcheck": "false", "autocapitalize"
 
 
 class AnyChoice(forms.ChoiceField):
-    """Takes any text: the action knows what is possible, and reading all choices only to find one costs time."""
+    """Accepts any text: the action checks the value, and reading all choices only to find one would cost time."""
 
     def valid_value(self, value: object) -> bool:
         return True
 
 
 class AnyChoices(forms.MultipleChoiceField):
-    """The same for several."""
+    """As AnyChoice, for several values."""
 
     def valid_value(self, value: object) -> bool:
         return True

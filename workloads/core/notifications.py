@@ -1,4 +1,4 @@
-"""Whom a rule notifies about a run, and the address of its page."""
+"""The users that a rule notifies about a run, and the address of its page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from workloads.models import Run, Workload
 
 
 def recipients_of(run: Run) -> list[User]:
-    """Who started it and who launched the workload, as far as they are still in the team; its managers otherwise."""
+    """Returns the user who started the run and the user who launched the workload, if they are still in the team;
+    otherwise the team's managers.
+    """
     team = run.workload.tenant
     asked = {run.requested_by_id, run.workload.created_by_id}
     found = list(User.objects.filter(pk__in=asked, memberships__tenant=team, is_active=True).order_by("pk"))

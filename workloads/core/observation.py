@@ -1,6 +1,6 @@
-"""What was seen of one run in the cluster: its Job, Kueue's Workload, its pods and the warnings about them. Pure.
+"""What was seen of one run in the cluster: its Job, its Kueue Workload, its pods and the warnings about them. Pure.
 
-No mirror at all is None for the whole, never an empty Observation: "does not exist" and "not observed" differ.
+Without a mirror the observation is None, never an empty Observation: "does not exist" and "not observed" differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workloads.core.class_nodes import ClassNodes
 
 @dataclass(frozen=True)
 class NodeTrouble:
-    """The node of its pod is not ready. `reason` NodeStatusUnknown: its kubelet does not report."""
+    """The node of the run's pod is not ready. `reason` NodeStatusUnknown: its kubelet does not report."""
 
     name: str
     since: datetime | None
@@ -29,7 +29,7 @@ class NodeTrouble:
 
 @dataclass(frozen=True)
 class ImagePresence:
-    """Ready nodes of the class that have the image; `size_mib` as they report it, None when none has it.
+    """Ready nodes of the class that have the image; `size_mib` as they report it, None if none has it.
 
     Nodes report only some of their images: an image that is not reported may be present.
     """
@@ -40,9 +40,9 @@ class ImagePresence:
 
 @dataclass(frozen=True)
 class LocalQueueState:
-    """The team's queue in the cluster. `nominal`: units of its own by class slug; `why` it admits nothing, in Kueue's
-    words, "" it does; `is_stopped`: because it is held. `limits`: the most that one container of its namespace may ask
-    for by resource, where Kueue reports that a pod requests more.
+    """The team's queue in the cluster. `nominal`: units of its own quota by class slug; `why` it admits nothing, in
+    Kueue's words, "" if it does; `is_stopped`: because it is held. `limits`: the most that one container of its
+    namespace may request by resource, if Kueue reports that a pod requests more.
     """
 
     nominal: Mapping[str, int]
@@ -59,8 +59,8 @@ class LocalQueueState:
 class Observation:
     """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown.
 
-    `lost`: the trouble of the node that its pod is on; `image` and `nodes` None: not observed. `holding`: all that
-    holds units in the team's queue, its own included; `line`: places of all queued runs by Job uid, None: not
+    `lost`: the problem of the node that its pod is on; `image` and `nodes` None: not observed. `holding`: everything
+    that uses units in the team's queue, including this run; `line`: positions of all queued runs by Job uid, None: not
     observed.
     """
 
@@ -79,7 +79,7 @@ class Observation:
 
     @property
     def pod(self) -> Pod | None:
-        """The newest pod that is not terminating, else the newest."""
+        """Returns the newest pod that is not terminating, otherwise the newest."""
         staying = [pod for pod in self.pods if pod.deleting_since is None]
         found = staying or self.pods
         return found[-1] if found else None
@@ -89,23 +89,25 @@ class Observation:
 
 
 def true_since(thing: WithConditions | None, condition: str) -> datetime | None:
-    """Since when the condition is true; None when it is not, or nothing is there."""
+    """Returns since when the condition is true; None if it is not true or does not exist."""
     found = thing.condition(condition) if thing is not None else None
     return found.since if found is not None and found.is_true else None
 
 
 def main_container(pod: Pod) -> Container | None:
-    """A run's pod has one main container; None until the kubelet has reported."""
+    """Returns the one main container of a run's pod; None until the kubelet has reported."""
     return pod.containers[0] if pod.containers else None
 
 
 def unfinished_init_container(pod: Pod) -> Container | None:
-    """The container that runs before it and has not succeeded: it clones the repository."""
+    """Returns the init container that has not succeeded yet: it clones the repository before the main container
+    runs.
+    """
     return next((one for one in pod.init_containers if one.exit_code != 0), None)
 
 
 def current_container(pod: Pod) -> Container | None:
-    """Its state is the state of the pod: the first that is not done."""
+    """Returns the first container that is not done: its state is the state of the pod."""
     return unfinished_init_container(pod) or main_container(pod)
 
 
@@ -115,8 +117,8 @@ def running_since(pod: Pod | None) -> datetime | None:
 
 
 def log_container(pod: Pod) -> str:
-    """The container that writes the log, or wrote last: the clone of the repository while it runs or when it failed,
-    else the main container; "" while none has started.
+    """Returns the container that writes the log, or wrote last: the clone of the repository while it runs or if it
+    failed, otherwise the main container; "" while none has started.
     """
     before = unfinished_init_container(pod)
     if before is not None and before.state in ("running", "terminated"):

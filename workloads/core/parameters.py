@@ -1,4 +1,4 @@
-"""The query parameter `team` of this app's API, and the team that a call means."""
+"""The query parameter `team` of this app's API, and the team to which a call applies."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TEAM_PARAMETER = text_parameter("team", 40, "Slug of the team. Required if you a
 
 
 def require_team(request: Request, name: str = "") -> None:
-    """For a call that is answered again. Raises Refused (404) for a caller who no longer sees the team."""
+    """For a call whose response is repeated. Raises Refused (404) for a caller who may no longer see the team."""
     by = actor(request)
     core_queries.team(by, requested_tenant(request, by))
 
 
 def requested_tenant(request: Request, by: Actor) -> str:
-    """`?team=`, or the caller's only team."""
+    """Returns the value of `?team=`, or the caller's only team."""
     asked = request.query_params.get("team")
     if asked:
         return str(asked)

@@ -1,5 +1,5 @@
 """Who may launch in a team and manage a workload, and whether a class could ever start so many units. Pure: (actor,
-facts) → Refusal or None. What else a launch must fulfil is in workloads/launch/policy.py.
+facts) → Refusal or None. The other rules of a launch are in workloads/launch/policy.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ LAUNCHERS = frozenset({OWNER, MANAGER, MEMBER})
 
 @dataclass(frozen=True)
 class TeamFacts:
-    """`role`: of the actor in the team, "" for staff who are not members. `workloads`: number that is not deleted."""
+    """`role`: of the actor in the team, "" for staff who are not members. `workloads`: number of workloads that are not
+    deleted.
+    """
 
     team: str
     role: str
@@ -29,10 +31,9 @@ class TeamFacts:
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """`granted`: the most units granted at any moment from now on. `node_units`: the most that one node has, None
-    when the cluster was not read. `successor`: the name of the class that replaces it, "" for none.
-    `is_usable`: it is for everyone, or for this team. `terms_version` 0: no terms; `terms_accepted`: this very version,
-    by this person.
+    """`granted`: the most units granted at any time from now on. `node_units`: the most that one node has, None if the
+    cluster was not read. `successor`: the name of the class that replaces it, "" for none. `is_usable`: the class is
+    for everyone, or for this team. `terms_version` 0: no terms; `terms_accepted`: this user has accepted this version.
     """
 
     slug: str
@@ -54,13 +55,13 @@ class ClassFacts:
 
     @property
     def is_interruptible(self) -> bool:
-        """Its runs may be on borrowed units."""
+        """Runs of the class may use borrowed units."""
         return self.borrowing_limit > 0
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """Of the last run; `is_over` is True when there is none."""
+    """Facts about the last run; `is_over` is True if there is none."""
 
     is_over: bool
     is_stopping: bool
@@ -70,7 +71,7 @@ class RunFacts:
 
 
 def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
-    """Anything at all, whatever the class."""
+    """May the actor launch anything in this team, whatever the class?"""
     if refusal := scope_refusal(by, Scope.LAUNCH):
         return refusal
     if team.role not in LAUNCHERS:
@@ -85,7 +86,7 @@ def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
 
 
 def may_add(team: TeamFacts) -> Refusal | None:
-    """One more workload; an existing workload may always be started and declared again."""
+    """May the team have one more workload? An existing workload may always be started and declared again."""
     if team.workloads >= WORKLOADS_LIMIT:
         return Refusal(
             "too_many_workloads",
@@ -96,7 +97,7 @@ def may_add(team: TeamFacts) -> Refusal | None:
 
 
 def may_ever_start(found: ClassFacts, units: int, workers: int = 1) -> Refusal | None:
-    """Numbers only: can the cluster ever admit it? `units` are per worker."""
+    """Checks only numbers: can the cluster ever admit it? `units` are per worker."""
     if found.is_storage:
         text = f"{found.name} is a storage class for volumes. Workloads cannot run on it. Choose another class."
         return Refusal("storage", text, "gpu_class")

@@ -1,5 +1,5 @@
-"""The role of a user in a team, which every page and every action about workloads reads first; and look-ups of one
-workload, of its last run, and of the facts that policies need of it.
+"""The role of a user in a team, which every page and every action about workloads reads first; and reads of one
+workload, its last run, and the facts that policies need.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from workloads.models import NotebookWatch, Run, Workload
 
 
 def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
-    """The namespace of this team's workloads, and the role of `by` in it. One query, as text: a launch waits for it.
-    Raises Refused (404).
+    """Returns the namespace of this team's workloads, and the role of `by` in the team. One query, written as SQL text
+    for speed: a launch waits for it. Raises Refused (404).
     """
     values = _one(_TEAM, by, slug)
     namespace = namespace_from_row(values)
@@ -41,15 +41,15 @@ def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
 
 
 def visible_workload(by: Actor, slug: str, name: str) -> Workload:
-    """The workload of this name that is not deleted, `with_names`. One query. Raises Refused (404)."""
+    """Returns the workload of this name that is not deleted, `with_names`. One query. Raises Refused (404)."""
     values = _one(_NAMED, by, slug, name)
     namespace = namespace_from_row(values)
     return in_namespace(namespace, [workload_from_row(values)])[0]
 
 
 def newest_workloads(by: Actor, slug: str, before: int | None, at_most: int) -> list[Workload]:
-    """Those of a team that are not deleted, newest first and `with_names`, from before the one of that id; a stranger's
-    list is empty. One query.
+    """Returns the team's workloads that are not deleted and older than that id, newest first and `with_names`; an empty
+    list for a user without access. One query.
     """
     if by.confined_to not in ("", slug):
         return []
@@ -61,7 +61,9 @@ def newest_workloads(by: Actor, slug: str, before: int | None, at_most: int) -> 
 
 
 def locked_workload(namespace: Namespace, name: str) -> Workload | None:
-    """The workload of this name that is not deleted, for a change. As text: CI declares the same at every push."""
+    """Locks and returns the workload of this name that is not deleted. SQL text for speed: CI declares the same at
+    every push.
+    """
     found = select(Workload, "namespace_id = %s AND name = %s AND deleted_at IS NULL FOR UPDATE", [namespace.pk, name])
     return found[0] if found else None
 
@@ -73,14 +75,14 @@ def _one(statement: str, by: Actor, slug: str, *more: str) -> Iterator[Any]:
         with connection.cursor() as cursor:
             cursor.execute(statement, [by.user_id, slug, by.user is None or by.sees_all, *more])
             found = cursor.fetchone()
-    except (ValueError, DataError) as error:  # a NUL names nothing either
+    except (ValueError, DataError) as error:  # no workload has a name with a NUL
         raise Refused(NOT_FOUND) from error
     if found is None:
         raise Refused(NOT_FOUND)
     return iter(found)
 
 
-# Who may see it: as `visible_to` of namespaces.
+# Users who may see it: as `visible_to` of namespaces.
 _KNOWN = f"""
   LEFT JOIN {Membership._meta.db_table} member ON member.tenant_id = tenant.id AND member.user_id = %s
  WHERE tenant.slug = %s AND (member.id IS NOT NULL OR %s)"""
@@ -103,23 +105,25 @@ SELECT {RELATED_COLUMNS}, {NAMESPACE_COLUMNS}
 
 
 def undeleted_workload(by: Actor, namespace: Namespace, name: str) -> Workload:
-    """For a verb: one that is not marked for deletion. One query, with what it points to. Raises Refused (404)."""
+    """For an action: returns a workload that is not marked for deletion. One query, with related rows. Raises Refused
+    (404).
+    """
     rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
     return get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
 
 
 def locked_runs() -> QuerySet[Run]:
-    """For a change of runs alone: what points to them may be written meanwhile. In a transaction."""
+    """Locks only the runs: rows that refer to them may be written meanwhile. Needs a transaction."""
     return Run.objects.select_for_update(of=("self",), no_key=True)
 
 
 def locked_active_run(workload: Workload) -> Run | None:
-    """Its run that has not ended, for a change."""
+    """Locks and returns the workload's run that has not ended."""
     return locked_runs().filter(workload=workload, ended_at=None).first()
 
 
 def watch_of(run: Run) -> NotebookWatch | None:
-    """No query where the run was read with it, as workload_sql.last_runs does."""
+    """No query if the watch was read with the run, as workload_sql.last_runs does."""
     return getattr(run, "watch", None)
 
 
@@ -138,7 +142,7 @@ def last_run(workload: Workload) -> Run | None:
 
 
 def visible_workloads(by: Actor, slug: str) -> QuerySet[Workload]:
-    """Undeleted workloads of a tenant that the actor may see; a stranger's list is empty."""
+    """Returns undeleted workloads of a team that the actor may see; an empty list for a user without access."""
     return Workload.objects.visible_to(by).filter(tenant__slug=slug)
 
 

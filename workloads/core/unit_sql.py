@@ -1,4 +1,4 @@
-"""How much a run is, as SQL: what sums over runs add up. Units of the spec are of each of its workers."""
+"""The number of units of a run, as SQL for sums over runs. Units in the spec are per worker."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from django.db.models.functions import Cast, Coalesce
 from cluster.manifests.run_spec import DEFAULT_PRIORITY, PRIORITIES
 from workloads.models import Run
 
-# Of a table or alias `run`. A spec frozen by an older release has one worker.
+# For a table or alias `run`. A spec frozen by an older release has one worker.
 TOTAL_UNITS = "((run.spec ->> 'units')::bigint * coalesce((run.spec ->> 'workers')::bigint, 1))"
 
 
-# Of runs that have not ended: admitted and not preempted. All others are queued.
+# Unfinished runs that are admitted and not preempted. All other unfinished runs are queued.
 HOLDS = Q(admitted_at__isnull=False, put_back_at=None)
 
 
@@ -25,7 +25,7 @@ def total_units() -> Combinable:
 
 
 def goes_before(priority: str) -> Q:
-    """Of queued runs: those of at least this priority. Of two that are equal, the later one comes second."""
+    """Selects runs of at least this priority. Of two queued runs with equal priority, the later one comes second."""
     names = PRIORITIES[: PRIORITIES.index(priority) + 1]
     kinds = [kind for kind, usual in DEFAULT_PRIORITY.items() if usual in names]
     frozen = Q(spec__priority__in=names) | Q(spec__priority__isnull=True, workload__kind__in=kinds)
@@ -38,10 +38,10 @@ def by_priority() -> Case:
 
 
 def priority_of(run: Run) -> str:
-    """As operators changed it, or as it was launched with."""
+    """The priority as operators changed it, or otherwise as launched."""
     return run.priority or run.spec.get("priority") or DEFAULT_PRIORITY[run.spec["kind"]]
 
 
 def rank(run: Run) -> int:
-    """Of its priority: 0 is the highest."""
+    """The rank of the run's priority: 0 is the highest."""
     return PRIORITIES.index(priority_of(run))

@@ -1,5 +1,5 @@
-"""Workloads with what they point to, and their last runs. As text where every rendering asks: the ORM would take longer
-to compose such statements than PostgreSQL to answer.
+"""Reads workloads with related rows, and their last runs. Uses SQL text for reads of every rendering: the ORM would
+take longer to compose such statements than PostgreSQL takes to answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def with_related(rows: QuerySet[Workload]) -> QuerySet[Workload]:
 
 
 def latest_workloads(namespace: Namespace, at_most: int) -> list[Workload]:
-    """Of those that are not deleted, newest first and `with_names`; the namespace comes with its own. One query."""
+    """Returns workloads that are not deleted, newest first and `with_names`; the namespace comes with its own names.
+    One query.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_LATEST, [namespace.pk, at_most])
         rows = cursor.fetchall()
@@ -31,7 +33,7 @@ def latest_workloads(namespace: Namespace, at_most: int) -> list[Workload]:
 
 
 def workloads_by_id(keys: Sequence[int]) -> list[Workload]:
-    """Of one namespace, in this order and `with_names`. One query, none of nothing."""
+    """Returns workloads of one namespace, in the given order and `with_names`. One query, none for an empty list."""
     if not keys:
         return []
     with connection.cursor() as cursor:
@@ -41,7 +43,7 @@ def workloads_by_id(keys: Sequence[int]) -> list[Workload]:
     return in_namespace(namespace_from_row(rows[0]), [found[key] for key in keys if key in found]) if found else []
 
 
-# To be selected FROM workloads with these joins, and taken with `pointing`.
+# Columns to select FROM workloads with these joins; the values are read with `pointing`.
 RELATED_COLUMNS = ", ".join(
     [columns(Workload, "workload"), columns(GpuClass, "gpu_class"), columns(User, "person"), columns(Volume, "volume")]
 )
@@ -52,9 +54,11 @@ RELATED_JOINS = f"""
 
 
 def workload_from_row(values: Iterator[Any], known: dict[Any, Any] | None = None) -> Workload:
-    """Without its namespace. `known`: classes and people of rows before it, which a team has few of."""
+    """Returns a workload without its namespace. `known`: classes and users of earlier rows; a team has only a few of
+    them.
+    """
     found = instance(Workload, values)
-    # As select_related does, without a descriptor's work for each.
+    # Sets the same as select_related does, without the cost of a descriptor for each.
     there = found._state.fields_cache
     there["gpu_class"], there["created_by"] = instance(GpuClass, values, known), instance(User, values, known)
     there["volume"] = instance_or_none(Volume, values)
@@ -82,7 +86,9 @@ SELECT {RELATED_COLUMNS} FROM {Workload._meta.db_table} workload {RELATED_JOINS}
 
 
 def last_runs(workloads: Sequence[Workload]) -> dict[int, Run]:
-    """By workload id, with the watch of each. One query, as text: every rendering asks it."""
+    """Returns by workload id the last run with its watch. One query, as SQL text for speed: every rendering makes
+    it.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_LAST_RUNS, [[workload.pk for workload in workloads]])
         rows = cursor.fetchall()

@@ -9,7 +9,9 @@ import hmac
 
 
 def notebook_token(key: str, *, workload_id: int, run_number: int) -> str:
-    """Per run: after a restart the former token is invalid. An empty key would make tokens that anybody can compute."""
+    """The token is per run: after a restart the previous token is invalid. With an empty key, anybody could compute the
+    tokens.
+    """
     if not key:
         raise ValueError("NOTEBOOK_TOKEN_KEY is not set.")
     message = f"notebook {workload_id} {run_number}".encode()

@@ -13,13 +13,13 @@ def can_seal() -> bool:
 
 
 def seal(value: str) -> bytes:
-    """Sealing the same value again gives other bytes."""
+    """Encrypting the same value again gives different bytes."""
     key = PublicKey(settings.SECRETS_PUBLIC_KEY.encode(), encoder=Base64Encoder)
     return bytes(SealedBox(key).encrypt(value.encode()))
 
 
 def unseal(sealed: bytes) -> str | None:
-    """None: this process has no key, or one of another pair."""
+    """Returns None if this process has no key, or the key of another pair."""
     if not settings.SECRETS_PRIVATE_KEY:
         return None
     key = PrivateKey(settings.SECRETS_PRIVATE_KEY.encode(), encoder=Base64Encoder)

@@ -1,6 +1,4 @@
-"""The outlook for a launch at this moment: starts now, waits, or never starts; and its cost. Pure: figures in, words
-out.
-"""
+"""The current outlook for a launch: it starts now, waits or never starts; and its cost. Pure: figures in, words out."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ GOOD, WAIT, BAD = "good", "wait", "bad"
 
 @dataclass(frozen=True)
 class AvailabilityFigures:
-    """Of one class, for one team, in units. `used`: of its own runs; `waiting`: of each of its queued runs, in their
-    order; `ahead`: how many of these are ahead of a new one. `on_one_node`: the most that is free on a single node now,
-    None when the cluster was not read; `free_on`: of each node, where several may be needed. `held` and `leaving`: the
-    sentence about a class whose scheduling is paused, or that is being retired; "" otherwise.
+    """Figures of one class for one team, in units. `used`: by its own runs; `waiting`: of each of its queued runs, in
+    their order; `ahead`: how many of these are ahead of a new run. `on_one_node`: the most free units on a single node
+    now, None if the cluster was not read; `free_on`: free units of each node, if several may be needed. `held` and
+    `leaving`: the sentence about a class whose scheduling is paused, or that is being retired; "" otherwise.
     """
 
     unit: str
@@ -36,8 +34,8 @@ class AvailabilityFigures:
 
     @property
     def taken_first(self) -> int:
-        """Units that queued runs take as soon as the queue processes them: a run that does not fit is skipped, so it
-        blocks no other.
+        """Units that queued runs take as soon as the queue processes them. A run that does not fit is skipped, so it
+        does not block the others.
         """
         left = self.granted + self.borrowing_limit - self.used
         most = left if self.on_one_node is None else self.on_one_node
@@ -48,8 +46,8 @@ class AvailabilityFigures:
         return taken
 
     def workers_now(self, each: int) -> int:
-        """The most workers of so many units that would all start now: each on one node, not all on the same. Runs ahead
-        are assumed to take the units that would be missed most.
+        """Returns the most workers of so many units that would all start now: each on one node, not all on the same.
+        Runs ahead are assumed to take the units in the least favorable way.
         """
         if self.held or self.leaving or self.on_one_node is None:
             return 0
@@ -62,9 +60,9 @@ class AvailabilityFigures:
 
 @dataclass(frozen=True)
 class Outlook:
-    """`kinds`: "jobs only" and the like, "" for a class that accepts all kinds. `cost`: of the requested units and
-    hours; `price`: of one unit and hour. Both "" for what costs nothing. `interruption`: what may preempt it if it
-    starts now, "" where it cannot start.
+    """`kinds`: for example "jobs only", "" for a class that accepts all kinds. `cost`: of the requested units and
+    hours; `price`: of one unit and hour. Both are "" if the class is free of charge. `interruption`: what may preempt
+    the run if it starts now, "" if it cannot start.
     """
 
     slug: str
@@ -80,7 +78,7 @@ class Outlook:
 def availability_sentence(
     figures: AvailabilityFigures, never: Refusal | None, each: int = 1, workers: int = 1
 ) -> tuple[str, str]:
-    """(sentence, tone) for so many units more for each worker, which all start together."""
+    """Returns (sentence, tone) for so many more units per worker; all workers start together."""
     units = each * workers
     if figures.leaving:
         return f"{figures.leaving} New workloads cannot start on it.", BAD
@@ -109,8 +107,8 @@ def availability_sentence(
 
 
 def cost(units: int, hours: int | None, *, unit: str, weight: Fraction, price: Decimal) -> str:
-    """What so many units cost: in GPU-hours, and the price if there is one. Without hours, per hour. `weight`: GPU
-    equivalents of one unit, exact; stated where a unit is not a GPU.
+    """Returns the cost of so many units: in GPU-hours, and the price if there is one. Without hours, per hour.
+    `weight`: exact GPU equivalents of one unit; shown if a unit is not a GPU.
     """
     parts, per_hour = [], "" if hours else " per hour"
     if weight:

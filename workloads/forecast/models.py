@@ -1,4 +1,4 @@
-"""Start estimates that people were shown, kept to compare them with the actual starts."""
+"""Start estimates that were shown to users, kept to compare them with the actual starts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-# The `basis` where there was no estimate; else workloads.status.estimates.estimate.Basis.
+# The `basis` of a row without an estimate; otherwise workloads.status.estimates.estimate.Basis.
 NO_BASIS = "none"
 
 

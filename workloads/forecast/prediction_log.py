@@ -1,7 +1,7 @@
-"""Records start estimates, to compare them with actual starts. A task calls it once a minute; no page writes anything.
+"""Records start estimates, to compare them with actual starts. A task calls it once a minute; pages write nothing.
 
-At most twenty rows per run, and a new row at most every ten minutes and only for what changed. Like usage samples these
-are measurements: no decision was taken, so there is no event.
+At most twenty rows per run. A new row is written at most every ten minutes, and only if the estimate has changed. As
+with usage samples, these are measurements and not decisions, so there is no Event.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from workloads.status.estimates.estimate import CannotTell, Estimate, EstimateOu
 
 PREDICTION_INTERVAL = timedelta(minutes=10)
 PREDICTIONS_PER_RUN = 20
-# The queue reports within moments what a run waits for.
+# The queue reports what a run waits for within a few seconds.
 SETTLES = timedelta(minutes=1)
 PREDICTION_RETENTION = timedelta(days=90)
-# Read in one pass.
+# The maximum number of runs and of old rows in one pass.
 RUNS, OLD_ROWS = 200, 500
 
 
 def log_predictions() -> int:
-    """How many runs were read."""
+    """Returns how many runs were read."""
     now = timezone.now()
     found: dict[int, list[int]] = {}
     due = _due(now).order_by(F("checked_at").asc(nulls_first=True), "pk")
@@ -41,14 +41,14 @@ def log_predictions() -> int:
 
 
 def purge_predictions(*, before: datetime) -> int:
-    """How many were deleted. They are in the order of their ids: old rows are first."""
+    """Returns how many rows were deleted. Rows are in the order of their ids, so old rows come first."""
     first = StartPrediction.objects.order_by("pk").values_list("pk", "made_at")[:OLD_ROWS]
     old = [pk for pk, made_at in first if made_at < before]
     return StartPrediction.objects.filter(pk__in=old).delete()[0] if old else 0
 
 
 def _due(now: datetime) -> QuerySet[Run]:
-    """They wait for their first start, and were not read recently."""
+    """Returns runs that wait for their first start and were not read recently."""
     kept = StartPrediction.objects.filter(run=OuterRef("pk")).order_by()
     count = kept.values("run").annotate(count=Count("pk")).values("count")
     return (
@@ -69,7 +69,7 @@ def _due(now: datetime) -> QuerySet[Run]:
 
 @transaction.atomic
 def _predict(namespace_id: int, run_ids: list[int], now: datetime) -> int:
-    """Rows that another worker has locked are left to it."""
+    """Skips rows that another worker has locked."""
     free = _due(now).filter(pk__in=run_ids).select_for_update(of=("self",), no_key=True, skip_locked=True)
     runs = {run.workload_id: run for run in free}
     if not runs:
@@ -101,7 +101,7 @@ def _columns(told: Estimate) -> tuple[datetime, datetime, str]:
 
 
 def _is_same(last: StartPrediction, told: EstimateOutcome) -> bool:
-    """An earliest of "now" moves with the clock; that alone is no change."""
+    """An earliest start of "now" moves with the clock; that alone is not a change."""
     if isinstance(told, CannotTell):
         return last.basis == NO_BASIS
     if last.earliest is None or (last.latest, last.basis) != (told.latest, str(told.code)):

@@ -1,5 +1,5 @@
-"""The outlook for a launch of a given size on each class now, with the figures behind the sentences; the accuracy of
-start estimates; and what a team and a cluster have running and queued.
+"""Reads the current outlook for a launch of a given size on each class, with the figures behind the sentences; the
+accuracy of start estimates; and the running and queued units of a team and a cluster.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from workloads.interruption.exposure import QuotaPosition, Standing, exposure, p
 from workloads.models import Run, StartPrediction, Workload
 from workloads.status.estimates.estimate import RECENT
 
-# A workload has one run that has not ended; Kueue's Workload has no owner label, its Job does.
+# A workload has at most one unfinished run. The Kueue Workload has no owner label, but its Job has one.
 _WAITING = f"""
 SELECT run.spec ->> 'gpu_class', sum({TOTAL_UNITS})
   FROM {MirrorWorkload._meta.db_table} queued
@@ -48,9 +48,8 @@ SELECT run.spec ->> 'gpu_class', sum({TOTAL_UNITS})
 
 @dataclass(frozen=True)
 class LaunchSize:
-    """The requested size: so many units of any class for each of so many workers, for so many hours (None: not set),
-    for this kind of workload; `priority`: "" for the kind's default. `instead_of`: a workload's id, whose present run
-    ends before.
+    """The requested size: `units` of any class per worker, for `hours` (None: not set) and for this kind of workload.
+    `priority`: "" for the kind's default. `instead_of`: id of a workload whose current run ends first.
     """
 
     units: int = 1
@@ -66,14 +65,14 @@ class LaunchSize:
 
     @property
     def goes_as(self) -> str:
-        """Its priority."""
+        """The effective priority."""
         return self.priority if self.priority in PRIORITIES else DEFAULT_PRIORITY[self.kind]
 
 
 @dataclass(frozen=True)
 class ClassLoad:
-    """Of one class, in units: of runs that use some, and of each queued run, in their order. `ahead`: how many of the
-    latter are ahead of a new one.
+    """Units of one class: of the runs that use some, and of each queued run, in their order. `ahead`: how many of the
+    queued runs are ahead of a new one.
     """
 
     used: int = 0
@@ -87,8 +86,8 @@ NO_LOAD = ClassLoad()
 def outlooks(
     namespace: Namespace, found: Collection[tuple[GpuClass, policy.ClassFacts]], size: LaunchSize
 ) -> dict[str, Outlook]:
-    """By slug, in the order of `found`. About ten queries, whatever the number of classes; of several workers every
-    node counts.
+    """Returns outlooks by slug, in the order of `found`. About ten queries, whatever the number of classes. For several
+    workers, all nodes are read.
     """
     classes = [one for one, _ in found]
     capacities = capacity_queries.capacities(namespace.cluster, classes, with_nodes=size.workers > 1)
@@ -136,7 +135,9 @@ def _interruption(cluster: Cluster, one: GpuClass, figures: AvailabilityFigures,
 
 
 def _runs(namespace: Namespace, size: LaunchSize) -> dict[str, ClassLoad]:
-    """By class slug. Notebooks go before jobs, so that only they and production work are ahead of one. One query."""
+    """Returns the load by class slug. Notebooks go before jobs, so only notebooks and production workloads are ahead of
+    a notebook. One query.
+    """
     units = total_units()
     ahead = ~HOLDS & goes_before(size.goes_as)
     rows = (
@@ -153,7 +154,7 @@ def _runs(namespace: Namespace, size: LaunchSize) -> dict[str, ClassLoad]:
 
 
 def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int]:
-    """By class id, as `workloads.launch.queries.node_units`, for many classes at once. Two queries."""
+    """By class id, as `workloads.launch.queries.node_units` does for one class. Two queries."""
     counted = [one.pk for one in classes if one.interface == GpuClass.Interface.DEVICE_PLUGIN]
     if not counted or not mirror.is_known(cluster_id, "Node"):
         return {}
@@ -170,7 +171,7 @@ def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int
 
 @dataclass(frozen=True)
 class EstimateAccuracy:
-    """Of recently started runs with an estimated range: by the first range of each."""
+    """The accuracy for recently started runs that had an estimated range; the first range of each run counts."""
 
     starts: int
     inside: int
@@ -178,7 +179,7 @@ class EstimateAccuracy:
 
     @property
     def sentence(self) -> str:
-        """ "" while no run with an estimated range has started."""
+        """Returns "" while no run with an estimated range has started."""
         if not self.starts:
             return ""
         after = self.starts - self.inside - self.before
@@ -214,13 +215,13 @@ def estimate_accuracy(one: GpuClass) -> EstimateAccuracy:
 
 
 def unit_price(gpu_class: GpuClass) -> str:
-    """Of one unit and hour; "" for what is free of charge."""
+    """Returns the price of one unit and hour; "" if it is free of charge."""
     price = gpu_class.price_per_unit_hour
     return f"{price.normalize():f}" if price else ""
 
 
 def run_units(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
-    """By class slug: units that runs use, and units that queued runs wait for. One query."""
+    """Returns by class slug the units that runs use and the units that queued runs wait for. One query."""
     units = total_units()
     rows = (
         Run.objects.filter(workload__namespace=namespace, ended_at=None)
@@ -233,9 +234,9 @@ def run_units(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def waiting_units(cluster: Cluster) -> dict[str, int] | None:
-    """Class slug → units of runs whose Kueue Workload has no quota yet. None: unknown. Two queries.
+    """Returns by class slug the units of runs whose Kueue Workload has no quota yet. None: unknown. Two queries.
 
-    Without Kueue nothing queues.
+    Without Kueue no run is queued.
     """
     if cluster.queue_system != Cluster.QueueSystem.KUEUE:
         return {}

@@ -26,7 +26,7 @@ NOTEBOOK_SESSION_LIFE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class IssuedTicket:
-    """A one-time ticket; only the browser knows `secret`, its digest is stored. `origin`: the notebook's host."""
+    """A one-time ticket. Only the browser has `secret`; the portal stores its digest. `origin`: the notebook's host."""
 
     secret: str
     origin: str
@@ -34,7 +34,9 @@ class IssuedTicket:
 
 @transaction.atomic
 def issue_ticket(tenant: str, name: str, *, session_key: str, by: Actor) -> IssuedTicket:
-    """A ticket from the portal to the notebook's own origin, for this user and this portal session, valid for 30 s."""
+    """Issues a ticket from the portal to the notebook's own origin, for this user and this portal session, valid for 30
+    s.
+    """
     namespace, team = core_queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
     facts = core_queries.run_facts(workload, core_queries.last_run(workload))
@@ -55,9 +57,10 @@ def issue_ticket(tenant: str, name: str, *, session_key: str, by: Actor) -> Issu
 
 @transaction.atomic
 def redeem_ticket(secret: str, *, origin: str) -> str:
-    """The ticket, used exactly once and only at its own origin, becomes the secret of that origin's cookie.
+    """Exchanges the ticket for the secret of the cookie of the notebook's origin. The ticket works once, and only at
+    that origin.
 
-    No Event of its own: the Event was recorded with the ticket. Raises Refused: ticket_spent (403).
+    Records no Event: it was recorded with the ticket. Raises Refused: ticket_spent (403).
     """
     mine = Workload.objects.filter(origin=origin, deleted_at=None)
     unspent = Ticket.objects.filter(digest=digest(secret), used_at=None, expires_at__gt=Now(), workload__in=mine)

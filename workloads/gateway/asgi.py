@@ -1,4 +1,4 @@
-"""Authorization of every request to a notebook, by the doors process for the gateway. Bare ASGI edges."""
+"""The doors process authorizes every request to a notebook for the gateway. Bare ASGI edges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_STORE: Header = (b"cache-control", b"no-store")
 
 @dataclass(frozen=True)
 class EdgeRequest:
-    """What an edge reads of a request. `host` is the browser's, as the gateway saw it."""
+    """The parts of a request that an edge reads. `host` is the browser's, as the gateway received it."""
 
     path: str
     query: dict[str, str]
@@ -47,16 +47,16 @@ class EdgeRequest:
 
     @property
     def wants_page(self) -> bool:
-        """A person's navigation, which can be sent elsewhere; not a script's call or a WebSocket."""
+        """True for navigation by a person, which can be redirected; false for a script's call or a WebSocket."""
         method = self.headers.get("x-forwarded-method", "GET")
         return method == "GET" and "text/html" in self.headers.get("accept", "")
 
     def cookie(self, name: str) -> str:
-        """Not the standard library's parser: it gives up at the first cookie that it does not like."""
+        """Does not use the standard library's parser, which stops at the first invalid cookie."""
         return parse_cookie(self.headers.get("cookie", "")).get(name, "")
 
     def cookies(self, name: str) -> tuple[str, ...]:
-        """All of the name: pages of hosts beside this one may have set some that this host never did."""
+        """Returns all cookies with this name: pages on neighboring hosts may have set some that this host never set."""
         parts = (part.partition("=") for part in self.headers.get("cookie", "").split(";"))
         return tuple(value.strip() for key, _, value in parts if key.strip() == name)
 
@@ -122,7 +122,9 @@ class NotebookGateway:
         return found
 
     async def open(self, asked: EdgeRequest, send: Send) -> None:
-        """The one-time ticket becomes the cookie of the notebook's own origin; no other host ever gets it."""
+        """Exchanges the one-time ticket for the cookie of the notebook's own origin; no other host ever gets this
+        cookie.
+        """
         origin = origin_of(asked.host)
         if not origin:
             return await answer(send, 404, b"There is no notebook at this address.")

@@ -1,9 +1,10 @@
-"""Whether this browser may use this notebook, and its address. One query, from our own rows only.
+"""Decides whether this browser may use this notebook, and returns its address. One query, on the portal's own tables
+only.
 
-No claim of a client is trusted. The cookie of a notebook's origin is valid as long as these are, at this moment: the
-portal session that it was opened from, the user's membership, and a run that is ready. A browser may send several
-of the name: without https a page of another notebook can set one for the domain that both are below. One valid cookie
-is enough.
+No claim by the client is trusted. The cookie of a notebook's origin is valid only as long as all of these are valid:
+the portal session that opened it, the user's membership, and a run that is ready. A browser may send several cookies of
+this name: without https, a page of another notebook can set one for the parent domain of both. One valid cookie is
+enough.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from workloads.core.policy import LAUNCHERS
 from workloads.credentials.notebook_token import digest, notebook_token
 from workloads.models import NotebookSession, Run, Workload
 
-# As secrets.token_urlsafe(32) makes them; a browser keeps at most this many cookies per site.
+# The format of secrets.token_urlsafe(32); a browser keeps at most this many cookies per site.
 COOKIE = re.compile(r"[A-Za-z0-9_-]{43}")
 COOKIES_AT_MOST = 200
 
 
 class GatewayDenial(Enum):
-    """SIGN_IN: no valid cookie; open the notebook from the portal. GONE: no permission (any more). NOT_READY:
-    permitted, but the notebook is not ready.
+    """SIGN_IN: no valid cookie; open the notebook from the portal. GONE: the user has no permission (any more).
+    NOT_READY: the user has permission, but the notebook is not ready.
     """
 
     SIGN_IN = "sign in"
@@ -48,7 +49,7 @@ class GatewayDenial(Enum):
 
 @dataclass(frozen=True)
 class NotebookUpstream:
-    """The notebook's address and its server's token; only for the gateway. `cookie`: the one that is valid."""
+    """The notebook's address and the token of its server; only for the gateway. `cookie`: the valid one."""
 
     upstream: str
     token: str
@@ -56,7 +57,9 @@ class NotebookUpstream:
 
 
 def origin_of(host: str) -> str:
-    """`abc.notebooks.example.org:8000` → `abc`; "" for any other host. Ports are ignored: Caddy compares either way."""
+    """Returns `abc` for `abc.notebooks.example.org:8000`; "" for any other host. Ports are ignored: Caddy compares
+    hosts either way.
+    """
     name, domain = _host_name(host), _host_name(settings.NOTEBOOKS_DOMAIN)
     first, _, rest = name.partition(".")
     return first if rest == domain and first else ""
@@ -67,12 +70,12 @@ def _host_name(host: str) -> str:
 
 
 def cookies_in(values: Iterable[str]) -> tuple[str, ...]:
-    """Those that can be ours, each once, as the browser sent them."""
+    """Returns the cookies in the portal's format, without duplicates, as the browser sent them."""
     return tuple(dict.fromkeys(value for value in values if COOKIE.fullmatch(value)))[:COOKIES_AT_MOST]
 
 
 def authorise(origin: str, cookies: Collection[str]) -> NotebookUpstream | GatewayDenial:
-    """Exactly one query, however many cookies there are; none without one that can be ours."""
+    """Exactly one query, whatever the number of cookies; none if no cookie has the portal's format."""
     by_digest = {digest(cookie): cookie for cookie in cookies_in(cookies)}
     if not origin or not by_digest:
         return GatewayDenial.SIGN_IN
@@ -108,8 +111,8 @@ class _Found:
     ip: str | None
 
 
-# One row per pod that is ready; a row without a pod where none is. A session that ended has no row. In the workload's
-# own namespace alone: anybody may put our labels on a pod of theirs elsewhere.
+# Returns one row per ready pod, or one row without a pod if none is ready. An ended session has no row. Reads pods of
+# the workload's own namespace only: a user may set our labels on a pod in another namespace.
 _STATEMENT = f"""
 SELECT session.digest, person.id, person.password, portal.session_data, member.id IS NOT NULL,
        workload.id, workload.name, run.number, pod.run, pod.record ->> 'ip'
@@ -130,12 +133,12 @@ SELECT session.digest, person.id, person.password, portal.session_data, member.i
 
 
 def _is_signed_in(found: _Found) -> bool:
-    """The portal session is this person's, and was made with the password that they have now."""
+    """Returns whether the portal session belongs to this user and was created with the user's current password."""
     return session_user(found.session_data, User(pk=found.user_id, password=found.password)) == found.user_id
 
 
 def session_user(session_data: str, user: User) -> int | None:
-    """Whose session this is, if it is this user's and still good; None otherwise."""
+    """Returns the owner of the session if it is this user and the session is still valid; None otherwise."""
     session = SessionStore().decode(session_data)
     if session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return None

@@ -1,6 +1,7 @@
-"""Following a run's log: the doors process reads it from the API server under its own identity and passes it on.
+"""Follows the log of a run: the doors process reads it from the API server with its own identity and forwards it.
 
-Following logs is the only permission of doors in the cluster. A log is untrusted text: plain or escaped, never a page.
+To read logs is the only permission of doors in the cluster. A log is untrusted text: it is sent plain or escaped, never
+as a page.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ TEXT: list[Header] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; sandbox"),
 ]
-# Not a log: a sentence why there is none yet.
+# Not a log: a sentence that says why there is none yet.
 NOTHING_YET: list[Header] = [*TEXT, (b"retry-after", b"5")]
 HTML: list[Header] = [(b"content-type", b"text/html; charset=utf-8"), (b"x-content-type-options", b"nosniff")]
 
@@ -55,7 +56,7 @@ async def follow_log(
     credential: Hashable,
     source: LogSource | None,
 ) -> None:
-    """The log as plain text, for as long as the pod writes (`?follow=0`: what is there now)."""
+    """Returns the log as plain text, for as long as the pod writes (`?follow=0`: only the current lines)."""
     if source is None:
         return await answer(send, 200, NO_POD.encode(), NOTHING_YET)
     if not _followers.acquire(blocking=False):
@@ -74,7 +75,7 @@ async def follow_log(
 
 
 async def log_fragment(send: Send, source: LogSource | None) -> None:
-    """The last lines of the log, for the page of the workload."""
+    """Returns the last lines of the log, for the page of the workload."""
     if source is None:
         return await answer(send, 200, _note(NO_POD), HTML)
     opened = await asyncio.to_thread(_open, source, follow=False, lines=LINES_SHOWN)
@@ -95,7 +96,7 @@ def _note(text: str) -> bytes:
 
 
 def _open(source: LogSource, *, follow: bool, lines: int) -> BaseHTTPResponse | None:
-    # Half a second and 48 MB, which a process that follows no log saves.
+    # Imported late: it takes half a second and 48 MB, which a process that follows no log saves.
     from cluster.client.errors import ClusterRefused, ClusterUnavailable
     from cluster.client.kube import connect
 
@@ -114,7 +115,7 @@ def _open(source: LogSource, *, follow: bool, lines: int) -> BaseHTTPResponse | 
 
 
 async def _relay(live: Broadcaster, opened: BaseHTTPResponse, receive: Receive, send: Send, viewer: Viewer) -> None:
-    """A thread reads, the event loop writes; a client that reads slowly slows the thread, not the process."""
+    """A thread reads and the event loop writes. A client that reads slowly slows down the thread, not the process."""
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS_AHEAD)
 
@@ -153,7 +154,7 @@ async def _relay(live: Broadcaster, opened: BaseHTTPResponse, receive: Receive, 
 
 
 def _end(opened: BaseHTTPResponse) -> None:
-    """Wakes the thread that reads; a log that came to its end has given its connection back already."""
+    """Wakes the thread that reads. A log that has ended has already returned its connection."""
     try:
         opened.shutdown()
     except (RuntimeError, ValueError, OSError):

@@ -9,7 +9,7 @@ from workloads.core.policy import LAUNCHERS, RunFacts, TeamFacts
 
 
 def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | None:
-    """A notebook runs code as the team: members only, staff included only where they are members."""
+    """A notebook runs code with the team's rights: only members may open it, and staff only if they are members."""
     if kind != NOTEBOOK:
         return Refusal("not_a_notebook", "Only notebooks can be opened. For a job, read its log.", status=409)
     if refusal := may_open_any(team):
@@ -24,7 +24,7 @@ def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | 
 
 
 def may_open_any(team: TeamFacts) -> Refusal | None:
-    """For lists: the notebooks of this team that are ready."""
+    """May the actor open ready notebooks of this team? For lists."""
     if team.role not in LAUNCHERS:
         return Refusal("not_allowed", f"Only members of {team.team} may open its notebooks.", status=403)
     return None

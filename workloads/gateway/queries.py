@@ -1,4 +1,4 @@
-"""Which container's log is a run's."""
+"""Finds the container whose log is the log of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workloads.status import workers
 
 @dataclass(frozen=True)
 class LogSource:
-    """Which container's log is a run's."""
+    """The container whose log is the log of a run."""
 
     namespace: str
     pod: str
@@ -24,9 +24,10 @@ class LogSource:
 
 
 def log_source(by: Actor, tenant: str, name: str, worker: int | None = None) -> tuple[str, LogSource | None]:
-    """The namespace, and where this worker of the last run writes; None when it has no pod. Raises Refused (404).
+    """Returns the namespace and the container in which this worker of the last run writes; None if it has no pod.
+    Raises Refused (404).
 
-    `worker` None: the one whose failure ended the run, else the first.
+    `worker` None: the worker whose failure ended the run, otherwise the first.
     """
     rows_ = Workload.objects.visible_to(by).filter(tenant__slug=tenant).select_related("namespace")
     workload = get_or_refuse(rows_, name=name)

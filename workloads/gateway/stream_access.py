@@ -1,4 +1,4 @@
-"""Who may watch a namespace: asked when a stream opens, and again for all open streams at once every three seconds."""
+"""Who may watch a namespace. Checked when a stream opens, and for all open streams at once every three seconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.gateway.authorization import session_user
 
 @dataclass(frozen=True)
 class StreamViewer:
-    """A user who watches one namespace, by browser session or by token; the other one is ""."""
+    """A user who watches one namespace, by browser session or by token; the field that is not used is ""."""
 
     user_id: int
     namespace: str
@@ -29,8 +29,8 @@ class StreamViewer:
 
 
 def stream_caller(*, session_key: str, bearer: str) -> tuple[Actor, str, str] | None:
-    """The caller, and the session key or the token's prefix. Raises Refused for a bad token (401), or one that may not
-    read (403).
+    """Returns the caller, and the session key or the token's prefix. Raises Refused for a bad token (401), or one
+    without read permission (403).
     """
     if bearer:
         token = accounts.authenticate_token(bearer)
@@ -52,16 +52,16 @@ def may_watch(by: Actor, namespace: str) -> bool:
 
 
 class StreamAccess:
-    """Of the open streams of a process. It caches which sessions are valid: decoding a thousand every few seconds
-    would delay pages.
+    """Access of the open streams of a process. It caches which sessions are valid: decoding a thousand sessions every
+    few seconds would delay pages.
     """
 
     def __init__(self) -> None:
-        # The fingerprint of the session and the password hash that were valid together.
+        # The fingerprint of the session and the password hash with which the session was found valid.
         self._good: dict[StreamViewer, str] = {}
 
     def still_allowed(self, watchers: Collection[Hashable]) -> set[Hashable]:
-        """One query for all of them; two more when a session is new or has changed."""
+        """One query for all streams; two more if a session is new or has changed."""
         asked = [watcher for watcher in watchers if isinstance(watcher, StreamViewer)]
         columns = ("user_id", "namespace", "session_key", "token_prefix")
         with connection.cursor() as cursor:
@@ -86,8 +86,8 @@ def _signed_in(watchers: Collection[StreamViewer]) -> set[StreamViewer]:
     }
 
 
-# Who is a member or staff, and has a token, or a session with its fingerprint. A team's token is for its team alone,
-# and nothing of staff goes into it.
+# Returns members and staff that have a valid token, or a session with its fingerprint. A team's token is valid for its
+# own team only and gives no staff rights.
 _MAY_WATCH = f"""
 SELECT asked.place, token.id IS NOT NULL, md5(session.session_data || ' ' || person.password)
   FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) WITH ORDINALITY

@@ -1,1 +1,1 @@
-"""Whether the queue may preempt a run, how it did, and what is lost. Mails about it are sent in `runs`."""
+"""Whether the queue may preempt a run, how it did, and what is lost. Emails about it are sent in `runs`."""

@@ -49,7 +49,7 @@ class QuotaPosition:
 
 @dataclass(frozen=True)
 class Threat:
-    """`priorities`: of the workloads of the own team that may do it."""
+    """`priorities`: of the team's own workloads that may preempt the run."""
 
     who: Preemptor
     rule: str
@@ -58,7 +58,9 @@ class Threat:
 
 @dataclass(frozen=True)
 class Exposure:
-    """How the queue may preempt a run. `holds`: it is admitted; else all of it is about when it starts."""
+    """How the queue may preempt a run. `holds`: the run is admitted; otherwise all fields apply to the time when it
+    starts.
+    """
 
     place: QuotaPosition
     threats: tuple[Threat, ...]
@@ -71,7 +73,9 @@ class Exposure:
 
 
 def quota_positions(held: Iterable[HeldUnits], *, granted: int, keepable: int) -> dict[str, QuotaPosition]:
-    """By key, of all that uses units of one class. `keepable`: what may keep running, on grants in their grace too."""
+    """Returns positions by key, for everything that uses units of one class. `keepable`: units that may keep running,
+    including those of grants in their grace period.
+    """
     found, units = {}, 0
     for one in sorted(held, key=lambda one: (one.rank, one.since)):
         units += one.units
@@ -85,7 +89,9 @@ def quota_positions(held: Iterable[HeldUnits], *, granted: int, keepable: int) -
 def position_of_new_run(
     held: Iterable[HeldUnits], new: HeldUnits, *, granted: int, keepable: int, borrowing_limit: int
 ) -> QuotaPosition:
-    """Of a queued run, if it started beside all these; without borrowing it waits for the team's own quota."""
+    """Position of a queued run if it started beside all of these; without borrowing, it waits for the team's own
+    quota.
+    """
     if not borrowing_limit:
         return QuotaPosition(Standing.OWN)
     found = quota_positions([*held, new], granted=granted, keepable=keepable)[new.key]
@@ -94,7 +100,9 @@ def position_of_new_run(
 
 
 def position_at_launch(units: int, *, own: int, borrowing_limit: int) -> QuotaPosition:
-    """Of so many units more. `own`: what is free of the team's own quota; without borrowing it waits for that."""
+    """Position of so many more units. `own`: the free units of the team's own quota; without borrowing, the launch
+    waits for these.
+    """
     if not borrowing_limit or units <= own:
         return QuotaPosition(Standing.OWN)
     return QuotaPosition(Standing.BORROWED, units - max(0, own))

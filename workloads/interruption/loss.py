@@ -1,4 +1,4 @@
-"""What is lost when a run is interrupted or ends: memory, progress, and files that are on no volume. Pure."""
+"""What is lost when a run is interrupted or ends: memory, progress, and files that are not on a volume. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from workloads.models import Run
 
 
 def interruption_loss_of(run: Run) -> str:
-    """What is lost by an interruption."""
+    """Returns what an interruption of this run loses."""
     spec = run.spec
     return interruption_loss(
         spec["kind"],
@@ -18,12 +18,12 @@ def interruption_loss_of(run: Run) -> str:
 
 
 def interruption_loss(kind: str, *, checkpoints: bool, claim: str, mount_path: str) -> str:
-    """What an interruption costs."""
+    """Returns what an interruption loses."""
     return f"{work_loss(kind, checkpoints=checkpoints)} {file_loss(claim, mount_path)}"
 
 
 def work_loss(kind: str, *, checkpoints: bool) -> str:
-    """The part of it that is not about files."""
+    """Returns the part of the loss that is not about files."""
     if kind != JOB:
         return "It restarts automatically; memory is lost, including kernels and their variables."
     if checkpoints:
@@ -32,7 +32,7 @@ def work_loss(kind: str, *, checkpoints: bool) -> str:
 
 
 def file_loss(claim: str, mount_path: str) -> str:
-    """What the end of a run does to its files; as true before as after it."""
+    """Returns what happens to the files when a run ends; the text is true before and after the end."""
     path = mount_path or HOME
     if not claim:
         return "It has no volume: files are deleted when it stops, and memory is lost."
@@ -42,5 +42,5 @@ def file_loss(claim: str, mount_path: str) -> str:
 
 
 def file_loss_of(run: Run) -> str:
-    """What its end does to its files, in one sentence that is as true before as after it."""
+    """Returns in one sentence what happens to the run's files at its end; the text is true before and after the end."""
     return file_loss(run.spec["claim"], run.spec.get("mount_path", ""))

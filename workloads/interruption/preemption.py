@@ -9,12 +9,12 @@ from enum import StrEnum
 from cluster.reads.observed import Condition
 from portal.ui.text import date_and_time, ordinal, plural
 
-# Kueue's names, as it writes them into its condition Preempted.
+# Kueue's names in its condition Preempted.
 RECLAIM, IN_TEAM = "InCohortReclamation", "InClusterQueue"
 
 WHILE_BORROWING, FAIR_SHARING = "InCohortReclaimWhileBorrowing", "InCohortFairSharing"
 
-# Once the workload is admitted again, only Kueue's sentence remains of the reason.
+# Once the workload is admitted again, the only remaining reason is Kueue's sentence.
 _TEXTS = (
     ("reclamation within the cohort", RECLAIM),
     ("prioritization in the ClusterQueue", IN_TEAM),
@@ -46,7 +46,8 @@ class Preemptor(StrEnum):
 @dataclass(frozen=True)
 class Interruption:
     """The last interruption of a run. `at` None: unknown. `rule`: Kueue's name, "" unknown; `cause`: the reason of the
-    run's end, "" where the same run continues after a preemption. `times`: so far; `back_at`: since when it runs again.
+    run's end, "" if the same run continues after a preemption. `times`: number so far; `back_at`: since when it runs
+    again.
     """
 
     at: datetime | None
@@ -67,7 +68,7 @@ class Interruption:
 
     @property
     def brief(self) -> str:
-        """Beside a sentence with the cause."""
+        """Shown beside a sentence that names the cause."""
         when = f" at {date_and_time(self.at)}" if self.at else ""
         by = f" by Kueue's rule {self.rule}" if self.rule else ""
         return f"{self._event[0]}{when}{by}, for the {ordinal(self.times)} time."
@@ -94,14 +95,16 @@ class Interruption:
 
 
 def preemption_rule(reason: str, message: str) -> str:
-    """Of Kueue's condition Preempted; "" for one that is not known here."""
+    """Returns the rule of Kueue's condition Preempted; "" for an unknown rule."""
     if reason in _WHY:
         return reason
     return next((rule for text, rule in _TEXTS if text in message), "")
 
 
 def interruption_from_condition(condition: Condition, times: int) -> Interruption:
-    """From Kueue's condition Preempted. Once the workload is admitted again, the condition's time is of that."""
+    """Reads Kueue's condition Preempted. Once the workload is admitted again, the time of the condition is that of the
+    admission.
+    """
     at = condition.since if condition.is_true else None
     return Interruption(at, preemption_rule(condition.reason, condition.message), times)
 
@@ -111,5 +114,5 @@ def preemption_cause(rule: str) -> str:
 
 
 def preemptor_of(rule: str) -> Preemptor | None:
-    """None: unknown."""
+    """Returns None if unknown."""
     return None if rule not in _WHY else Preemptor.OWN_TEAM if rule == IN_TEAM else Preemptor.OTHER_TEAM

@@ -1,4 +1,4 @@
-"""How the queue may preempt runs, and how it did: for all shown runs of a namespace at once."""
+"""How the queue may preempt runs, and how it did, for all shown runs of a namespace at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VERBS = (INTERRUPTED, REQUEUED, RESUMED)
 
 @dataclass(frozen=True)
 class ActiveRun:
-    """A run that is not over, with the class that it has."""
+    """An unfinished run with its class."""
 
     run: Run
     gpu_class: GpuClass
@@ -54,7 +54,7 @@ class ActiveRun:
 
 
 def exposures(namespace: Namespace, shown: Collection[ActiveRun], own: Granted) -> dict[int, Exposure]:
-    """By run id. `own`: the team's quota now."""
+    """Returns exposures by run id. `own`: the team's quota now."""
     places = _places(namespace, shown, own)
     return {
         one.run.pk: exposure.exposure(
@@ -94,8 +94,8 @@ def _places(namespace: Namespace, shown: Collection[ActiveRun], own: Granted) ->
 
 
 def _held(gpu_class: GpuClass, mine: Collection[ActiveRun]) -> list[HeldUnits]:
-    """All that uses units of the class in the team's queue, shown or not, started in the portal or not; and what is on
-    a node before the queue's status of it was read.
+    """Returns everything that uses units of the class in the team's queue, shown or not, started in the portal or not;
+    and runs that are on a node although their queue status was not read yet.
     """
     flavor = catalog.flavor_name(gpu_class)
     by_job = {one.seen.job.uid: one for one in mine if one.seen.job is not None}
@@ -113,7 +113,7 @@ def _held(gpu_class: GpuClass, mine: Collection[ActiveRun]) -> list[HeldUnits]:
 
 
 def _rank(queued: Queued) -> int:
-    """A workload with none of the portal's priorities is preempted first."""
+    """A workload without a portal priority is preempted first."""
     name = queued.priority_class
     return PRIORITIES.index(name) if name in PRIORITIES else len(PRIORITIES)
 
@@ -122,7 +122,9 @@ def _rank(queued: Queued) -> int:
 
 
 def interruptions(shown: Iterable[ActiveRun]) -> dict[int, Interruption]:
-    """The last one by run id. One query where one was recorded, or may have been for the run before."""
+    """Returns the last interruption by run id. One query if one was recorded, or may have been recorded for the
+    previous run.
+    """
     shown = list(shown)
     recorded = last_interruption_events([one.run for one in shown if one.run.preemptions or one.run.number > 1])
     found = {}
@@ -137,7 +139,7 @@ def interruptions(shown: Iterable[ActiveRun]) -> dict[int, Interruption]:
 
 
 def _seen_now(queued: Queued | None, earlier: int) -> Interruption | None:
-    """While it is preempted, the queue reports it itself."""
+    """While the run is preempted, the queue itself reports it."""
     if queued is None or not queued.is_true("Preempted"):
         return None
     condition = queued.condition("Preempted")
@@ -149,7 +151,7 @@ def _seen_now(queued: Queued | None, earlier: int) -> Interruption | None:
 
 
 def last_interruption_events(runs: Collection[Run]) -> dict[int, Event]:
-    """By run id: the last event about its interruptions, if there is one. One query, none without runs."""
+    """Returns by run id the last event about its interruptions, if there is one. One query, none without runs."""
     if not runs:
         return {}
     rows = {f"{table_label(Workload)}.{run.workload_id}": run for run in runs}
@@ -169,7 +171,7 @@ def interruption_from_event(event: Event) -> Interruption:
 
 
 def earlier_interruptions(event: Event | None) -> int:
-    """How often the runs before this one had been interrupted, each of which it continues."""
+    """Returns how often the earlier runs, which this run continues, had been interrupted."""
     if event is None:
         return 0
     earlier: Mapping[str, int] = event.after

@@ -1,3 +1,3 @@
-"""What may be launched and how it is started: shape, class, image and priority of a workload, and the verbs launch,
-declare, start, stop, delete. Pages of the form are in `pages`, what runs is in `runs`.
+"""What may be launched and how it is started: kind, class, image and priority of a workload, and the actions launch,
+declare, start, stop and delete. Pages of the form are in `pages`; running workloads are handled in `runs`.
 """

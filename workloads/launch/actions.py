@@ -1,7 +1,7 @@
-"""The verbs about workloads: launch, declare, start, stop, delete.
+"""Actions on workloads: launch, declare, start, stop, delete.
 
-Each is one transaction that asks policy first and writes exactly one Event. A user waits for the launch: few
-queries, then a hint; the worker does everything in the cluster.
+Each action is one transaction that checks policy first and writes exactly one Event. A user waits for the launch, so it
+makes few queries and then sends a hint; the worker does everything in the cluster.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from workloads.storage.queries import storage_facts
 
 @transaction.atomic
 def launch(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> Workload:
-    """A new workload and its first run. It is queued as long as needed; only what can never start is refused.
+    """Creates a workload and its first run. The run is queued as long as needed; only what can never start is refused.
 
     Raises Refused: not_found (404), not_allowed, missing_scope (403), name_taken, namespace_suspended (409),
-    terms_not_accepted, image_does_not_run, or why else it can never start (422).
+    terms_not_accepted, image_does_not_run, or another reason why it can never start (422).
     """
     namespace, team = queries.team(by, tenant)
     target = _target(namespace, wanted, by)
@@ -62,10 +62,11 @@ def launch(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> Worklo
 
 @transaction.atomic
 def declare(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> tuple[Workload, bool]:
-    """Declare a workload without starting it; and whether it is new. The same again changes nothing.
+    """Declares a workload without starting it. Returns it and whether it is new. Declaring the same again changes
+    nothing.
 
-    A change applies to the next run: a running run is not changed. Raises Refused as `launch` does, and
-    kind_fixed (409).
+    A change applies to the next run: a running run is not changed. Raises Refused as `launch` does, and kind_fixed
+    (409).
     """
     namespace, team = queries.team(by, tenant)
     target = _target(namespace, wanted, by)
@@ -95,9 +96,10 @@ def declare(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> tuple
 
 @transaction.atomic
 def start(tenant: str, name: str, *, accept_terms: int = 0, group: str = "", by: Actor) -> Run:
-    """Another run, with the class as it is now. Raises Refused as `launch` does, and still_running (409).
+    """Starts another run, with the current definition of the class. Raises Refused as `launch` does, and still_running
+    (409).
 
-    `group`: of a push (workloads/runs/concurrency/actions.py).
+    `group`: the concurrency group of a run that CI requests (workloads/runs/concurrency/actions.py).
     """
     namespace, team = queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
@@ -120,8 +122,8 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, group: str = "", by:
 
 @transaction.atomic
 def stop(tenant: str, name: str, *, by: Actor) -> Workload:
-    """Release the units: the worker deletes the Job. A second call has no effect, and a requested next run does not
-    start. Refused: not_running (409).
+    """Stops the run to release its units: the worker deletes the Job. A second call has no effect, and a requested next
+    run does not start. Raises Refused: not_running (409).
     """
     namespace, team = queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
@@ -134,11 +136,11 @@ def stop(tenant: str, name: str, *, by: Actor) -> Workload:
 
 @transaction.atomic
 def delete(tenant: str, name: str, *, by: Actor) -> Workload:
-    """Stop it and take it off the lists. Its runs are kept as history, its volume is not changed."""
+    """Stops the workload and removes it from the lists. Its runs are kept as history; its volume is not changed."""
     namespace, team = queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
     refuse_if(core_policy.may_delete(by, team, queries.run_facts(workload, queries.last_run(workload))))
-    # The run before its workload, as everybody who locks both.
+    # The run is locked before its workload, as in all code that locks both.
     is_announced = request_stop(workload)
     Workload.objects.filter(pk=workload.pk, delete_requested_at=None).update(delete_requested_at=Now())
     if not is_announced:
@@ -162,13 +164,13 @@ def _check_production_limit(namespace: Namespace, gpu_class: GpuClass, said: Opt
 
 
 def accept_if_needed(gpu_class: GpuClass, facts: core_policy.ClassFacts, ticked: int, by: Actor) -> None:
-    """After policy has checked that the accepted version is in force."""
+    """Records the acceptance. Policy has already checked that the accepted version is in force."""
     if facts.terms_version and not facts.terms_accepted:
         accept_terms(gpu_class.pk, ticked, by=by)
 
 
 def _volume(namespace: Namespace, wanted: launch_types.LaunchSpec) -> Volume | None:
-    """An existing volume of that name is attached, whatever size was entered; otherwise it is created."""
+    """Attaches the existing volume of that name, whatever size was entered; otherwise creates the volume."""
     if not wanted.volume:
         return None
     known = Volume.objects.filter(namespace=namespace, name=wanted.volume, gone_at=None).first()
@@ -176,7 +178,7 @@ def _volume(namespace: Namespace, wanted: launch_types.LaunchSpec) -> Volume | N
         refuse_if(storage_policy.may_attach(known.name, volume_queries.deletes_at(known)))
         return known
     refuse_if(storage_policy.may_create(storage_facts(namespace), wanted.volume_gib))
-    # The worker creates the claim with the run; until then the row is not due.
+    # The worker creates the claim with the run; until then the volume's row is not due.
     return Volume.objects.create(
         namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib, due_at=None, observed_generation=1
     )
@@ -201,7 +203,7 @@ def _create(namespace: Namespace, target: LaunchTarget, wanted: launch_types.Lau
         namespace=namespace,
         name=wanted.name,
         kind=wanted.kind,
-        # The host name of its own origin: not a secret, but not to be guessed from a name either.
+        # The host name of the notebook's own origin: it is not a secret, but must not be guessable from a name.
         origin=f"n{secrets.token_hex(6)}",
         created_by=by.person,
     )
@@ -219,7 +221,7 @@ def _start(workload: Workload, *, number: int, group: str = "", by: Actor) -> Ru
 
 
 def _cancel_next_run(workload: Workload) -> bool:
-    """Of a run that was asked to stop before, and was to be followed by another one."""
+    """Cancels the requested next run of a run whose stop was requested before."""
     wished = Run.objects.filter(workload=workload, ended_at=None, next_wanted_by__isnull=False)
     if not wished.update(next_wanted_by=None):
         return False
@@ -234,7 +236,7 @@ def _summary(run: Run) -> dict[str, object]:
 
 
 def _script_summary(workload: Workload) -> dict[str, str]:
-    """Enough to tell one from another."""
+    """Describes a script well enough to tell two scripts apart."""
     script = workload.options.get("script", "")
     return {"script": f"{len(script)} characters, {names.short_hash(script)}"} if script else {}
 

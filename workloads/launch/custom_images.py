@@ -1,4 +1,4 @@
-"""Images that a launch names by reference, below a prefix that is allowed to the team."""
+"""Images that a launch names by reference, under a prefix that the team may use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from workloads.models import Workload
 
 
 def unknown_image_refusal(namespace: Namespace, wanted: LaunchSpec) -> Refusal:
-    """Why this image is unknown: it is neither in the catalog nor under a prefix of the team. At most two queries."""
+    """Returns why the image is unknown: it is neither in the catalog nor under a prefix of the team. At most two
+    queries.
+    """
     if image_references.is_reference(wanted.image):
         found = image_prefixe_policy.may_use_image(wanted.image, prefixes_of(namespace.tenant_id))
         if found is not None:
@@ -24,7 +26,9 @@ def unknown_image_refusal(namespace: Namespace, wanted: LaunchSpec) -> Refusal:
 
 
 def custom_image_refusal(workload: Workload) -> Refusal | None:
-    """Again, with the image that it was declared with. No query for one of the catalog, else one."""
+    """Checks again the image that the workload was declared with. No query for an image of the catalog,
+    otherwise one.
+    """
     if not workload.own_image:
         return None
     return image_prefixe_policy.may_use_image(workload.image, prefixes_of(workload.tenant_id))

@@ -1,7 +1,7 @@
-"""Options of a launch beside class, units and image. Omitted options use the defaults of the class. Pure.
+"""Options of a launch besides class, units and image. Omitted options use the defaults of the class. Pure.
 
-Everything is a typed value with bounds. Nothing of it reaches a field of the pod that places it, gives it rights, or
-assigns devices to it.
+Every option is a typed value with bounds. No option reaches a field of the pod that decides its placement, its rights
+or its devices.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _REFERENCE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*")
 
 @dataclass(frozen=True)
 class Options:
-    """None and "": default of the class. cpu (cores) and memory are of each worker, shared memory is part of its
-    memory. `mount_path`: where the volume is, "" for the home directory. `repository`: cloned into the home directory
-    before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: time limit of a run,
-    from its start; the time in the queue does not count. `secrets`: names of the team's, each a variable.
-    `workers`, `script` and `retries` are of jobs: None is one worker, and no retry after a crash. `priority`: "" is the
-    default of its kind. `checkpoints`: it saves its state, and resumes from it after an interruption.
+    """None and "" mean the default of the class. cpu (cores) and memory are per worker; shared memory is part of the
+    worker's memory. `mount_path`: where the volume is mounted, "" for the home directory. `repository`: cloned into the
+    home directory before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: time
+    limit of a run from its start; time in the queue does not count. `secrets`: names of the team's secrets, each set as
+    a variable. `workers`, `script` and `retries` are for jobs: None means one worker, and no retry after a crash.
+    `priority`: "" is the default of its kind. `checkpoints`: the job saves its state, and resumes from it after an
+    interruption.
     """
 
     cpu: int | None = None
@@ -57,7 +58,7 @@ class Options:
     checkpoints: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Only options that were set: for the others the defaults of a later release apply."""
+        """Only options that were set are included: for all others the defaults of a later release apply."""
         said = {name: value for name, value in asdict(self).items() if value and (name, value) != ("workers", 1)}
         if self.env:
             said["env"] = dict(self.env)
@@ -79,7 +80,7 @@ NO_OPTIONS = Options()
 
 @dataclass(frozen=True)
 class OptionBounds:
-    """What the class allows for the requested units. `run_hours` None: no time limit is required."""
+    """The bounds of the class for the requested units. `run_hours` None: no time limit is required."""
 
     class_name: str
     units: int
@@ -148,7 +149,7 @@ def _env(env: tuple[tuple[str, str], ...]) -> Refusal | None:
 
 
 def _secrets(options: Options) -> Refusal | None:
-    """Their shape; the action checks whether the team has them."""
+    """Checks the shape of the names; the action checks whether the team has these secrets."""
     if len(options.secrets) > SECRETS_LIMIT:
         text = f"{len(options.secrets)} secrets; the limit is {SECRETS_LIMIT}."
         return Refusal("too_many_secrets", text, "secrets")
@@ -202,12 +203,16 @@ def _bad_address(url: str) -> str:
 
 
 def repository_directory(url: str) -> str:
-    """The directory that it is cloned into: its last part without .git; "" where there is none."""
+    """Returns the directory that the repository is cloned into: the last part of the URL without .git; "" if there is
+    none.
+    """
     last = urlsplit(url).path.rstrip("/").rpartition("/")[2].removesuffix(".git")
     return last if _PATH_PART.fullmatch(last) else ""
 
 
 def run_minutes(asked_hours: int | None, limit_hours: int | None) -> int | None:
-    """Time limit of a run; None: none. The class may allow less than when it was declared: never more than now."""
+    """Returns the time limit of a run; None: none. If the class's limit is now lower than at the declaration, the lower
+    limit applies.
+    """
     allowed = [hours for hours in (asked_hours, limit_hours) if hours is not None]
     return min(allowed) * MINUTES_PER_HOUR if allowed else None

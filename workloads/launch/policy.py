@@ -1,5 +1,5 @@
-"""Which launches can never start, by their shape and by their class. Pure. A launch is refused only if it can never
-start; everything else is accepted and queues.
+"""Which launches can never start, because of their shape or their class. Pure. A launch is refused only if it can never
+start; all others are accepted and queued.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def may_launch_any(by: Actor, team: TeamFacts, *, has_class: bool) -> Refusal | 
 
 
 def may_run_kind(found: ClassFacts, kind: str) -> Refusal | None:
-    """Notebooks, jobs or both, as operators set it for the class."""
+    """The class accepts notebooks, jobs or both, as set by operators."""
     if found.kinds in ("any", kind):
         return None
     return Refusal(
@@ -44,7 +44,7 @@ def may_run_kind(found: ClassFacts, kind: str) -> Refusal | None:
 
 
 def must_accept_terms(found: ClassFacts, ticked: int) -> Refusal | None:
-    """Before the first start on a class with terms, and again for each new version of them."""
+    """Terms are accepted before the first start on a class with terms, and again for each new version."""
     if not found.terms_version or found.terms_accepted or ticked == found.terms_version:
         return None
     version = found.terms_version
@@ -58,7 +58,7 @@ def must_accept_terms(found: ClassFacts, ticked: int) -> Refusal | None:
 
 
 def spec_refusal(wanted: LaunchSpec) -> Refusal | None:
-    """The shape of what was typed."""
+    """Checks the shape of the entered values."""
     if not names.is_dns_label(wanted.name, limit=NAME_LIMIT):
         return Refusal(
             "bad_name",
@@ -95,12 +95,12 @@ def spec_refusal(wanted: LaunchSpec) -> Refusal | None:
 
 
 def may_launch(by: Actor, team: TeamFacts, found: ClassFacts, wanted: LaunchSpec) -> Refusal | None:
-    """A new one, with its first run."""
+    """May the actor create this workload with its first run?"""
     return may_declare(by, team, found, wanted) or may_add(team)
 
 
 def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: LaunchSpec) -> Refusal | None:
-    """Whether new or not."""
+    """May the actor declare this workload, new or existing?"""
     return (
         may_launch_in(by, team)
         or spec_refusal(wanted)
@@ -117,7 +117,7 @@ def option_bounds(found: ClassFacts, units: int) -> OptionBounds:
 
 
 def may_start_on(found: ClassFacts, kind: str, units: int, said: Options) -> Refusal | None:
-    """The limits of the class, independent of the user; terms are per user (`must_accept`)."""
+    """Checks the limits of the class, independent of the user. Terms are per user (`must_accept`)."""
     return (
         may_ever_start(found, units, said.workers or 1)
         or may_run_kind(found, kind)
@@ -127,7 +127,9 @@ def may_start_on(found: ClassFacts, kind: str, units: int, said: Options) -> Ref
 
 
 def may_start(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
-    """Another run of a workload that exists, as far as its class does not matter (`may_start_on`, `must_accept`)."""
+    """May the actor start another run of an existing workload? The class is checked by `may_start_on` and
+    `must_accept`.
+    """
     if run.is_deleting:
         return NOT_FOUND
     if not run.is_over:
@@ -136,7 +138,7 @@ def may_start(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
 
 
 def may_change(by: Actor, team: TeamFacts, run: RunFacts, *, kind: str, wanted: LaunchSpec) -> Refusal | None:
-    """Change the declaration of an existing workload."""
+    """May the actor change the declaration of an existing workload?"""
     if refusal := may_manage(by, team, run, "change"):
         return refusal
     if kind != wanted.kind:

@@ -33,8 +33,8 @@ from workloads.launch import types as launch_types
 
 @dataclass(frozen=True)
 class NamedImage:
-    """`reference`: what the pod gets, with its digest where staff entered one. `is_own`: not of the catalog, but below
-    a prefix that is allowed to the team; its contents are unknown.
+    """`reference`: the reference in the pod, with the digest if staff entered one. `is_own`: the image is not in the
+    catalog but under a prefix that the team may use; its contents are unknown.
     """
 
     name: str
@@ -47,7 +47,7 @@ class NamedImage:
 @dataclass(frozen=True)
 class LaunchTarget:
     """What a launch names: the class with its facts, the image (None: unknown), and why that image does not run on this
-    class ("" when it does, as far as is known).
+    class ("" if it does, as far as is known).
     """
 
     gpu_class: GpuClass
@@ -57,8 +57,8 @@ class LaunchTarget:
 
 
 def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: Actor) -> LaunchTarget | None:
-    """None: no such class, or none that this team may see. One query, since a user waits; two more when the units might
-    not fit on one node, and one for an image that is not in the catalog.
+    """Returns None if the class does not exist or this team may not see it. One query, since a user waits; two more if
+    the units might not fit on one node, and one for an image that is not in the catalog.
     """
     tenant_id, user_id = namespace.tenant_id, by.user_id
     named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
@@ -88,7 +88,7 @@ def _own(namespace: Namespace, text: str) -> NamedImage | None:
     return NamedImage(text, text, "", "", is_own=True)
 
 
-# The CUDA version of the nodes is only read for an image that needs it.
+# The CUDA version of the nodes is read only for an image that needs it.
 _TARGET = f"""
 SELECT {columns(GpuClass, "class")},
        (SELECT coalesce(json_agg(json_build_array(own.units, lower(own.period), upper(own.period))), '[]')
@@ -116,12 +116,14 @@ def image_names(kind: str) -> list[str]:
 
 
 def launchable_classes(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
-    """Active classes that the team may use, and has, will have or may borrow quota for, by slug. Two queries."""
+    """Returns, by slug, active classes that the team may use, and for which it has, will have or may borrow quota. Two
+    queries.
+    """
     return [(one, facts) for one, facts in reachable_classes(namespace) if _is_active(one)]
 
 
 def reachable_classes(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
-    """As `classes_for`, with classes in retirement for which the team still has quota. Two queries."""
+    """As `classes_for`, plus classes in retirement for which the team still has quota. Two queries."""
     open_ones = list(
         GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id)
         .filter(life_cycle__in=catalog.OPEN_STATES)
@@ -139,13 +141,13 @@ def _is_active(one: GpuClass) -> bool:
 
 
 def launch_any_refusal(by: Actor, namespace: Namespace, team: policy.TeamFacts) -> Refusal | None:
-    """For the launch buttons: may this person launch anything at all in this team? Two queries."""
+    """May this user launch anything in this team? For the launch buttons. Two queries."""
     return launch_policy.may_launch_any(by, team, has_class=bool(launchable_classes(namespace)))
 
 
 def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Actor) -> core_policy.ClassFacts:
-    """One query; one more each for terms and for a class that not everybody may use, two when the units might not fit
-    on one node.
+    """One query; one more for terms, one more for a class with restricted access, and two more if the units might not
+    fit on one node.
     """
     granted = peak_grants(namespace.tenant_id, [gpu_class.pk]).get(gpu_class.pk, 0)
     found = class_facts_of(gpu_class, granted, units)
@@ -157,7 +159,9 @@ def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Ac
 
 
 def accepted_terms(by: Actor, classes: Iterable[GpuClass]) -> set[int]:
-    """Ids of those whose terms, as they are now, this person has accepted. No query when none has terms, else one."""
+    """Returns the ids of the classes whose current terms this user has accepted. No query if no class has terms,
+    otherwise one.
+    """
     versions = {one.pk: one.terms_version for one in classes if one.terms_version}
     if not versions:
         return set()
@@ -166,8 +170,8 @@ def accepted_terms(by: Actor, classes: Iterable[GpuClass]) -> set[int]:
 
 
 def class_facts_of(gpu_class: GpuClass, granted: int, units: int) -> core_policy.ClassFacts:
-    """`granted`: the most units granted at any moment from now on. Without what depends on a person or a team; one
-    query for the name of a successor that was not read along.
+    """`granted`: the most units granted at any time from now on. Does not include facts that depend on a user or a
+    team. One query for the name of a successor that was not fetched with the class.
     """
     is_active = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE
     return core_policy.ClassFacts(
@@ -189,7 +193,7 @@ def class_facts_of(gpu_class: GpuClass, granted: int, units: int) -> core_policy
 
 
 def peak_grants(tenant_id: int, class_ids: Sequence[int]) -> dict[int, int]:
-    """By class id: the most units granted to the team at any moment from now on. One query."""
+    """Returns by class id the most units granted to the team at any time from now on. One query."""
     now = timezone.now()
     found: dict[int, list[promises.Promise]] = {}
     for grant in Grant.objects.filter(tenant_id=tenant_id, gpu_class_id__in=class_ids, period__endswith__gt=now):
@@ -202,9 +206,9 @@ def peak_of(theirs: Sequence[promises.Promise], now: datetime) -> int:
 
 
 def node_units(gpu_class: GpuClass) -> int | None:
-    """The most units that one node of the class has, in use or not; None when unknown. Two queries.
+    """Returns the most units that one node of the class has, in use or not; None if unknown. Two queries.
 
-    No node at all is unknown as well: a node may be added, or come back.
+    A class without nodes is unknown too: a node may be added or come back.
     """
     is_counted = gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN
     if not is_counted or not read_queries.is_known(gpu_class.cluster_id, "Node"):

@@ -22,9 +22,9 @@ from workloads.storage.queries import deletes_at, holders
 def restartable_names(
     by: Actor, namespace: Namespace, team: policy.TeamFacts, rows: Collection[WorkloadRow]
 ) -> set[str]:
-    """Names of those that ended, may be started by this person on their class as it is, and ask for no terms first.
-    Two queries when there is one that ended, a third when its class has terms, and one each when it has a volume and
-    when its image is the team's own.
+    """Returns the names of ended workloads that this user may start on the current definition of their class without
+    accepting terms first. Two queries if a workload has ended, a third if a class has terms, one more if any has a
+    volume, and one more if any has an image of the team's own.
     """
     over = [row.workload for row in rows if launch_policy.may_start(by, team, run_facts(row.workload, row.run)) is None]
     if not over:

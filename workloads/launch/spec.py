@@ -1,4 +1,4 @@
-"""A run's spec, frozen when it starts: everything that its objects are made of."""
+"""The spec of a run, frozen when it starts: all values from which its objects are created."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from workloads.models import Workload
 
 
 def frozen_spec(workload: Workload, number: int) -> RunSpec:
-    """Everything that the run's objects are made of, as it is at this moment."""
+    """Returns all values from which the run's objects are created, as they are now."""
     gpu_class, said = workload.gpu_class, Options.from_json(workload.options)
     pod = class_queries.pod_spec(
         gpu_class, units=workload.units, image=workload.image, namespace=workload.namespace.name
     )
-    # A class may have shrunk since this was declared: never more than it allows now.
+    # The class may have shrunk since the declaration: the run never gets more than the class allows now.
     cpu, memory_gib = min(said.cpu or pod.cpu, pod.cpu), min(said.memory_gib or pod.memory_gib, pod.memory_gib)
     pod = replace(pod, cpu=cpu, memory_gib=memory_gib)
     return RunSpec(
@@ -31,7 +31,7 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         weight=str(gpu_class.weight),
         price_per_unit_hour=str(gpu_class.price_per_unit_hour),
         command=tuple(workload.command),
-        # Counts against the memory limit; data loaders of PyTorch need more than the runtime's 64 MiB.
+        # Counts against the memory limit. PyTorch data loaders need more than the runtime's default of 64 MiB.
         shared_memory_gib=min(said.shared_memory_gib or max(1, pod.memory_gib // 4), pod.memory_gib),
         claim=workload.volume.name if workload.volume else "",
         mount_path=said.mount_path or HOME,

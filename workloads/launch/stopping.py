@@ -1,4 +1,4 @@
-"""Ask a run to stop. Every verb and every rule that stops a run does it here."""
+"""Requests the stop of a run. All actions and rules that stop a run use this module."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ ANY = Q()
 
 
 def request_stop(workload: Workload, condition: Q = ANY, *, reason: str = "", message: str = "", **also: Any) -> bool:
-    """Whether its run, which has not ended, was asked to stop now and not before. In a transaction.
+    """Requests the stop of the workload's unfinished run. Returns whether it was requested now and not before. Needs a
+    transaction.
 
-    `condition`: what else has to hold of the run at this moment. `reason` and `message`: of a rule or a newer run;
-    empty for a user. `also`: other columns to set with it. The worker is woken and open pages are notified.
+    `condition`: what else must be true of the run at this moment. `reason` and `message`: of a rule or a newer run;
+    empty for a user. `also`: other columns to set with it. Wakes the worker and notifies open pages.
     """
     alive = Run.objects.filter(condition, workload=workload, ended_at=None, stop_requested_at=None)
     said = {"stop_reason": reason, "stop_message": message[:MESSAGE_LIMIT]} if reason else {}
@@ -30,6 +31,6 @@ def request_stop(workload: Workload, condition: Q = ANY, *, reason: str = "", me
 
 
 def announce(workload: Workload) -> None:
-    """Its wanted state has changed: the worker is woken, and open pages are notified."""
+    """The desired state has changed: wakes the worker and notifies open pages."""
     touch(Workload, workload.pk)
     page_hint(workload.namespace.name)

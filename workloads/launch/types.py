@@ -9,8 +9,8 @@ from workloads.launch.options import NO_OPTIONS, Options
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """What a user entered. `volume` is "" for files that are deleted when it stops; a new volume gets `volume_gib`.
-    `units` are per worker.
+    """The values that a user entered. `volume` is "" for files that are deleted when the run stops; a new volume gets
+    `volume_gib`. `units` are per worker.
 
     `accept_terms`: the version of the class's terms that was accepted, 0 for none.
     """

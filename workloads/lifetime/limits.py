@@ -1,6 +1,6 @@
 """The limits of a run as pages show them: its time limit, its idle rule, and what this user may do about them.
 
-It needs no query beside the rows that it is given, unless the workload is declared with another class since.
+Needs no query besides the given rows, unless the workload is declared with another class by now.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class TimeLimit:
 
 @dataclass(frozen=True)
 class IdleRule:
-    """`evidence`: of the last answer, "" before the first. `problem`: why the last check failed. `is_watched`:
-    False before it is ready, when it cannot be idle.
+    """`evidence`: of the last answer, "" before the first. `problem`: why the last check failed. `is_watched`: False
+    before the run is ready; it cannot be idle then.
     """
 
     text: str
@@ -53,7 +53,7 @@ class IdleRule:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """None: does not apply, or the run is stopping or has ended."""
+    """None: the limit does not apply, or the run is stopping or has ended."""
 
     run_time: TimeLimit | None = None
     idle_rule: IdleRule | None = None
@@ -100,7 +100,7 @@ def _idle_rule(by: Actor, team: policy.TeamFacts, row: WorkloadRow, run: Run) ->
 
 
 def limit_notices(run: Run | None) -> tuple[str, ...]:
-    """Announced stops. The same for every user; they change only with what was announced."""
+    """Returns announced stops. They are the same for every user, and change only if an announcement changes."""
     if run is None or run.ended_at is not None or run.stop_requested_at is not None:
         return ()
     found = []

@@ -20,7 +20,7 @@ OFFBOARDING_RULE = system_actor("rule offboarding")
 
 @transaction.atomic
 def stop_orphaned_run(run: Run) -> None:
-    """Requests the stop and notifies its user and the team, once; not if the user is back in the meantime."""
+    """Requests the stop and notifies the user and the team, once; does nothing if the user has the permission again."""
     workload, person, team = run.workload, run.requested_by, run.workload.tenant.name
     if person.is_active:
         reason, why = "person_left", f"{person.name}, who started it, may no longer launch in {team}"
@@ -47,8 +47,8 @@ def stop_orphaned_run(run: Run) -> None:
 
 
 def wake_orphaned_notebooks() -> int:
-    """Wakes notebooks whose user may no longer launch, whatever removed the permission. One query where there is none.
-    A run that is already stopping is not stopped again.
+    """Wakes notebooks whose user may no longer launch, whatever removed the permission. One query if there is none. A
+    run that is already stopping is not stopped again.
     """
     alive = Run.objects.filter(~Exists(launch_rights()), ended_at=None, stop_requested_at=None)
     orphans = list(alive.filter(workload__kind=Workload.Kind.NOTEBOOK).values_list("workload_id", flat=True))

@@ -8,7 +8,7 @@ from accounts.models import User
 from tenants.models import Membership
 from workloads.core.policy import LAUNCHERS
 
-# For SQL with the tables `run` and `workload`: the user who requested this run may launch in its team.
+# For SQL with the tables `run` and `workload`: the user who requested the run may launch in its team.
 MAY_LAUNCH_SQL = f"""EXISTS (
   SELECT FROM {Membership._meta.db_table} member
     JOIN {User._meta.db_table} person ON person.id = member.user_id AND person.is_active
@@ -17,7 +17,7 @@ MAY_LAUNCH_SQL = f"""EXISTS (
 
 
 def launch_rights() -> QuerySet[Membership]:
-    """For queries for runs: memberships that let its user launch in its team."""
+    """For queries on runs: memberships that allow the run's user to launch in its team."""
     return Membership.objects.filter(
         tenant=OuterRef("workload__tenant"),
         user=OuterRef("requested_by"),

@@ -18,7 +18,7 @@ from workloads.status import queries as status_queries
 @login_required
 @require_GET
 def limits_fragment(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """Fetched again when the state changes."""
+    """The browser fetches it again when the state changes."""
     by = actor(request)
     _namespace, team = queries.team(by, tenant)
     found = queries.visible_workload(by, tenant, name)
@@ -43,6 +43,6 @@ def keep(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 
 
 def _hours(request: HttpRequest) -> int:
-    """0 for text that is not a number: refused with the possible range."""
+    """Returns 0 for text that is not a number; the action refuses it and states the possible range."""
     text = request.POST.get("hours", "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0

@@ -1,1 +1,1 @@
-"""Pages and API that combine the rooms: the list, one workload, the launch form."""
+"""Pages and API that combine the other packages: the list, one workload, the launch form."""

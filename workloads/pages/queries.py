@@ -8,7 +8,7 @@ from workloads.models import Run, Volume
 
 
 def namespace_contents(namespace_id: int) -> NamespaceContents:
-    """By name; running: its units are admitted. Two queries."""
+    """Returns workloads and volumes by name; running means that the units are admitted. Two queries."""
     runs = Run.objects.filter(workload__namespace_id=namespace_id, ended_at=None).order_by("workload__name")
     found: dict[bool, list[ContainedWorkload]] = {True: [], False: []}
     for run in runs.select_related("workload", "requested_by"):

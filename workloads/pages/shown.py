@@ -35,10 +35,10 @@ EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase
 
 @dataclass(frozen=True)
 class ListRow:
-    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of queued runs.
-    `ends_at`: when its time limit is reached; `idle_stops_at`: the announced stop of an idle notebook. `opens`: it is a
-    ready notebook. `is_borrowed`: it uses units that the lender can reclaim; `interrupted`: its last interruption, ""
-    where `reason` states it.
+    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of queued runs. `ends_at`: when
+    its time limit is reached; `idle_stops_at`: the announced stop of an idle notebook. `opens`: it is a ready notebook.
+    `is_borrowed`: it uses units that the lender can reclaim; `interrupted`: its last interruption, "" if `reason`
+    states it.
     """
 
     name: str
@@ -83,7 +83,7 @@ class WorkloadState:
 
 @dataclass(frozen=True)
 class InterruptionLines:
-    """Sentences: its last interruption, or ""; possible causes, and what an interruption loses."""
+    """Sentences: the last interruption, or ""; possible causes, and what an interruption loses."""
 
     last: str
     may_be: str
@@ -190,7 +190,7 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
 
 
 def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:
-    """Of queued and running runs. While it is requeued, the status already states why it was interrupted."""
+    """Lines for queued and running runs. While a run is requeued, the status already states why it was interrupted."""
     if row.run is None or row.run.ended_at is not None or row.run.stop_requested_at is not None:
         return None
     last, waits = row.interrupted, row.status.reason in PREEMPTED_REASONS
@@ -201,7 +201,7 @@ def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:
 
 
 def worker_lines(row: WorkloadRow) -> tuple[WorkerLine, ...]:
-    """Of a run with several workers; also workers without a pod."""
+    """Lines for a run with several workers; includes workers without a pod."""
     if row.run is None or row.run.workers == 1 or not row.pods:
         return ()
     pods = by_worker(row.pods)
@@ -227,7 +227,7 @@ def run_line(run: Run) -> RunLine:
 
 
 def files(claim: str, mount_path: str) -> str:
-    """Where they are stored, and whether they are kept."""
+    """States where files are stored, and whether they are kept."""
     if not claim:
         return f"{HOME}; deleted when it stops"
     kept = f"{mount_path} on the volume {claim}; kept when it stops"
@@ -235,7 +235,7 @@ def files(claim: str, mount_path: str) -> str:
 
 
 def deletion_notice(row: WorkloadRow) -> str:
-    """What is kept and what is lost when the workload is deleted."""
+    """States what is kept and what is lost when the workload is deleted."""
     claims = {row.run.spec["claim"] if row.run else "", row.workload.volume.name if row.workload.volume else ""}
     names = sorted(claims - {""})
     if names:

@@ -198,7 +198,9 @@ def delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def open_notebook(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """To the notebook's own origin, with a one-time ticket; the token of the notebook is not sent to the browser."""
+    """Redirects to the notebook's own origin with a one-time ticket; the token of the notebook is not sent to the
+    browser.
+    """
     found = gateway_actions.issue_ticket(tenant, name, session_key=request.session.session_key or "", by=actor(request))
     query = urlencode({"ticket": found.secret})
     scheme = urlsplit(settings.PORTAL_URL).scheme

@@ -91,7 +91,7 @@ def _needs_run(row: WorkloadRow) -> bool:
 
 
 def wants_to_wait(request: Request) -> bool:
-    """Whether the caller wants to wait. Raises Refused for what cannot be waited for."""
+    """Returns whether the caller wants to wait. Raises Refused for a state that cannot be waited for."""
     asked = request.query_params.get("wait")
     if request.query_params.get("until", "ready") not in UNTIL:
         raise refuse("bad_until", f"until must be one of {', '.join(UNTIL)}.", field="until")
@@ -118,14 +118,14 @@ def workload_response(by: Actor, tenant: str, name: str, status_code: int = stat
 
 
 def workload_etag(found: Workload) -> str:
-    """Of what PUT sets. Deleting it and declaring the same again is a change."""
+    """Covers the values that PUT sets. Deleting the workload and declaring the same again counts as a change."""
     volume = found.volume.name if found.volume else ""
     said = (found.image, found.command, volume, found.options)
     return etag_of(found.pk, found.kind, found.gpu_class.slug, found.units, *said)
 
 
 def interruption_body(row: WorkloadRow) -> dict[str, Any] | None:
-    """None: no queued or running run."""
+    """Returns None if no run is queued or running."""
     if row.run is None or row.run.ended_at is not None:
         return None
     found = row.exposure

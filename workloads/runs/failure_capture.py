@@ -14,8 +14,8 @@ from workloads.status.outcome import RunOutcome
 
 
 def captured_failure(run: Run, seen: Observation | None, end: RunOutcome) -> dict[str, Any]:
-    """{} where nothing was explained. No query, but one of a run with secrets: their values are hidden, whatever they
-    look like.
+    """Returns {} if the failure has no explanation. One query if the run has secrets (their values are hidden in the
+    texts, whatever they look like), otherwise none.
     """
     if seen is None or end.told is None:
         return {}

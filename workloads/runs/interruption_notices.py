@@ -1,8 +1,9 @@
 """Records each preemption of a run by the queue, and notifies people of it once.
 
-Of each there is one mail, with what is known of the restart: once the queue has reported what the run waits for, or
-after a while without. A worker that was down sends it later, from the count of the queue's Workload. That the run is
-running again is an event; the people of a notebook get a mail then too, since it waits for them. A job does not.
+One email is sent per preemption, with what is known about the restart: as soon as the queue has reported what the run
+waits for, or after a short time without that report. If the worker was down, it sends the email later, based on the
+preemption count of the Kueue Workload. An event records that the run is running again. For a notebook an email is sent
+then too, since a notebook waits for its users and a job does not.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ from workloads.status.types import QUEUED_PHASES
 from workloads.status.workload_row import WorkloadRow
 
 INTERRUPTION_RULE = system_actor("rule interruptions")
-# The queue reports within moments what the run waits for now.
+# The queue reports what a preempted run waits for within a few seconds.
 SETTLING_TIME = timedelta(seconds=30)
 
 
 def record_preemptions(run: Run, seen: Observation) -> bool:
-    """Whether something new was recorded. No query for a run that was never preempted."""
+    """Returns whether something new was recorded. No query for a run that was never preempted."""
     is_moved = _put_back(run, seen)
     return _interrupted(run, seen) or bool(run.preemptions and record_resumption(run, seen)) or is_moved
 
 
 def _put_back(run: Run, seen: Observation) -> bool:
-    """Whether its admission has changed."""
+    """Stores when the run lost its admission. Returns whether that has changed."""
     admitted = seen.queue.condition("Admitted") if seen.queue is not None else None
     if admitted is None or run.admitted_at is None:
         return False
@@ -69,7 +70,7 @@ def _interrupted(run: Run, seen: Observation) -> bool:
     if queue is None or queue.preemptions <= run.preemptions:
         return False
     if seen.job is not None and outcome.job_has_failed(seen.job):
-        # Another run replaces it, and the mail is sent where that one is created.
+        # Another run replaces this one, and the email is sent where that run is created.
         return bool(_count(run, queue.preemptions))
     if _may_fail(seen) and not _has_settled(queue):
         return False
@@ -78,7 +79,9 @@ def _interrupted(run: Run, seen: Observation) -> bool:
 
 
 def settles_at(run: Run, seen: Observation) -> datetime | None:
-    """When the worker has to check again, of a preemption without a mail yet: nothing may happen until then."""
+    """Returns when the worker has to check a preemption without an email again, since no other event may wake it
+    before.
+    """
     condition = seen.queue.condition("Preempted") if seen.queue is not None else None
     if seen.queue is None or seen.queue.preemptions <= run.preemptions or condition is None or condition.since is None:
         return None
@@ -91,7 +94,7 @@ def _has_settled(queue: Queued) -> bool:
 
 
 def _may_fail(seen: Observation) -> bool:
-    """Its pod exited as in a crash: either the Job fails by it, or it is reported as suspended in a moment."""
+    """The pod exited as in a crash: either the Job fails because of it, or the Job is soon reported as suspended."""
     return seen.job is not None and seen.job.is_true("FailureTarget")
 
 
@@ -133,7 +136,7 @@ def _tell(run: Run, queue: Queued, row: WorkloadRow) -> bool:
 
 
 def _count(run: Run, times: int) -> int:
-    """0: another worker did, or it is over."""
+    """Stores the number of preemptions. Returns 0 if another worker has stored it already, or if the run has ended."""
     changed = Run.objects.filter(pk=run.pk, ended_at=None, preemptions__lt=times).update(preemptions=times)
     if changed:
         run.preemptions = times
@@ -141,7 +144,7 @@ def _count(run: Run, times: int) -> int:
 
 
 def resumption_outlook(row: WorkloadRow) -> str:
-    """Its position, and when it may start again."""
+    """Describes the run's position in the queue and when it may start again."""
     if row.status.phase not in QUEUED_PHASES:
         return "It is already admitted again."
     explained = row.status.explained
@@ -161,14 +164,16 @@ def resumption_outlook(row: WorkloadRow) -> str:
 
 
 def record_resumption(run: Run, seen: Observation) -> bool:
-    """Of a run that was interrupted, or that replaces one that was. One query while it is running."""
+    """Records that a run that was interrupted, or that replaces an interrupted run, is running again. One query while
+    it is running.
+    """
     if run.number == 1 and not run.preemptions:
         return False
     at = _at_work_since(run, seen)
     if at is None or run.stop_requested_at is not None or _untold(run, at) is None:
         return False
     with transaction.atomic():
-        # One worker alone, and not again what another one has just recorded.
+        # The lock lets only one worker record it; the second read finds what another worker has just recorded.
         Run.objects.select_for_update(no_key=True).get(pk=run.pk)
         told = _untold(run, at)
         if told is not None:
@@ -177,7 +182,7 @@ def record_resumption(run: Run, seen: Observation) -> bool:
 
 
 def _untold(run: Run, at: datetime) -> Event | None:
-    """The last recorded interruption, if it is not recorded yet that the run is running again since."""
+    """Returns the last recorded interruption, unless it is already recorded that the run resumed after it."""
     told = last_interruption_events([run]).get(run.pk)
     if told is None or told.verb == RESUMED:
         return None

@@ -1,4 +1,4 @@
-"""Who may replace a run by another one of the same workload. Pure."""
+"""Who may replace a run with another run of the same workload. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from workloads.core.policy import RunFacts, TeamFacts, may_launch_in, may_stop
 
 
 def may_restart(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
-    """Stop the run, and start another as declared when it has ended."""
+    """May the actor stop the run, and start another one from the current declaration when it has ended?"""
     return may_stop(by, team, run) or may_launch_in(by, team)
 
 
 def may_start_next(*, is_active: bool, name: str) -> Refusal | None:
-    """When the run before it has ended. `name`: of the person who requested it; all else is checked again then."""
+    """Checked when the previous run has ended. `name`: of the person who requested the next run. All other rules are
+    checked again by the start.
+    """
     if is_active:
         return None
     return Refusal("account_suspended", f"The account of {name}, who requested it, is suspended.", status=409)

@@ -45,8 +45,9 @@ NUMBER_LIMIT = 2_000_000_000
 
 @dataclass(frozen=True)
 class RunRow:
-    """`of_last`: of the last run, its workload's row, with its present status. `run` is not saved where it has not been
-    created yet. `followed_by`: number of the run that the portal created in place of this one, which was interrupted.
+    """`of_last`: the row of the workload with its current status, if this is its last run. `run` is an unsaved object
+    if the run has not been created yet. `followed_by`: number of the run that the portal created to replace this
+    interrupted run.
     """
 
     workload: Workload
@@ -61,8 +62,8 @@ def runs_of(workload: Workload) -> QuerySet[Run]:
 
 
 def numbered(workload: Workload, number: int) -> RunRow:
-    """Of a workload `with_names`. An earlier run is read from its row alone; the last one takes as many queries more as
-    `workload_rows`. Raises Refused (404).
+    """Returns one run of a workload that was read `with_names`. An earlier run is read from its row alone; the last run
+    takes the additional queries of `workload_rows`. Raises Refused (404).
     """
     if number > NUMBER_LIMIT:
         raise Refused(NOT_FOUND)
@@ -85,7 +86,7 @@ def has_next_run(workload: Workload, last: Run) -> bool:
 
 
 def _ended(workload: Workload, run: Run) -> Status:
-    """Its own sentence; next actions are of the last run alone."""
+    """The status has the sentence of this run. Only the last run has next actions."""
     wish = queries.desired_run(workload, run, workload.gpu_class, None, signs_in=False)
     assert wish is not None, "of a run"
     return replace(status_of(replace(wish, is_deleting=False), None, now=timezone.now()), actions=())
@@ -99,8 +100,8 @@ def _to_come(workload: Workload, before: Run) -> RunRow:
 
 
 def was_requeued(run: Run) -> bool:
-    """Of one that has ended: the portal created the next run in its place, and no person started it. One query, of an
-    interrupted run alone.
+    """Returns whether the portal, and not a person, created the run after this ended run. One query for an interrupted
+    run, otherwise none.
     """
     if run.reason not in INTERRUPTED_ENDS:
         return False
@@ -109,16 +110,16 @@ def was_requeued(run: Run) -> bool:
 
 
 def earlier_runs(row: WorkloadRow) -> list[Run]:
-    """The latest 20 before the one of this row, newest first. One query, none of a first run."""
+    """Returns the latest 20 runs before the run of this row, newest first. One query; none if this is the first run."""
     if row.run is None or row.run.number == 1:
         return []
     return list(Run.objects.filter(workload=row.workload, number__lt=row.run.number).order_by("-number")[:20])
 
 
 def active_run(workload: Workload) -> Any:
-    """None: all have ended. `closes_at`: None while the team is not closed; `runs_until`: None while the class is not
-    retired; `may_launch`: the person who requested it still may. One query, as text: people wait for the first pass
-    over a run.
+    """Returns None if all runs have ended. `closes_at`: None while the team is not closed; `runs_until`: None while the
+    class is not retired; `may_launch`: whether the person who requested the run may still launch. One query, written as
+    SQL text for speed: users wait for the first pass over a run.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE_RUN, [workload.pk])
@@ -133,8 +134,8 @@ def active_run(workload: Workload) -> Any:
 
 
 def count_unfinished(gpu_class: GpuClass) -> int:
-    """Runs on the class that have not ended, by their frozen specs: a workload may be declared with another class while
-    a run of it continues with this one. One query.
+    """Counts runs on the class that have not ended, by their frozen specs: a workload may be declared with another
+    class while its run continues with this one. One query.
     """
     of_class = Run.objects.filter(spec__gpu_class=gpu_class.slug, workload__namespace__cluster=gpu_class.cluster_id)
     return of_class.filter(ended_at=None).count()

@@ -1,8 +1,8 @@
-"""Make the cluster match one workload: its current run has a Job, an ended one has none, and a Run records the result.
+"""Makes the cluster match one workload: its current run has a Job, an ended run has none, and a Run records the result.
 
-A Job is created once. The Job comes first and its Secret right after: the place in the queue is what people wait for,
-and a kubelet waits for a Secret. Columns of a Run are filled from the mirror once each. Nothing is concluded from
-absence while the mirror is unknown.
+A Job is created once. The Job comes first and its Secret right after: users wait for the place in the queue, and a
+kubelet waits for a Secret. Columns of a Run are filled from the mirror once each. While the mirror is unknown, the
+absence of an object proves nothing.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from workloads.storage.queries import volume_of_run
 
 Result = AppliedObject.Result
 RUN_KINDS = ("Job", "Service", "Secret", "ResourceClaimTemplate")
-# What the watcher reports wakes the row at once; this is for a wake-up that was lost.
+# A change that the watcher reports wakes the row at once; this interval covers a lost wake-up.
 ALIVE_AGAIN_S = 60.0
 ENDING_AGAIN_S = 1.5
-# The mirror follows the API server within a fraction of this.
+# The mirror lags behind the API server by much less than this.
 MIRROR_LAG = timedelta(seconds=1.5)
 REFUSED_AGAIN = timedelta(seconds=300)
 # A finished job's pod keeps its log readable for a while; it uses no units.
@@ -58,7 +58,7 @@ KEEP_FINISHED_JOB = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class _Work:
-    """One pass over one workload: the client, the rows, and what was sent for it before (by kind and name)."""
+    """One pass over one workload: the client, the rows, and the objects sent before, by kind and name."""
 
     kube: Kube
     deadline: Deadline
@@ -72,7 +72,7 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
     owner = owner_label(workload)
     run = active_run(workload)
     cluster_id = workload.namespace.cluster_id if run is None else run.cluster_id
-    # People wait for the first pass over a new workload, and nothing was sent before it.
+    # Users wait for the first pass over a new workload, and nothing was sent before it.
     is_new = workload.observed_generation == 0 and workload.attempts <= 1
     rows = () if is_new else select(AppliedObject, "cluster_id = %s AND owner = %s", [cluster_id, owner])
     work = _Work(kube, deadline, workload, cluster_id, owner, {(row.kind, row.name): row for row in rows})
@@ -94,7 +94,7 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
 
 
 def _has_come(end: datetime | None) -> bool:
-    """Its class was retired, or its team is closed, and running workloads could continue until that moment."""
+    """Whether the class is retired or the team closed, and the time until which runs could continue has passed."""
     return end is not None and end <= timezone.now()
 
 
@@ -116,7 +116,7 @@ def _create(work: _Work, run: Run) -> Outcome:
 
 
 def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
-    """What the Job's pods wait for."""
+    """Sends the objects that the pods of the Job wait for."""
     known = work.sent.get(("Secret", job.name))
     if launch_spec.needs_secret(spec) and _is_to_send(known):
         secret = run_secret.run_secret_manifest(work.workload, run, spec, job_uid=job.uid)
@@ -139,7 +139,7 @@ def _is_to_send(known: AppliedObject | None) -> bool:
 
 
 def _ensure_claim(work: _Work, volume: Volume) -> None:
-    """A volume belongs to its namespace, not to the first workload that used it: its owner label is of the volume."""
+    """The volume belongs to its namespace, not to its first workload, so the claim's owner label names the volume."""
     owner = f"workloads.volume.{volume.pk}"
     if AppliedObject.objects.filter(owner=owner, result=Result.APPLIED).exists():
         return
@@ -151,7 +151,7 @@ def _ensure_claim(work: _Work, volume: Volume) -> None:
 
 
 def _follow(work: _Work, run: Run) -> Outcome:
-    """The Job was created: record what the mirror shows of it."""
+    """The Job was created: record what the mirror shows of this run."""
     spec = RunSpec.from_json(run.spec)
     job = work.sent["Job", manifests.job_name(spec)]
     if job.result in (Result.REFUSED, Result.FOREIGN):
@@ -190,7 +190,7 @@ def _try_again_later(work: _Work, run: Run, job: AppliedObject) -> Outcome:
 
 
 def _is_gone(work: _Work, job: AppliedObject) -> bool:
-    """The mirror does not show it; only the API server knows whether it is really gone."""
+    """The mirror does not show the Job; only the API server knows whether it is really gone."""
     if timezone.now() - job.sent_at < MIRROR_LAG:
         return False
     try:
@@ -228,7 +228,7 @@ def _stop(work: _Work, run: Run) -> Outcome:
 
 
 def _told_to_end(run: Any) -> datetime:
-    """What ends from then on was stopped, whatever its exit code. In whole seconds, as the cluster's times."""
+    """A run that ends after this time counts as stopped, whatever its exit code. Whole seconds, as in the cluster."""
     moments: tuple[datetime | None, ...] = (
         run.stop_requested_at,
         run.workload.delete_requested_at,
@@ -239,7 +239,7 @@ def _told_to_end(run: Any) -> datetime:
 
 
 def _stopped(run: Any, otherwise: status_outcome.RunOutcome) -> status_outcome.RunOutcome:
-    """A person's stop remains a person's, even if the team is closed or the class is retired meanwhile; a rule's stop
+    """A stop by a person remains that, even if the team is closed or the class is retired meanwhile. A stop by a rule
     keeps the rule's message.
     """
     if run.stop_reason:
@@ -256,19 +256,21 @@ def _stopped(run: Any, otherwise: status_outcome.RunOutcome) -> status_outcome.R
 
 
 def _patience(since_: datetime) -> Outcome:
-    """The watcher wakes the row when something ends. A long wait, as for a dead node, is checked rarely."""
+    """The watcher wakes the row when an object ends. A long wait, for example for a dead node, is checked rarely."""
     waited_s = (timezone.now() - since_).total_seconds()
     return Outcome(again_in_s=min(max(ENDING_AGAIN_S, waited_s / 4), ALIVE_AGAIN_S))
 
 
 def _shows_what_came_after(work: _Work, at: datetime) -> bool:
-    """A watcher that is down leaves rows that look known: a pod that it never saw may use units all the same."""
+    """Returns whether the mirror was updated after `at`. When the watcher is down, its rows look known, but a pod that
+    it never saw may use units.
+    """
     as_of = mirror.as_of(work.cluster_id, *WORKLOAD_KINDS)
     return as_of.is_current and as_of.at is not None and as_of.at >= at
 
 
 def _delete_job(work: _Work, run: Run) -> bool:
-    """Request its deletion once; False when there never was one."""
+    """Requests the deletion of the Job once. Returns False if there never was a Job."""
     known = work.sent.get(("Job", names.run_name(work.workload.name, run.number)))
     if known is None or known.result in (Result.REFUSED, Result.FOREIGN):
         return False
@@ -277,7 +279,7 @@ def _delete_job(work: _Work, run: Run) -> bool:
     work.deadline.check()
     work.kube.delete("Job", name=known.name, namespace=known.namespace, uid=known.uid)
     known.result = Result.TERMINATING
-    # The database's clock: it is compared with the mirror's, maybe by another worker.
+    # Uses the database's clock: the time is compared with the mirror's, maybe by another worker.
     known.sent_at = Now()
     known.save()
     known.refresh_from_db(fields=["sent_at"])
@@ -288,7 +290,9 @@ def _delete_job(work: _Work, run: Run) -> bool:
 
 
 def _tidy(work: _Work) -> Outcome:
-    """Without an active run its objects are deleted, a finished job's later; a deleted workload when none is left."""
+    """Without an active run, deletes its objects; those of a finished Job are deleted later. A deleted workload is
+    marked as deleted when no object is left.
+    """
     kept = _finished_jobs(work) if work.workload.delete_requested_at is None else {}
     for (kind, name), row in list(work.sent.items()):
         if kind in RUN_KINDS and name not in kept:
@@ -310,7 +314,7 @@ def _tidy(work: _Work) -> Outcome:
 
 
 def _finished_jobs(work: _Work) -> dict[str, datetime]:
-    """Names of Jobs whose pod's log is kept → until when. Of a notebook, only if it failed."""
+    """Names of Jobs whose pods' logs are kept → until when. A notebook's log is kept only if it failed."""
     if not work.sent:
         return {}
     worth = [Run.Outcome.FAILED, *([Run.Outcome.SUCCEEDED] if work.workload.kind == JOB else [])]
@@ -329,7 +333,7 @@ def _finished_jobs(work: _Work) -> dict[str, datetime]:
 
 
 def _look(work: _Work, run: Run) -> Observation | None:
-    """What the mirror shows of this run; None while it is unknown. Other people's pods may have our labels."""
+    """What the mirror shows of this run; None while it is unknown. Pods of other people may have our labels."""
     cluster_id, mine = work.cluster_id, {"owner": work.owner, "namespace": work.workload.namespace.name}
     if not mirror.is_known(cluster_id, *WORKLOAD_KINDS):
         return None
@@ -341,13 +345,13 @@ def _look(work: _Work, run: Run) -> Observation | None:
 
 
 def _record(run: Run, seen: Observation) -> None:
-    """Each column once, from the first time it was seen; a restart after a preemption does not change it."""
+    """Fills each column once, with the first time seen; a restart after a preemption does not change it."""
     found = {
         "admitted_at": true_since(seen.queue, "Admitted"),
         "started_at": min((at for at in map(running_since, seen.pods) if at is not None), default=None),
         "ready_at": workers.all_ready_since(seen.pods, run.workers),
     }
-    # The cluster's times are whole seconds: nothing happened before the request.
+    # The cluster's times are whole seconds; no time may be before the request.
     new = {
         column: max(at, run.requested_at)
         for column, at in found.items()
@@ -372,7 +376,7 @@ def _record(run: Run, seen: Observation) -> None:
 
 
 def _end(run: Run, end: status_outcome.RunOutcome, seen: Observation | None = None) -> bool:
-    """Whether it had not ended before."""
+    """Returns whether the run had not ended before."""
     changed = Run.objects.filter(pk=run.pk, ended_at=None).update(
         ended_at=max(end.at, run.requested_at) if end.at else Now(),
         outcome=end.outcome,

@@ -1,11 +1,12 @@
-"""Restarts interrupted runs: a notebook whose pod was removed from its node, a job that was preempted.
+"""Restarts interrupted runs: a notebook whose pod was removed from its node, or a job that was preempted.
 
-JupyterLab exits with 0 on a signal, so that its Job counts as complete; a job's process exits with another code, so
-that its Job may count as failed, though the queue would have started it again. Neither creates another pod: the portal
-creates another run of the same spec. A pod that is removed again and again is not restarted: a person has to check it.
+JupyterLab exits with 0 on a signal, so its Job counts as complete. A job's process exits with another code, so its Job
+may count as failed although the queue would have started it again. Neither Job creates another pod, so the portal
+creates another run of the same spec. A run whose pod is removed again and again is not restarted: a person has to check
+it.
 
-The place in the queue is lost with the failed Job: Kueue orders by when it first saw a Job, and a pod that is ended by
-a suspension has no sign by which the Job's failure policy could ignore it.
+The place in the queue is lost with the failed Job, because Kueue orders by when it first saw a Job. The Job's failure
+policy cannot ignore such a failure, because nothing in a pod shows that a suspension ended it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ REQUEUE_RULE = system_actor("rule interrupted notebooks")
 
 
 def may_requeue(run: Run, reason: str) -> bool:
-    """Two queries at most, of an interrupted run alone. `reason`: of its end, which is not recorded yet."""
+    """At most two queries; called only for an interrupted run. `reason`: of its end, which is not recorded yet."""
     workload = run.workload
     if reason == REMOVED:
         earlier = Run.objects.filter(workload=workload, number__lt=run.number).order_by("-number")[:REQUEUE_LIMIT]
@@ -48,9 +49,10 @@ def may_requeue(run: Run, reason: str) -> bool:
 
 
 def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
-    """In the transaction that records the end of `run`, with the same spec and its full time limit.
+    """Creates the next run in the transaction that records the end of `run`, with the same spec and the full time
+    limit.
 
-    A preemption with a mail already, moments before its Job failed by it, gets no second mail.
+    If an email about the preemption was sent just before the Job failed because of it, no second email is sent.
     """
     workload = run.workload
     number = run.number + 1
@@ -77,8 +79,8 @@ def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
 
 
 def _interrupted(end: RunOutcome, seen: Observation | None, before: Event | None) -> tuple[Interruption, bool]:
-    """And whether a mail about it was sent already. The Job's watch may be ahead of that of the queue's Workload, whose
-    status is older then, or missing.
+    """Returns the interruption, and whether an email about it was sent already. The Job's watch may be ahead of the
+    watch of the Kueue Workload, whose status is then older or missing.
     """
     queue = seen.queue if seen is not None and end.reason == TAKEN_BACK else None
     condition = queue.condition("Preempted") if queue is not None and queue.is_true("Preempted") else None

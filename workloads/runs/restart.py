@@ -33,9 +33,10 @@ RESTART_RULE = "rule runs that follow"
 
 @transaction.atomic
 def restart(tenant: str, name: str, *, by: Actor) -> Run:
-    """Stop the run; when it has ended, another run starts as the workload is declared. At once if none is active.
+    """Stops the run; when it has ended, another run starts from the workload's declaration. Starts at once if no run is
+    active.
 
-    Raises Refused as `start` and `stop` do, for all that is known already.
+    Raises Refused as `start` and `stop` do, for every reason that is already known.
     """
     namespace, team = queries.team(by, tenant)
     workload = queries.undeleted_workload(by, namespace, name)
@@ -47,7 +48,8 @@ def restart(tenant: str, name: str, *, by: Actor) -> Run:
 def request_restart(
     workload: Workload, run: Run, team: policy.TeamFacts, *, because: tuple[str, str] = ("", ""), by: Actor
 ) -> Run:
-    """`run`, which is locked and has not ended, is to stop, and another run of the same group to start then.
+    """Requests that `run`, which is locked and has not ended, stops, and that another run of the same group starts
+    then.
 
     `because`: reason and message of its end, if no stop was requested before. Raises Refused as `restart` does.
     """
@@ -84,15 +86,17 @@ def request_restart(
 
 
 def reconcile_and_restart(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Make the cluster match one workload; a requested next run of an ended run is started, and is due next."""
+    """Makes the cluster match one workload. Starts the requested next run if the run has ended; its row is then due
+    again.
+    """
     outcome = one_pass(workload, deadline, kube=kube)
     start_pending(workload)
     return outcome
 
 
 def start_pending(workload: Workload) -> bool:
-    """Whether the requested next run of its last run, which has ended, was started. A refusal is recorded on the ended
-    run and sent to people. One query where none was requested.
+    """Returns whether the requested next run was started, after the last run has ended. A refusal is recorded on the
+    ended run and sent to its people. One query if no run was requested.
     """
     if workload.delete_requested_at is not None:
         return False
@@ -110,7 +114,7 @@ def start_pending(workload: Workload) -> bool:
 
 @transaction.atomic
 def _begin(last: Run, by: Actor) -> bool:
-    """False: the request was withdrawn a moment ago."""
+    """Returns False if the request was withdrawn a moment ago."""
     rows = Run.objects.select_for_update(no_key=True).filter(pk=last.pk, next_wanted_by=by.user)
     if rows.first() is None:
         return False

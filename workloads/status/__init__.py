@@ -1,3 +1,3 @@
-"""What is shown of a workload and its run at this moment: desired run and observation in, phase, steps, explanation,
-exposure and start estimate out. It writes nothing.
+"""What is shown of a workload and its run at this moment. From the desired run and the observation, these modules
+compute phase, steps, explanation, exposure and start estimate. They write nothing.
 """

@@ -1,4 +1,4 @@
-"""What rows state about a workload and its current run, as much as its status depends on. Pure."""
+"""The part of the rows of a workload and its current run that the run's status depends on. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from workloads.status.failure_record import FailureRecord
 
 @dataclass(frozen=True)
 class DesiredRun:
-    """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not sent yet), with
-    `sent_text`; `problem` is the code of the worker's last failure, with `problem_text`; `hold`: the sentence about its
-    class while scheduling of that is paused, "" otherwise; `sealed`: which of its secrets the worker cannot decrypt.
-    `units` are of each of the `workers`.
+    """A workload and its current run, from their rows. `sent` is the result of creating the Job ("" = not sent yet),
+    with `sent_text`; `problem` is the code of the worker's last failure, with `problem_text`; `hold`: the sentence
+    about the class while its scheduling is paused, "" otherwise; `sealed`: which of the run's secrets the worker cannot
+    decrypt. `units` are per worker.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class DesiredRun:
     exit_code: int | None = None
     preemptions: int = 0
     kept: FailureRecord | None = None
-    # Of each worker, by resource.
+    # Per worker, by resource.
     asked: Mapping[str, str] = field(default_factory=dict)
     workers: int = 1
     retries: int = 0

@@ -1,6 +1,7 @@
-"""What is kept of a run that failed: the text that explains its end, and the steps it completed. Pure.
+"""What is kept of a failed run: the text that explains its end, and the steps it completed. Pure.
 
-Events are gone after an hour, its pod when its job is deleted; the Run stays. Bounded in size, without secrets.
+Events expire after an hour, and the pod is deleted with its Job; the Run stays. The record has a maximum size and no
+secrets.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NOTE_LIMIT = 300
 
 @dataclass(frozen=True)
 class CompletedStep:
-    """A step that was done: of progress.steps, by its title."""
+    """A completed step of progress.steps, by its title."""
 
     title: str
     at: datetime | None
@@ -35,7 +36,9 @@ class FailureRecord:
 
 
 def failure_record_json(kept: FailureRecord, *, secrets: tuple[str, ...] = ()) -> dict[str, Any]:
-    """`secrets`: values of the run's own; they are hidden wherever they appear, as is what looks like a secret."""
+    """`secrets`: values of the run's own secrets. They are hidden wherever they appear, as is text that looks like a
+    secret.
+    """
     told, clean = kept.told, SecretRedactor(secrets).text
     return {
         "reason": told.reason,
@@ -54,7 +57,7 @@ def failure_record_json(kept: FailureRecord, *, secrets: tuple[str, ...] = ()) -
 
 
 def failure_record_from_json(record: Mapping[str, Any]) -> FailureRecord | None:
-    """None of a run that kept nothing: it did not fail, or its pod was not seen."""
+    """Returns None for a run without a record: it did not fail, or its pod was not seen."""
     if not record:
         return None
     told = Explanation(
@@ -75,7 +78,7 @@ def failure_record_from_json(record: Mapping[str, Any]) -> FailureRecord | None:
 
 
 def _end_of(text: str) -> str:
-    """Its last lines: they mostly explain the failure."""
+    """Keeps the last lines: they usually explain the failure."""
     return text if len(text) <= RAW_LIMIT else CUT + text[len(CUT) - RAW_LIMIT :]
 
 

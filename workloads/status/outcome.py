@@ -1,4 +1,4 @@
-"""How a run ended, from what was seen of its Job and pods. Pure; the text stays in the Run."""
+"""How a run ended, from what was seen of its Job and pods. Pure; the text is stored in the Run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUCCEEDED, FAILED, STOPPED, LOST_OUTCOME = "succeeded", "failed", "stopped", "lo
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """`at` None: now, on the database's clock. `told`: of what failed, its explanation with the cluster's text."""
+    """`at` None: now, on the database's clock. `told`: for a failed run, its explanation with the cluster's text."""
 
     outcome: str
     reason: str
@@ -42,7 +42,7 @@ NEVER_SUBMITTED = RunOutcome(STOPPED, "stopped", "Stopped before it was submitte
 
 
 def class_retired_outcome(class_name: str, until: datetime, *, was_admitted: bool) -> RunOutcome:
-    """A class that was retired: running workloads could continue until then, and no longer."""
+    """The class was retired, and the time until which its running workloads could continue has passed."""
     text = f"{class_name} was retired: running workloads could continue until {date_and_time(until)}."
     return RunOutcome(STOPPED, "class_retired", text if was_admitted else f"{text} It had not started.")
 
@@ -57,14 +57,14 @@ def stopped_outcome(was_admitted: bool) -> RunOutcome:
 
 
 def outcome_of(seen: Observation, *, kind: str) -> RunOutcome | None:
-    """None while the Job has not come to its end."""
+    """Returns None while the Job has not ended."""
     if seen.job is None:
         return None
     if seen.job.is_true("Complete"):
         done = seen.job.condition("Complete")
         at = done.since if done else None
         if kind == "notebook" and all(pod.deleting_since is not None for pod in seen.pods):
-            # JupyterLab exits with 0 on a signal, too. Shut down by its user, its pod would still be there.
+            # JupyterLab exits with 0 on a signal, too. If its user shut it down, its pod still exists.
             return RunOutcome(STOPPED, REMOVED, POD_REMOVED, 0, at)
         if kind == "notebook":
             return RunOutcome(
@@ -77,8 +77,8 @@ def outcome_of(seen: Observation, *, kind: str) -> RunOutcome | None:
 
 
 def job_has_failed(job: Job) -> bool:
-    """Of a suspended Job the controller decides it, and reports it only when the queue starts it again: nothing of it
-    would run then.
+    """While a Job is suspended, the Job controller already decides that it failed, but reports Failed only when the
+    queue starts the Job again. It would not run any more then.
     """
     return job.is_true("Failed") or (job.suspend and job.is_true("FailureTarget"))
 
@@ -88,8 +88,8 @@ def _failed(seen: Observation, job: Job) -> RunOutcome:
     at = condition.since if condition else None
     pod = workers.failed_pod(seen.pods)
     if job.suspend or _was_decided_before_it_started(job):
-        # The queue suspended it, its pod exited with its process's own code, and the Job failed by it. From the Job
-        # alone: the queue's own status comes by another watch, maybe later.
+        # The queue suspended the Job, the pod exited with its process's own code, and the Job failed because of it.
+        # Decided from the Job alone: the queue's own status comes by another watch, maybe later.
         return RunOutcome(
             STOPPED, TAKEN_BACK, UNITS_TAKEN_BACK, None if pod is None else pod_termination(pod).exit_code, at
         )
@@ -107,7 +107,9 @@ def _failed(seen: Observation, job: Job) -> RunOutcome:
 
 
 def _was_decided_before_it_started(job: Job) -> bool:
-    """While it was suspended: a Job starts anew each time that the queue admits it."""
+    """The failure was decided while the Job was suspended: its start time is set again each time that the queue admits
+    it.
+    """
     decided = job.condition("FailureTarget")
     return (
         decided is not None

@@ -1,6 +1,6 @@
-"""(desired run, observation) → Status. Nothing of it is stored: it is computed on each read.
+"""Computes the Status from the desired run and the observation, on each read. None of it is stored.
 
-One Status serves badge, page, stream, API and mail. Without a mirror the phase is Unknown, never "stopped".
+The same Status is used for badge, page, stream, API and email. Without a mirror the phase is Unknown, never "stopped".
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from workloads.status.explain.termination import AGAIN, PodTermination
 from workloads.status.explain.types import CONTACT_OPERATORS, Explanation
 from workloads.status.types import Phase, Status
 
-# Within this time, what is missing is most likely being created.
+# Within this time, a missing object is most likely being created.
 PATIENCE = timedelta(seconds=15)
-# The Job controller creates a pod at once, unless something refuses it, which it reports.
+# The Job controller creates a pod at once, unless the API server refuses it, which the controller reports.
 POD_PATIENCE = timedelta(minutes=3)
-# An event that was not repeated for longer is over.
+# An event that was not repeated for longer no longer applies.
 WARNING_LIFE = timedelta(minutes=3)
 SLOW_PULL = timedelta(minutes=5)
 
@@ -45,7 +45,7 @@ def status_of(
 ) -> Status:
     """`wish` is None for a workload that was declared and never started; `seen` is None while the mirror is unknown.
 
-    `as_of`: how current it is; None: current.
+    `as_of`: when the mirror was last current; None: it is current.
     """
     if wish is None and is_deleting:
         return Status(Phase.STOPPING, "deleting", "Being deleted.", None)
@@ -69,7 +69,7 @@ def status_of(
         return _alive(wish, seen, now)
     if seen.job is None and wish.sent == "applied":
         return _not_heard(as_of.at, as_of.problem)
-    # What was missing at the last update may exist by now.
+    # An object that was missing at the last update may exist by now.
     return _alive(wish, seen, min(now, as_of.at))
 
 
@@ -79,7 +79,7 @@ def _not_heard(at: datetime, problem: str) -> Status:
 
 
 def _ended(wish: DesiredRun, seen: Observation | None) -> Status:
-    """The sentence is the Run's, with the texts kept with it, whether its pod still exists or not."""
+    """The sentence is that of the Run, with the texts stored with it, whether its pod still exists or not."""
     if wish.is_deleting:
         return Status(Phase.STOPPING, "deleting", "Being deleted.", wish.ended_at)
     phase = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(wish.outcome, Phase.FAILED)
@@ -149,7 +149,7 @@ def _without_queue(wish: DesiredRun, seen: Observation, now: datetime) -> Status
 
 
 def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: datetime) -> Status:
-    """For a workload that waits for other teams' units, a position in the team's own queue means nothing."""
+    """For a workload that waits for other teams' units, a position in the team's own queue is meaningless."""
     position = seen.position
     if seen.at is not None and seen.at.is_for_borrowed(wish.class_slug, wish.units * wish.workers):
         position = None
@@ -223,7 +223,7 @@ def _with_pod(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> S
     if pod.is_ready and wish.ready_at is not None:
         return Status(Phase.READY, "ready", f"Ready on {pod.node}.", true_since(pod, "Ready"), facts, ("open", "stop"))
     if pod.is_ready:
-        # The gateway grants access by the run's own record, which the worker writes in a moment.
+        # The gateway grants access from the Run's row, which the worker updates in a moment.
         text = "JupyterLab is responding; it opens in a moment."
     else:
         text = "JupyterLab is starting." if wish.ready_at is None else "JupyterLab is not responding."
@@ -231,7 +231,7 @@ def _with_pod(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> S
 
 
 def _facts(seen: Observation, pod: Pod) -> dict[str, Any]:
-    """`attempts`: how many pods its Job has created, where that is more than one."""
+    """`attempts`: how many pods the Job has created, if more than one."""
     facts: dict[str, Any] = {"node": pod.node} if pod.node else {}
     return facts if len(seen.pods) < 2 else {**facts, "attempts": len(seen.pods)}
 
@@ -240,7 +240,7 @@ def _facts(seen: Observation, pod: Pod) -> dict[str, Any]:
 
 
 def pod_termination(pod: Pod) -> PodTermination:
-    """What the cluster reports of its end."""
+    """Returns what the cluster reports about the end of the pod."""
     last = _last_container(pod)
     target = pod.condition("DisruptionTarget")
     is_disrupted = target is not None and target.is_true
@@ -259,7 +259,7 @@ def pod_termination(pod: Pod) -> PodTermination:
 
 
 def _last_container(pod: Pod) -> Container | None:
-    """The container that ended the pod: a failed init container, else the main one."""
+    """Returns the container that ended the pod: a failed init container, otherwise the main one."""
     failed = next((one for one in pod.init_containers if one.exit_code), None)
     return failed or main_container(pod)
 
@@ -269,7 +269,7 @@ def termination_explanation(pod: Pod) -> Explanation:
 
 
 def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
-    """A disruption, a rejection by the kubelet, or a crash that may be retried, until its Job has failed."""
+    """A disruption, a rejection by the kubelet, or a crash that may be retried, as long as the Job has not failed."""
     told = termination_explanation(pod)
     last = _last_container(pod)
     at = last.ended_at if last else None
@@ -287,7 +287,7 @@ def _again(seen: Observation, pod: Pod, told: Explanation, at: datetime | None, 
 
 
 def _replacing(seen: Observation, pod: Pod) -> Status:
-    """Admitted, but its pod is terminating. On a node that does not respond, nothing confirms its end."""
+    """Admitted, but the pod is terminating. On a node that does not respond, nothing confirms the end of the pod."""
     told = termination_explanation(pod)
     if seen.lost is not None and seen.lost.is_silent:
         text = (
@@ -361,7 +361,7 @@ def _hindrance(wish: DesiredRun, seen: Observation, pod: Pod, age: timedelta, no
         )
         if found is not None and found.reason == "secret_missing" and wish.sealed is not None:
             return container_start.secrets_unreadable(wish.sealed, node=pod.node)
-        # The Secret follows its Job within moments.
+        # The worker creates the Secret a moment after its Job.
         if found is not None and (found.reason != "secret_missing" or age > PATIENCE):
             return found
     warning = seen.warning("FailedAttachVolume", "FailedMount", "FailedCreatePodSandBox", kind="Pod")

@@ -21,7 +21,7 @@ from workloads.status.workers import current_pods, slowest_pod
 # A kubelet sets it when volumes and network are ready.
 READY_FOR_CONTAINERS = "PodReadyToStartContainers"
 DONE, BUSY, STUCK, NEXT = "done", "busy", "stuck", "next"
-# The step of a problem, whatever else has or has not happened; the volume is never later than the current step.
+# The step to which a problem belongs, whatever else has happened; the volume is never later than the current step.
 STORAGE_REASONS = frozenset(
     {
         "volume_unbound",
@@ -48,7 +48,7 @@ REPOSITORY_REASONS = frozenset(
 
 @dataclass(frozen=True)
 class ProgressStep:
-    """`at`: when it was done, or since when it is busy. `raw_from`: who wrote `raw`."""
+    """`at`: when the step was done, or since when it is busy. `raw_from`: who wrote `raw`."""
 
     state: str
     title: str
@@ -94,12 +94,12 @@ def progress_steps(wish: DesiredRun | None, seen: Observation | None, status: St
 
 
 def completed_steps(wish: DesiredRun, seen: Observation | None) -> tuple[CompletedStep, ...]:
-    """Which of its steps were done: kept with a run that failed, since its pod does not stay."""
+    """Returns the completed steps. They are stored with a failed run, since its pod is deleted."""
     return tuple(CompletedStep(stage.title, stage.at, stage.note) for stage in _stages(wish, seen) if stage.is_done)
 
 
 def _is_lost(status: Status) -> bool:
-    """Its node has a problem: the run may continue, but its state is unknown."""
+    """The node has a problem: the run may continue, but its state is unknown."""
     return status.phase is Phase.UNKNOWN and status.explained is not None
 
 
@@ -135,16 +135,16 @@ def _stages(wish: DesiredRun, seen: Observation | None) -> list[_Stage]:
     pod = slowest_pod(seen.pods) if seen else None
     queue = seen.queue if seen else None
     before = _before(seen, pod)
-    # Of a pod that replaced another one, its own times.
+    # A pod that replaced another one uses its own times.
     ran = (None if before else wish.started_at) or running_since(pod)
     if wish.workers > 1 and wish.ended_at is None and seen is not None:
-        # It is where the last of them is.
+        # The run is as far as its slowest pod.
         ran = running_since(pod)
         if len(current_pods(seen.pods)) < wish.workers:
             pod = ran = None
     bound = (true_since(pod, "PodScheduled") if pod and pod.node else None) or (wish.started_at if ran else None)
     admitted = wish.admitted_at or true_since(queue, "Admitted")
-    # What was preempted is in the queue again, whatever happened before.
+    # A preempted run is in the queue again, whatever happened before.
     if queue is not None and queue.is_true("Evicted") and not queue.is_true("Admitted") and pod is None:
         admitted = bound = ran = None
     ready = wish.ready_at if pod is None or pod.is_ready or wish.ended_at else None
@@ -182,7 +182,7 @@ def _as_kept(reached: tuple[CompletedStep, ...], stages: list[_Stage]) -> list[_
 
 
 def _node_note(seen: Observation | None, pod: Pod | None) -> str:
-    """The node; of a pod that replaced another one, why."""
+    """Names the node, and for a pod that replaced another one, why."""
     if seen is None or pod is None:
         return ""
     before = _before(seen, pod)
@@ -193,7 +193,7 @@ def _node_note(seen: Observation | None, pod: Pod | None) -> str:
 
 
 def _before(seen: Observation | None, pod: Pod | None) -> list[Pod]:
-    """Earlier pods of this run."""
+    """Returns the earlier pods of this run."""
     return [one for one in seen.pods if one.phase == "Failed" and one is not pod] if seen and pod else []
 
 
@@ -202,7 +202,7 @@ def _has_storage(pod: Pod | None) -> bool:
 
 
 def _first_start(pod: Pod | None) -> datetime | None:
-    """When the first container of all started: the one that clones the repository has the same image."""
+    """Returns when the first container started: the one that clones the repository has the same image."""
     return next((one.since for one in pod.init_containers if one.since), None) if pod else None
 
 
@@ -215,7 +215,7 @@ def _cloned_at(pod: Pod | None) -> datetime | None:
 
 
 def image_note(seen: Observation | None) -> str:
-    """Its size, and where it is already: what nodes report of their images, which need not be all of them."""
+    """Describes the size of the image and the nodes that already have it. Nodes may not report all of their images."""
     image = seen.image if seen else None
     if image is None or not image.nodes:
         return ""

@@ -33,12 +33,12 @@ from workloads.status.observations.wait_conditions import has_reached as has_rea
 from workloads.status.phase import status_of
 from workloads.status.workload_row import WorkloadRow
 
-# What shows whether a workload runs; its position in the queue is in Kueue's own kind.
+# The kinds that show whether a workload runs; its position in the queue is in Kueue's own kind.
 WORKLOAD_KINDS = ("Job", "Pod")
 
 
 def status_kinds(cluster: Cluster) -> tuple[str, ...]:
-    """What the state of a workload is derived from. Without Kueue its kind is not followed."""
+    """Returns the kinds from which the state of a workload is derived. Without Kueue, its kind is not watched."""
     return (*WORKLOAD_KINDS, "Workload") if cluster.queue_system == Cluster.QueueSystem.KUEUE else WORKLOAD_KINDS
 
 
@@ -48,11 +48,11 @@ def status_kinds(cluster: Cluster) -> tuple[str, ...]:
 def workload_rows(
     workloads: Iterable[Workload], as_of: AsOf | None = None, own: GrantedUnits | None = None
 ) -> list[WorkloadRow]:
-    """Status of each, all of one namespace, whatever their number, in eight queries: one more when a run has a class
-    that no workload is declared with any more, when one is on a node, when one has a place in the queue, when one waits
-    for its image or for a node, and when one was interrupted; one more when one waits for units, three when others that
-    are not among them wait or use some. They come `with_names`. `as_of`, `own`: how current the mirror was and what the
-    team is granted, where that was read already.
+    """Returns the status of each workload. All must be of one namespace and read `with_names`. Eight queries, whatever
+    their number. One more for each of these cases: a run has a class that no workload is declared with any more; a run
+    is on a node; a run has a position in the queue; a run waits for its image or for a node; a run was interrupted. One
+    more if a run waits for units, or three if other runs that are not in the list wait or use units. `as_of`, `own`:
+    how current the mirror is and what the team is granted, if the caller has read that already.
     """
     found = list(workloads)
     if not found:
@@ -100,7 +100,7 @@ def workload_rows(
 
 
 def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> dict[str, GpuClass]:
-    """By slug. A query only when some run has a class that no workload is declared with any more."""
+    """Returns classes by slug. One query, only if a run has a class that no workload is declared with any more."""
     found = {workload.gpu_class.slug: workload.gpu_class for workload in workloads}
     missing = {run.spec["gpu_class"] for run in runs.values()} - found.keys()
     if missing:
@@ -157,8 +157,8 @@ def _run_name(workload: Workload, run: Run | None) -> str:
 
 
 def _sent(runs: Mapping[int, str]) -> tuple[dict[int, AppliedObject], set[int]]:
-    """By workload id: what became of the Job of its run of that name; Jobs of earlier runs may still be kept. And the
-    ids of those whose pod can sign in to its registry. One query.
+    """Returns by workload id the result of sending the Job of its run of that name (Jobs of earlier runs may still
+    exist), and the ids of the workloads whose pod can sign in to its registry. One query.
     """
     owners = {f"{table_label(Workload)}.{pk}": pk for pk in runs}
     pulls = [names.image_pull_secret_name(name) for name in runs.values() if name]

@@ -1,4 +1,4 @@
-"""Phase and Status of a workload, the values that the other modules of this room create and read. Pure."""
+"""Phase and Status of a workload, which the other modules of this package create and read. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ PREEMPTED_REASONS = frozenset({"preempted", "preempted_in_team"})
 
 @dataclass(frozen=True)
 class Status:
-    """`sentence` is for people, `reason` a stable code for programs; `actions` are the next best ones, best first."""
+    """`sentence` is for people, `reason` is a stable code for programs; `actions` are the suggested next actions, best
+    first.
+    """
 
     phase: Phase
     reason: str

@@ -1,6 +1,8 @@
-"""The workers of one run, by their pods: which pod is whose, how many are ready, and their combined status. Pure.
+"""The workers of one run, from their pods: which pod belongs to which worker, how many are ready, and their combined
+status. Pure.
 
-A worker is the pod of one index of an Indexed Job, or the only pod of any other; it may be retried.
+A worker is the pod of one index of an Indexed Job, or the only pod of any other Job; its pod may be replaced by a
+retry.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from workloads.status.types import Status
 
 _AT_WORK = ("running", "ready", "succeeded")
-# Of the statuses of workers, which is the run's: the first of these that one of them has.
+# The status of the run is that of a worker in the first of these states.
 _WORST = ("failed", "blocked", "unknown", "stopping", "queued", "preparing", "starting", *_AT_WORK)
 
 
@@ -28,7 +30,7 @@ def index_of(pod: Pod) -> int:
 
 
 def by_worker(pods: Iterable[Pod]) -> dict[int, tuple[Pod, ...]]:
-    """By index, each oldest first."""
+    """Returns the pods by index, oldest first."""
     found: dict[int, list[Pod]] = {}
     for pod in pods:
         found.setdefault(index_of(pod), []).append(pod)
@@ -36,13 +38,13 @@ def by_worker(pods: Iterable[Pod]) -> dict[int, tuple[Pod, ...]]:
 
 
 def current_pods(pods: Iterable[Pod]) -> dict[int, Pod]:
-    """By index, the one that matters: the newest that is not terminating, else the newest."""
+    """Returns by index the pod that counts: the newest that is not terminating, otherwise the newest."""
     parts = {index: Observation(pods=theirs).pod for index, theirs in by_worker(pods).items()}
     return {index: pod for index, pod in parts.items() if pod is not None}
 
 
 def observation_by_worker(seen: Observation) -> dict[int, Observation]:
-    """By index: what was seen of each worker alone. What is reported of the Job applies to all."""
+    """Returns by index the observation of each worker alone. What is reported of the Job applies to all workers."""
     return {
         index: replace(
             seen,
@@ -59,7 +61,7 @@ def observation_by_worker(seen: Observation) -> dict[int, Observation]:
 
 
 def slowest_pod(pods: Iterable[Pod]) -> Pod | None:
-    """The pod that has come least far; of one worker, its current one."""
+    """Returns the pod with the least progress; for one worker, its current pod."""
     return min(current_pods(pods).values(), key=_way, default=None)
 
 
@@ -72,24 +74,24 @@ def _way(pod: Pod) -> int:
 
 
 def ready_count(pods: Iterable[Pod]) -> int:
-    """How many are ready now, or have succeeded."""
+    """Returns how many workers are ready now or have succeeded."""
     return sum(pod.is_ready or pod.phase == "Succeeded" for pod in current_pods(pods).values())
 
 
 def all_ready_since(pods: Iterable[Pod], workers: int) -> datetime | None:
-    """None while one of them is not."""
+    """Returns None while a worker is not ready."""
     moments = [true_since(pod, "Ready") for pod in current_pods(pods).values()]
     known = [at for at in moments if at is not None]
     return max(known) if len(known) >= workers else None
 
 
 def crash_count(pods: Iterable[Pod]) -> int:
-    """Of one worker: pods that failed by themselves, or that a node rejected. Disruptions are not counted."""
+    """Counts the pods of one worker that failed by themselves or that a node rejected. Disruptions are not counted."""
     return sum(pod.phase == "Failed" and not pod.is_true("DisruptionTarget") for pod in pods)
 
 
 def failed_pod(pods: Iterable[Pod]) -> Pod | None:
-    """The pod that made the run fail. Workers that are stopped with it fail too, later."""
+    """Returns the pod that made the run fail. Workers that are stopped because of it fail too, but later."""
     worst: tuple[int, float, Pod] | None = None
     for theirs in by_worker(pods).values():
         failed = [pod for pod in theirs if pod.phase == "Failed"]
@@ -104,20 +106,20 @@ def failed_pod(pods: Iterable[Pod]) -> Pod | None:
 
 
 def retry_note(pods: Iterable[Pod], retries: int) -> str:
-    """Of one worker; "" for the first attempt, and where the crash was final."""
+    """Describes the retry of one worker; "" for the first attempt, and if the crash was final."""
     done = crash_count(pods)
     return f"Retry {done} of {retries}." if retries and 0 < done <= retries else ""
 
 
 def default_log_worker(pods: Iterable[Pod]) -> int:
-    """Whose log is shown where none was selected."""
+    """Returns the worker whose log is shown if none was selected."""
     pods = tuple(pods)
     found = failed_pod(pods) if len(by_worker(pods)) > 1 else next(iter(pods), None)
     return index_of(found) if found is not None else min(by_worker(pods), default=0)
 
 
 def combined_status(statuses: Mapping[int, Status], seen: Observation, retries: int) -> Status:
-    """Of all workers: how many are ready, and which one delays the run."""
+    """Returns the status of all workers together: how many are ready, and which one delays the run."""
     workers, count = len(statuses), ready_count(seen.pods)
     index, worst = min(statuses.items(), key=lambda one: (_WORST.index(str(one[1].phase)), one[0]))
     facts: dict[str, Any] = {"workers": workers, "ready": count}

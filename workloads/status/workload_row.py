@@ -18,9 +18,9 @@ from workloads.status.types import QUEUED_PHASES, Status
 class WorkloadRow:
     """A workload with its current run's status: what list, page, stream and API show.
 
-    `gpu_class`: of the run; the workload may have been declared with another one since. Without a run, the declared.
-    `as_of`: how current the mirror was when this was read. `estimate`: of a queued run. `exposure`: how an active run
-    may be preempted, None while that is unknown; `interrupted`: its last interruption.
+    `gpu_class`: of the run, since the workload may be declared with another class now; without a run, of the
+    declaration. `as_of`: how current the mirror was at this read. `estimate`: for a queued run. `exposure`: how an
+    active run may be preempted, None while unknown; `interrupted`: the last interruption.
     """
 
     workload: Workload
@@ -37,8 +37,8 @@ class WorkloadRow:
 
     @property
     def is_in_line(self) -> bool:
-        """It waits for units. What is blocked on a node has its units; what was requeued has none, though its pod may
-        still be terminating.
+        """The run waits for units. A run that is blocked on a node has its units. A requeued run has none, though its
+        pod may still be terminating.
         """
         pod = self.pod
         stays = pod is not None and pod.is_on_a_node and pod.deleting_since is None
@@ -46,6 +46,6 @@ class WorkloadRow:
 
     @property
     def units_on_nodes(self) -> int:
-        """Of its pods that are bound to a node and not over, terminating ones included."""
+        """Units of its pods that are bound to a node and have not ended, including terminating pods."""
         bound = sum(pod.is_on_a_node for pod in self.pods)
         return bound * self.run.units_each if self.run else 0

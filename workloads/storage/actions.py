@@ -1,4 +1,4 @@
-"""The verbs about volumes: attach one to a run, mark one for deletion, cancel the deletion."""
+"""Actions on volumes: attach one to a run, mark one for deletion, cancel the deletion."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from workloads.storage.policy import GRACE, VolumeFacts
 
 
 def attach(volume: Volume) -> None:
-    """For a run that the caller creates in its own transaction: until that ends no other run gets the volume, and it
-    cannot be deleted. Raises Refused: volume_in_use, volume_going, volume_gone (409).
+    """For a run that the caller creates in its own transaction: until that ends, no other run gets the volume, and the
+    volume cannot be deleted. Raises Refused: volume_in_use, volume_going, volume_gone (409).
     """
     refuse_if(storage_policy.may_mount(reads.volume_facts(_locked(volume.pk))))
 
 
 @transaction.atomic
 def request_delete(tenant: str, name: str, *, by: Actor) -> Volume:
-    """It is deleted after the grace period, unless a member keeps it. A second call has no effect.
+    """The volume is deleted after the grace period, unless a member keeps it. A second call has no effect.
 
     Raises Refused: not_found (404), not_allowed, missing_scope (403), volume_in_use (409).
     """
@@ -52,7 +52,7 @@ def cancel_delete(tenant: str, name: str, *, by: Actor) -> Volume:
     """
     namespace, team, volume, found = _asked(tenant, name, by)
     refuse_if(storage_policy.may_keep(by, team, found, timezone.now()))
-    # By the database's clock, as the worker reads it.
+    # Uses the database's clock, as the worker does.
     in_time = Volume.objects.filter(pk=volume.pk, delete_requested_at__gt=Now() - GRACE)
     if not in_time.update(delete_requested_at=None):
         refuse_if(storage_policy.may_keep(by, team, found, reads.deletes_at(volume) or timezone.now()))
@@ -71,5 +71,5 @@ def _asked(tenant: str, name: str, by: Actor) -> tuple[Namespace, policy.TeamFac
 
 
 def _locked(pk: int) -> Volume:
-    """Later reads see what others have committed by then."""
+    """Reads after the lock see what other transactions have committed by then."""
     return Volume.objects.select_for_update(no_key=True).get(pk=pk)

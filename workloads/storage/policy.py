@@ -18,7 +18,7 @@ GRACE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class StorageFacts:
-    """In GiB. `granted`: in force now; `used`: what the team's volumes request, None when unknown. `slug`, `name`: of
+    """In GiB. `granted`: in effect now; `used`: what the team's volumes request, None if unknown. `slug`, `name`: of
     the class.
     """
 
@@ -34,7 +34,7 @@ class StorageFacts:
 
 def may_create(storage: StorageFacts | None, gib: int) -> Refusal | None:
     """`storage` None: the cluster offers no storage class, and volumes are not limited. The cluster refuses a volume
-    that does not fit: it does not queue it until another one is deleted.
+    that does not fit; it does not queue the volume until another one is deleted.
     """
     if storage is None or gib <= storage.left:
         return None
@@ -74,7 +74,7 @@ class VolumeFacts:
 
 
 def may_attach(name: str, deletes_at: datetime | None, *, is_gone: bool = False) -> Refusal | None:
-    """To a workload, also if another run uses it now: a declaration is for a later run."""
+    """May it be attached to a workload? Allowed if another run uses it now: a declaration is for a later run."""
     if is_gone:
         text = f"The volume {name} was deleted. Choose another volume; use Change for an existing workload."
         return Refusal("volume_gone", text, "volume", 409)
@@ -88,7 +88,7 @@ def may_attach(name: str, deletes_at: datetime | None, *, is_gone: bool = False)
 
 
 def may_mount(volume: VolumeFacts) -> Refusal | None:
-    """For a run that starts now."""
+    """May a run that starts now mount it?"""
     if refusal := may_attach(volume.name, volume.deletes_at, is_gone=volume.is_gone):
         return refusal
     if volume.holder is not None:
@@ -114,7 +114,7 @@ def may_delete(by: Actor, team: TeamFacts, volume: VolumeFacts) -> Refusal | Non
 
 
 def may_keep(by: Actor, team: TeamFacts, volume: VolumeFacts, now: datetime) -> Refusal | None:
-    """Cancel its deletion: everybody who may launch in the team."""
+    """May the actor cancel its deletion? Every user who may launch in the team may."""
     if refusal := scope_refusal(by, Scope.LAUNCH):
         return refusal
     if not by.operates and team.role not in LAUNCHERS:

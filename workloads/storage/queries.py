@@ -58,7 +58,7 @@ def undeleted(namespace: Namespace) -> QuerySet[Volume]:
 
 
 def holders(namespace_id: int, *, name: str = "") -> dict[str, VolumeHolder]:
-    """By the volume's name; of that one, or of all. One query."""
+    """By name of the volume; for the given one, or for all. One query."""
     alive = Run.objects.filter(workload__namespace_id=namespace_id, ended_at=None).exclude(spec__claim="")
     if name:
         alive = alive.filter(spec__claim=name)
@@ -71,19 +71,19 @@ def holders(namespace_id: int, *, name: str = "") -> dict[str, VolumeHolder]:
 
 
 def volume_facts(volume: Volume) -> VolumeFacts:
-    """Of one, without what depends on a user. One query."""
+    """Facts about one volume, without those that depend on a user. One query."""
     holder = holders(volume.namespace_id, name=volume.name).get(volume.name)
     return VolumeFacts(volume.name, deletes_at(volume), volume.gone_at is not None, holder)
 
 
 def attach_refusal(volume: Volume | None) -> Refusal | None:
-    """For a run that would start now. No query without a volume, else one."""
+    """For a run that would start now. One query, none without a volume."""
     return None if volume is None else storage_policy.may_mount(volume_facts(volume))
 
 
 def volume_refusal(namespace: Namespace, name: str, size_gib: int, *, instead_of: str = "") -> Refusal | None:
-    """For a run that would start now, with a volume of that name, or a new one of that size; `instead_of`: the workload
-    whose own run ends before. Two queries, three for a new one.
+    """For a run that would start now, with a volume of that name or a new one of that size; `instead_of`: the workload
+    whose own run ends first. Two queries, three for a new volume.
     """
     known = undeleted(namespace).filter(name=name).first()
     if known is None:
@@ -109,7 +109,7 @@ def is_own(volume: Volume, by: Actor) -> bool:
 def volume_rows(
     by: Actor, namespace: Namespace, team: policy.TeamFacts, wanted: QuerySet[Volume] | None = None
 ) -> tuple[list[VolumeRow], AsOf]:
-    """By name; all of the team, or those given. Five queries, however many."""
+    """Returns the volumes by name: all of the team, or those given. Five queries, whatever their number."""
     rows: list[Any] = list(with_ownership(undeleted(namespace) if wanted is None else wanted, by))
     as_of = mirror.as_of(namespace.cluster_id, CLAIM)
     seen = {one.name: one for one in mirror.objects(namespace.cluster_id, kind=CLAIM, namespace=namespace.name)}
@@ -174,7 +174,7 @@ def volume_of_run(workload: Workload, claim: str) -> Volume | None:
 
 
 def storage_facts(namespace: Namespace) -> StorageFacts | None:
-    """None where the cluster offers no storage class. One query then, else five."""
+    """Returns None if the cluster offers no storage class. One query in that case, otherwise five."""
     classes = GpuClass.objects.filter(cluster_id=namespace.cluster_id, interface=GpuClass.Interface.STORAGE)
     # The ResourceQuota also counts a retired class; no quota is granted for it any more.
     found = list(classes.exclude(life_cycle=GpuClass.LifeCycle.DRAFT))
@@ -187,7 +187,7 @@ def storage_facts(namespace: Namespace) -> StorageFacts | None:
 
 
 def _used(namespace: Namespace) -> int | None:
-    """Claims in the cluster, created by anybody, and requested volumes that do not exist yet."""
+    """Sums claims in the cluster, whoever created them, and requested volumes that do not exist yet."""
     if not read_queries.is_known(namespace.cluster_id, "PersistentVolumeClaim"):
         return None
     claims = read_queries.objects(namespace.cluster_id, kind="PersistentVolumeClaim", namespace=namespace.name)

@@ -21,12 +21,12 @@ from workloads.storage.queries import CLAIM
 
 DELETION_RULE = system_actor("rule volume deletion")
 
-# A claim stays until no pod uses it.
+# A claim is deleted only once no pod uses it.
 TERMINATING_AGAIN_S = 2.0
 
 
 def reconcile(volume: Volume, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Delete the claim when its grace period is over. No run uses it then: new runs with it were refused."""
+    """Deletes the claim when its grace period is over. No run uses it then: new runs with it were refused."""
     if volume.gone_at is not None or volume.delete_requested_at is None:
         return DONE
     if not Volume.objects.filter(pk=volume.pk, delete_requested_at__lte=Now() - GRACE).exists():
@@ -44,7 +44,7 @@ def reconcile(volume: Volume, deadline: Deadline, *, kube: Kube) -> Outcome:
         _end(volume)
         return DONE
     if not found.is_terminating:
-        # A worker died between creating it and recording that.
+        # A worker died after it created the claim and before it recorded that.
         deadline.check()
         kube.delete(CLAIM, name=volume.name, namespace=namespace.name, uid=found.uid)
     return Outcome(again_in_s=TERMINATING_AGAIN_S, is_applied=False)

@@ -1,1 +1,1 @@
-"""Units in use by the minute and hour, waits and GPU-hours of runs, and the figures of a month."""
+"""Units in use by minute and hour, waiting times and GPU-hours of runs, and the figures of a month."""

@@ -1,4 +1,4 @@
-"""What namespaces used in an hour, and in how many minutes of it that could be read. Django finds these models through
+"""What namespaces used in an hour, and how many minutes of the hour could be read. Django finds these models through
 workloads.models.
 """
 
@@ -31,7 +31,9 @@ class UsageSample(models.Model):
 
 
 class UsageHour(models.Model):
-    """In how many `minutes` of the hour use could be read, because the mirror was current; `last_minute` of them."""
+    """`minutes`: how many minutes of the hour could be read, because the mirror was current; `last_minute`: the last of
+    them.
+    """
 
     pk = models.CompositePrimaryKey("cluster_id", "hour")
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="usage_hours", db_index=False)

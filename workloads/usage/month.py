@@ -1,4 +1,4 @@
-"""GPU-hours of a month by member: whole GPUs apart from slices and shares, and what they cost at the frozen prices."""
+"""GPU-hours of a month by member: whole GPUs separately from slices and shares, and their cost at the frozen prices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class GpuHours:
 
 @dataclass(frozen=True)
 class MonthFigures:
-    """From the first day until now, in the server's zone. Nothing ran: no members, and a team of zeros."""
+    """From the first day of the month until now, in the server's time zone. If nothing ran: no members, and zeros for
+    the team.
+    """
 
     since: datetime
     members: tuple[GpuHours, ...]
@@ -39,8 +41,8 @@ class MonthFigures:
 
 
 def month_figures(namespace: Namespace, *, at: datetime) -> MonthFigures:
-    """By the person who requested the run, from its start to its end, or to now; a queued run counts nothing. The time
-    in which a preempted run is queued again is included: it is not recorded separately. One query.
+    """By the user who requested the run, from its start to its end or to now; a queued run does not count. The time in
+    which a preempted run is queued again is included: it is not recorded separately. One query.
     """
     since = timezone.localtime(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     values: dict[str, Any] = {"namespace": namespace.pk, "cluster": namespace.cluster_id, "since": since, "at": at}

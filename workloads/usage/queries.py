@@ -1,4 +1,4 @@
-"""How a team used its quota: units in use by the hour, and the waits and GPU-hours of its runs. None where nothing was
+"""How a team used its quota: units in use by the hour, and waiting times and GPU-hours of its runs. None if nothing was
 sampled.
 """
 
@@ -41,8 +41,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class WaitStatistics:
-    """Of the runs requested in the period. `waited`: runs that were not admitted within a minute, queued and stopped
-    ones included; `median_s` is of the admitted ones. None: there are none.
+    """For the runs requested in the period. `waited`: runs that were not admitted within a minute, including queued and
+    stopped ones; `median_s` is of the admitted ones. None: there are none.
     """
 
     runs: int
@@ -56,7 +56,7 @@ class WaitStatistics:
 
 @dataclass(frozen=True)
 class MemberHours:
-    """GPU equivalents × hours of runs that this person requested."""
+    """GPU equivalents × hours of the runs that this user requested."""
 
     user_id: int
     name: str
@@ -71,7 +71,7 @@ def usage_of(tenant: Tenant, classes: Collection[GpuClass], *, since: datetime, 
 def usage_of_teams(
     tenant_ids: Collection[int], classes: Collection[GpuClass], *, since: datetime, at: datetime
 ) -> dict[tuple[int, int], Usage]:
-    """By tenant and class id, of each of them; otherwise as `usage_of`. Two queries. Storage is not sampled."""
+    """By team and class id, for the given ones; otherwise as `usage_of`. Two queries. Storage is not sampled."""
     start = since.replace(minute=0, second=0, microsecond=0)
     samples = UsageSample.objects.filter(namespace__tenant__in=tenant_ids, gpu_class__in=classes, hour__gte=start)
     used = {
@@ -101,14 +101,14 @@ def usage_of_teams(
 def waits_of(
     tenant: Tenant, classes: Iterable[GpuClass], *, since: datetime, at: datetime
 ) -> dict[int, WaitStatistics]:
-    """By class id, of runs as they were launched. One query."""
+    """By class id, for runs as they were launched. One query."""
     return {pk: found for (_, pk), found in waits_of_teams([tenant.pk], classes, since=since, at=at).items()}
 
 
 def waits_of_teams(
     tenant_ids: Collection[int], classes: Iterable[GpuClass], *, since: datetime, at: datetime
 ) -> dict[tuple[int, int], WaitStatistics]:
-    """By tenant and class id, of each of them; otherwise as `waits_of`. One query."""
+    """By team and class id, for the given ones; otherwise as `waits_of`. One query."""
     slugs = {one.slug: one.pk for one in classes}
     values: list[Any] = [list(tenant_ids), since, at, LONG_WAIT, list(slugs)]
     with connection.cursor() as cursor:
@@ -118,14 +118,16 @@ def waits_of_teams(
 
 
 def hours_by_member(tenant: Tenant, *, since: datetime, at: datetime) -> list[MemberHours]:
-    """Of all classes, the most first; a queued run counts nothing. One query."""
+    """For all classes, the most hours first; a queued run does not count. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_HOURS, {"tenant": tenant.pk, "since": since, "at": at})
         return [MemberHours(pk, name, _round(hours)) for pk, name, hours in cursor.fetchall()]
 
 
 def classes_used(tenant: Tenant, *, since: datetime, at: datetime) -> QuerySet[GpuClass]:
-    """Those that the team has quota of now, used in the period or has workloads of, by slug."""
+    """Returns by slug the classes for which the team has quota now, or that it used in the period or has
+    workloads of.
+    """
     holds = Q(grants__tenant=tenant, grants__period__contains=at)
     used = Q(pk__in=UsageSample.objects.filter(namespace__tenant=tenant, hour__gte=since).values("gpu_class"))
     works = Q(pk__in=Workload.objects.filter(tenant=tenant, deleted_at=None).values("gpu_class"))

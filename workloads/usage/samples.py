@@ -1,7 +1,7 @@
-"""Once a minute: how much every namespace uses of every class, kept as one row an hour.
+"""Once a minute, samples how much each namespace uses of each class, stored as one row per hour.
 
-It is read from the mirror, and only while that is current: an outdated mirror does not show the present use. The hour's
-count of minutes is the denominator of every mean, so that minutes without a sample do not count as 0.
+Samples are read from the mirror, and only while it is current: an outdated mirror does not show the present use. The
+hour's count of minutes is the denominator of every mean, so that minutes without a sample do not count as 0.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tenants.models import Namespace
 from workloads.usage.models import UsageHour, UsageSample
 
 SAMPLE_RETENTION = timedelta(days=400)
-# Of 1,000 namespaces with three classes each, an hour goes in one of the 60 batches of an hour.
+# With 1,000 namespaces of three classes each, one of an hour's 60 batches deletes the samples of an hour.
 PURGE_BATCH = 5000
 # What units are counted from, as in catalog.classes.queries.
 SAMPLED_KINDS = ("Pod", "ResourceClaim")
 
 
 def sample_all() -> None:
-    """Every cluster's minute, then a batch of what is too old."""
+    """Samples the current minute of every cluster, then deletes a batch of old samples."""
     now = timezone.now()
     for cluster in Cluster.objects.order_by("pk"):
         sample_cluster(cluster, at=now)
@@ -35,9 +35,11 @@ def sample_all() -> None:
 
 @transaction.atomic
 def sample_cluster(cluster: Cluster, *, at: datetime) -> bool:
-    """Count this minute, unless it was counted or the mirror is not current. Five queries, whatever there is.
+    """Counts this minute, unless it was counted or the mirror is not current. Five queries, whatever the number of
+    rows.
 
-    The hour's row is written first: a second one who counts the same minute waits for it, and then finds it counted.
+    The hour's row is written first: a second process that counts the same minute waits for it, and then finds it
+    counted.
     """
     if not mirror.as_of(cluster.pk, *SAMPLED_KINDS).is_current:
         return False
@@ -55,7 +57,7 @@ def sample_cluster(cluster: Cluster, *, at: datetime) -> bool:
 
 
 def purge_samples(*, before: datetime) -> int:
-    """Delete at most a batch of samples older than that, and as many hours. Returns how many. Two queries."""
+    """Deletes at most a batch of samples older than that, and as many hours. Returns how many. Two queries."""
     gone = 0
     with connection.cursor() as cursor:
         for model in (UsageSample, UsageHour):
@@ -66,7 +68,7 @@ def purge_samples(*, before: datetime) -> int:
     return gone
 
 
-# A clock that was set back, or a delayed beat, counts no minute twice.
+# If a clock was set back or a task was late, a minute is not counted twice.
 _COUNT_MINUTE = f"""
 INSERT INTO {UsageHour._meta.db_table} AS seen (cluster_id, hour, minutes, last_minute) VALUES (%s, %s, 1, %s)
     ON CONFLICT (cluster_id, hour) DO UPDATE SET minutes = seen.minutes + 1, last_minute = excluded.last_minute

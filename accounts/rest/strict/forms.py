@@ -11,7 +11,7 @@ from portal.core import validation_messages
 
 
 class StrictForm(forms.Form):
-    """The same for a page. `sent_along`: what its page sends beside the fields."""
+    """Base of forms that refuse unknown fields. `sent_along`: names that the page sends in addition to the fields."""
 
     sent_along: frozenset[str] = frozenset({"csrfmiddlewaretoken"})
 

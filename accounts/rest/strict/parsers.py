@@ -1,4 +1,4 @@
-"""Bodies of API requests: one JSON object, nothing ambiguous in it."""
+"""Bodies of API requests: one JSON object without ambiguous content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from portal.core.errors import refuse
 
 
 class ObjectParser(BaseParser):
-    """Refuses what other parsers guess about: a key twice, NaN, a list or text at the top, broken Unicode."""
+    """Refuses input that other parsers interpret differently: duplicate keys, NaN, a list or text at the top level,
+    invalid Unicode.
+    """
 
     media_type = "application/json"
 

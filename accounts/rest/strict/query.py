@@ -1,7 +1,7 @@
 """The query string of API calls: unknown parameters are refused, as unknown fields are in bodies.
 
-A filter with a slip in its name would answer everything as if nothing had been asked for. This looks at names and
-sizes alone, the same for everybody and whatever is there, so that a stranger learns nothing by it.
+With a typing error in a filter's name, the response would otherwise be the unfiltered list. Only names and sizes are
+checked, and the result is the same for all callers and independent of the data, so that it reveals nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from django_filters.filters import CharFilter
     from rest_framework.views import APIView
 
-# Whose views say by a code of their own that a value is none.
+# Parameters whose views refuse an invalid value with their own code.
 OWN_CODES = frozenset({"limit", "wait", "until"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 READING = frozenset({"GET", "HEAD"})
-# Has the gateway bring a GET to the process that can wait; where nothing is waited for it is answered at once.
+# The gateway routes a GET with this parameter to the process that can wait. A GET that waits for nothing is answered
+# at once.
 WAIT = "wait"
 
 
@@ -44,7 +45,9 @@ def integer_parameter(name: str, least: int, most: int, description: str) -> Ope
 
 
 def text_filter(most: int, help_text: str, **more: Any) -> CharFilter:
-    """Of a FilterSet: drf-spectacular does not see the length by itself, nor what is said of a field it is told of."""
+    """A text filter of a FilterSet. The schema has length and description, because drf-spectacular finds neither the
+    length by itself nor the description of a field with an explicit schema.
+    """
     from django_filters.filters import CharFilter
 
     found: Any = CharFilter(max_length=most, **more)
@@ -55,14 +58,14 @@ def text_filter(most: int, help_text: str, **more: Any) -> CharFilter:
 
 
 def parameters_of(view: APIView, method: str) -> Iterator[OpenApiParameter]:
-    """What a view says of itself: `query = (…)` for all its methods, `query_of_get = (…)` for reading alone."""
+    """The parameters that a view declares: `query = (…)` for all methods, `query_of_get = (…)` for reads only."""
     yield from getattr(view, "query", ())
     if method in READING:
         yield from getattr(view, "query_of_get", ())
 
 
 class StrictQuery(BasePermission):
-    """Asked of every API view after who calls and whether they may."""
+    """Checked for every API view, after authentication and the other permissions."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         method = request.method or ""
@@ -79,7 +82,7 @@ class StrictQuery(BasePermission):
 
 
 def _known(view: APIView, method: str) -> dict[str, int | None]:
-    """Names, with how long each may be where that is said."""
+    """Returns the known names and, where declared, the maximum length of each."""
     found = {one.name: _most(one) for one in parameters_of(view, method)}
     if method in READING:
         filters = getattr(getattr(view, "filterset_class", None), "base_filters", {})

@@ -19,7 +19,9 @@ from portal.core.errors import refuse
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Base of all that takes a body: who sends a field believes that it matters. Refused with 422, unknown_field."""
+    """Base of all serializers for bodies. Unknown fields are refused (422, unknown_field): the caller expects an effect
+    of each field.
+    """
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
@@ -27,7 +29,7 @@ class StrictSerializer(serializers.Serializer[Any]):
             name = first_unknown_field([str(name) for name in data], known)
             if name is not None:
                 told = ErrorDetail(_fields_are(known, self), validation_messages.UNKNOWN)
-                # Not Refused: inside a list only DRF knows which item it is.
+                # Not Refused: for an item of a list, only DRF knows its index.
                 raise serializers.ValidationError({name[:NAME_LIMIT]: [told]})
             for name, field in self.fields.items():
                 if name in data and (problem := _of_another_kind(field, data[name])):
@@ -35,7 +37,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-# What the contract says, where DRF would take "5" for 5, 1 for true, and 5 for "5".
+# The types of the contract, because DRF would accept "5" for 5, 1 for true, and 5 for "5".
 KINDS: tuple[tuple[type[serializers.Field[Any, Any, Any, Any]], type, str], ...] = (
     (serializers.BooleanField, bool, "true or false"),
     (serializers.IntegerField, int, "a whole number"),
@@ -45,7 +47,7 @@ KINDS: tuple[tuple[type[serializers.Field[Any, Any, Any, Any]], type, str], ...]
 
 
 def _of_another_kind(field: Any, value: Any) -> Any:
-    """A problem as DRF nests it, or None. null is the field's own question."""
+    """An error in DRF's nested structure, or None. The field itself checks null."""
     if isinstance(field, serializers.ListField | serializers.DictField) and isinstance(value, list | dict):
         items = enumerate(value) if isinstance(value, list) else value.items()
         problems = ((name, _of_another_kind(field.child, one)) for name, one in items)
@@ -65,8 +67,8 @@ def _fields_are(known: Collection[str], serializer: serializers.BaseSerializer[A
 
 
 def takes_no_fields(post: Callable[..., Response]) -> Callable[..., Response]:
-    """Around a method of a view that needs no body: what is sent is refused all the same, after the verb, which knows
-    to whom nothing is there, and what it did is undone.
+    """Decorator for a view's method without body. Any field that is sent is refused, but only after the verb has run:
+    the verb raises 404 for callers who may not see the object. The transaction then undoes the verb's changes.
     """
 
     @functools.wraps(post)

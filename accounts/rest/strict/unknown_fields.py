@@ -8,5 +8,5 @@ NAME_LIMIT = 60
 
 
 def first_unknown_field(sent: Collection[str], known: Collection[str]) -> str | None:
-    """The first of `sent`, in the order of the alphabet, that is not a field here."""
+    """The first name of `sent`, in alphabetical order, that is not in `known`; else None."""
     return min(set(sent) - set(known), default=None)

@@ -1,1 +1,1 @@
-"""Single sign-on by OpenID Connect: what is asked of the issuer, what is believed, and whose account it is."""
+"""Single sign-on by OpenID Connect: requests to the issuer, validation of its responses, and mapping to accounts."""

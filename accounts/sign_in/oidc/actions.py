@@ -1,4 +1,4 @@
-"""The verbs by which an issuer's answer becomes an account, a connection or a sign-in."""
+"""The verbs that map an issuer's identity to an account and to staff roles."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OIDC_RULE = Actor(user=None, via="rule oidc")
 
 @transaction.atomic
 def account_of(claims: IdentityClaims, *, by: Actor = OIDC_RULE) -> User:
-    """Whose account this is, found by issuer and subject alone; a new account for who has none. An address that
-    somebody has here already is theirs, whoever else the issuer gives it to. Raises Untrusted.
+    """Returns the account, found by issuer and subject only, or a new account. An email that already belongs to another
+    account is rejected, even if the issuer gives it to this user. Raises SignInRejected.
     """
     known = User.objects.filter(identities__issuer=claims.issuer, identities__subject=claims.subject)
     user = known.select_for_update(of=("self",), no_key=True).first()
@@ -47,7 +47,7 @@ def _new(claims: IdentityClaims, by: Actor) -> User:
         with transaction.atomic():
             user = User.objects.create_user(email=claims.email, name=claims.name)
             Identity.objects.create(user=user, issuer=claims.issuer, subject=claims.subject)
-    except IntegrityError as error:  # twice at once, and this is the second
+    except IntegrityError as error:  # a concurrent sign-in has just created it
         raise SignInRejected("made_meanwhile") from error
     record(by, "account.added", user, after={"email": user.email, "issuer": claims.issuer})
     return user
@@ -55,7 +55,7 @@ def _new(claims: IdentityClaims, by: Actor) -> User:
 
 @transaction.atomic
 def connect_identity(user_id: int, *, issuer: str, subject: str, by: Actor) -> Identity:
-    """Whom the issuer means by `subject` has this account: for accounts that were here before the issuer was.
+    """Connects this account to the user `subject` of the issuer: for accounts that are older than single sign-on.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), already_so (409).
     """
@@ -71,7 +71,7 @@ def connect_identity(user_id: int, *, issuer: str, subject: str, by: Actor) -> I
 
 @transaction.atomic
 def disconnect_identity(user_id: int, *, issuer: str, by: Actor) -> None:
-    """The person at the issuer can no longer sign in; all sessions of the account end. For a mistake, or to reconnect.
+    """The issuer's user can no longer sign in; all sessions of the account end. To correct a mistake or to reconnect.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), already_so (409).
     """
@@ -86,7 +86,7 @@ def disconnect_identity(user_id: int, *, issuer: str, by: Actor) -> None:
 
 @transaction.atomic
 def set_group_roles(user_id: int, roles: Collection[str], *, by: Actor = OIDC_RULE) -> User:
-    """The roles of staff that groups give; those that people gave stay. The same again changes nothing.
+    """Sets the staff roles that groups give; roles that administrators gave stay. The same roles again change nothing.
 
     Raises Refused: last_admin (409).
     """

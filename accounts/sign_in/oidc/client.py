@@ -1,4 +1,4 @@
-"""What web asks of the issuer: three short calls, to addresses that it describes itself by. Nothing is kept."""
+"""The three short requests from web to the issuer, to the addresses of its discovery document. Nothing is cached."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from accounts.sign_in.oidc.protocol import IssuerEndpoints, SignInRejected, issu
 from portal.core.single_sign_on import SingleSignOn
 
 DISCOVERY = "/.well-known/openid-configuration"
-SILENCE_S = 3.0  # until it is connected, and between two pieces of an answer
+SILENCE_S = 3.0  # to connect, and between two chunks of a response
 WHOLE_S = 6.0
 SIZE_MAX = 256 * 1024
 PIECE = 16 * 1024
 
 
 def discover_endpoints(sso: SingleSignOn) -> IssuerEndpoints:
-    """Raises Untrusted."""
+    """Raises SignInRejected."""
     return issuer_endpoints(_asked("GET", sso.issuer.rstrip("/") + DISCOVERY, sso), sso)
 
 
 def fetch_keys(at: IssuerEndpoints, sso: SingleSignOn) -> dict[str, Any]:
-    """Asked each time: a key that the issuer took back is void at once. Raises Untrusted."""
+    """Fetched each time, so that a key that the issuer revoked is invalid at once. Raises SignInRejected."""
     return _asked("GET", at.keys, sso)
 
 
 def fetch_id_token(code: str, at: IssuerEndpoints, sso: SingleSignOn, *, verifier: str, back: str) -> Any:
-    """The other tokens are not looked at and not kept. Raises Untrusted."""
+    """Returns the ID token. The other tokens are neither read nor stored. Raises SignInRejected."""
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": back, "code_verifier": verifier}
     auth = None
     if at.by_basic:
@@ -49,7 +49,7 @@ def _asked(
     data: dict[str, str] | None = None,
     auth: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Follows no redirect: what is asked for is where the issuer said, or nowhere."""
+    """Follows no redirect: only the addresses of the discovery document are requested."""
     if not sso.may_be_asked(url):
         raise SignInRejected("address_not_safe")
     until = time.monotonic() + WHOLE_S
@@ -77,7 +77,7 @@ def _asked(
 
 
 def _body(answer: requests.Response, until: float) -> bytes:
-    """Piece by piece: an answer without end, or of one byte a second, is not waited for."""
+    """Reads the body in chunks, so that an endless response, or one of a byte per second, is aborted."""
     body = b""
     while piece := answer.raw.read1(PIECE, decode_content=False):
         body += piece
@@ -89,5 +89,5 @@ def _body(answer: requests.Response, until: float) -> bytes:
 
 
 def _as_nobody(asked: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Otherwise requests looks for a password of this host in ~/.netrc."""
+    """Sends no credentials: without this, requests looks for a password of the host in ~/.netrc."""
     return asked

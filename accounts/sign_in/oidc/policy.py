@@ -12,7 +12,7 @@ OWN_DISCONNECT = "You cannot disconnect your own account. Ask another administra
 
 
 def may_connect_identity(by: Actor, target: User, *, is_held: bool) -> Refusal | None:
-    """With somebody at an issuer. `is_held`: the person here or the one there is connected already."""
+    """`is_held`: this account or the issuer's user is already connected."""
     if refusal := account_access_refusal(by, target, own=OWN_CONNECT):
         return refusal
     if is_held:

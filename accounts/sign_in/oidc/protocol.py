@@ -1,6 +1,6 @@
-"""What an issuer has to say before somebody is believed to be who they say (OpenID Connect Core, code flow with PKCE).
+"""Validation of an issuer's responses before a user is signed in (OpenID Connect Core, code flow with PKCE).
 
-Pure: texts in, Claims or Untrusted out. What is asked over the network is in client.py.
+Pure: takes texts, returns IdentityClaims or raises SignInRejected. Network requests are in client.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jwt.exceptions import InvalidSubjectError
 
 from portal.core.single_sign_on import SingleSignOn
 
-# By a key that the issuer alone has. What is signed with a shared secret, or not at all, could be anybody's.
+# Asymmetric algorithms only: a token signed with a shared secret, or unsigned, could come from anyone.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
 CLOCKS_DIFFER_S = 60
 SIGN_IN_LASTS_S = 600
@@ -42,7 +42,7 @@ REASONS: dict[type[jwt.PyJWTError], str] = {
 
 
 class SignInRejected(Exception):
-    """Sign-in fails. `reason` and `facts` are for the log only; the visitor is not told them."""
+    """Sign-in fails. `reason` and `facts` are for the log only; the user does not see them."""
 
     def __init__(self, reason: str, **facts: str | int) -> None:
         super().__init__(reason)
@@ -51,7 +51,7 @@ class SignInRejected(Exception):
 
 @dataclass(frozen=True)
 class IssuerEndpoints:
-    """Of the issuer, as it describes itself. `by_basic`: how it wants the client's secret."""
+    """The issuer's endpoints from its discovery document. `by_basic`: it expects the client secret by HTTP Basic."""
 
     authorization: str
     token: str
@@ -61,7 +61,7 @@ class IssuerEndpoints:
 
 @dataclass(frozen=True)
 class PendingSignIn:
-    """A sign-in that has begun, kept in the session of the browser that began it until it comes back, once."""
+    """A sign-in that has begun. It is stored in the browser's session until the browser returns, and is used once."""
 
     go_on: str
     state: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -81,7 +81,7 @@ class PendingSignIn:
 
 @dataclass(frozen=True)
 class IdentityClaims:
-    """Who somebody is: `subject` at `issuer`. The address is verified and in lower case."""
+    """The identity of a user: `subject` at `issuer`. The email is verified and in lower case."""
 
     issuer: str
     subject: str
@@ -91,14 +91,14 @@ class IdentityClaims:
 
 
 def issuer_endpoints(found: Mapping[str, Any], sso: SingleSignOn) -> IssuerEndpoints:
-    """Of what is at the issuer's well-known address. Raises Untrusted."""
+    """Reads the endpoints from the issuer's discovery document (`found`). Raises SignInRejected."""
     if found.get("issuer") != sso.issuer:
         raise SignInRejected("discovery_of_another_issuer")
     urls = [found.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
     if not all(isinstance(url, str) and sso.may_be_asked(url) for url in urls):
         raise SignInRejected("discovery_without_safe_addresses")
     methods = found.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-    # Where it takes both: of an encoding within Basic some issuers know nothing.
+    # If the issuer accepts both, POST: some issuers do not decode the encoding that OAuth requires within Basic.
     by_basic = not isinstance(methods, list) or "client_secret_post" not in methods
     return IssuerEndpoints(str(urls[0]), str(urls[1]), str(urls[2]), by_basic=by_basic)
 
@@ -121,7 +121,7 @@ def authorization_url(pending: PendingSignIn, at: IssuerEndpoints, sso: SingleSi
 def verified_claims(
     id_token: Any, keys: Mapping[str, Any], pending: PendingSignIn, sso: SingleSignOn
 ) -> IdentityClaims:
-    """Raises Untrusted."""
+    """Raises SignInRejected."""
     if not isinstance(id_token, str):
         raise SignInRejected("no_id_token")
     try:
@@ -144,7 +144,7 @@ def verified_claims(
 
 
 def _key(keys: Mapping[str, Any], header: Mapping[str, Any]) -> jwt.PyJWK:
-    """The one that the token names; where it names none, there must be one only."""
+    """The signing key that the token names. If it names none, the issuer must have exactly one."""
     listed = keys.get("keys")
     known = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
     kid = header.get("kid")
@@ -160,7 +160,7 @@ def _key(keys: Mapping[str, Any], header: Mapping[str, Any]) -> jwt.PyJWK:
 
 
 def _meant_for_us_and_now(claims: Mapping[str, Any], pending: PendingSignIn, sso: SingleSignOn) -> None:
-    """`aud` may name others beside us; then `azp` says for whom it was made."""
+    """`aud` may name other clients, too; then `azp` must name this one."""
     party = claims.get("azp", None if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 else sso.client_id)
     if party != sso.client_id:
         raise SignInRejected("authorized_party")
@@ -175,7 +175,7 @@ def _claims(claims: Mapping[str, Any], sso: SingleSignOn) -> IdentityClaims:
     subject, email = claims["sub"], claims.get("email")
     if not (subject.isascii() and subject.isprintable() and 0 < len(subject) <= SUBJECT_MAX):
         raise SignInRejected("subject")
-    if claims.get("email_verified") is not True:  # nor "true", nor 1: what is unclear is not verified
+    if claims.get("email_verified") is not True:  # "true" and 1 do not count as verified, either
         raise SignInRejected("address_not_verified")
     email = email.strip().lower() if isinstance(email, str) else ""
     try:
@@ -194,7 +194,7 @@ def _name(claims: Mapping[str, Any], email: str) -> str:
 
 
 def _groups(claims: Mapping[str, Any], sso: SingleSignOn) -> frozenset[str]:
-    """An issuer that leaves the claim out says "in none"; one that says "too many to list" says nothing."""
+    """A missing claim means that the user is in no group. Groups stored elsewhere ("too many to list") are rejected."""
     if not sso.groups:
         return frozenset()
     elsewhere = claims.get("_claim_names")

@@ -1,4 +1,4 @@
-"""Signing in by the issuer that operators chose: away to it, and back with what it says. The rest is as by password."""
+"""Sign-in by the configured issuer: redirect to it, and its callback. The rest is as for sign-in by password."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ CODE_MAX = 4096
 @require_POST
 @never_cache
 def begin(request: HttpRequest) -> HttpResponse:
-    """A page that continues automatically instead of a redirect: browsers apply `form-action` of our CSP to redirects
-    of a form, and an issuer sends people on to addresses that only it knows.
+    """Renders a page that continues automatically, not a redirect: browsers apply `form-action` of our CSP to redirects
+    of a form, and an issuer may redirect to addresses that only it knows.
     """
     sso = _chosen()
     if request.user.is_authenticated:
@@ -61,7 +61,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 @require_GET
 @never_cache
 def back(request: HttpRequest, settle: Callable[[User, Collection[str]], None]) -> HttpResponse:
-    """`settle` gives and takes what the person's groups say, before the first page is shown."""
+    """`settle` gives and removes the roles that follow from the user's groups, before the first page is shown."""
     sso = _chosen()
     if request.user.is_authenticated:
         return redirect(settings.LOGIN_REDIRECT_URL)
@@ -95,7 +95,9 @@ def _proved(request: HttpRequest, pending: PendingSignIn, sso: SingleSignOn) -> 
 
 
 def _taken(request: HttpRequest) -> PendingSignIn:
-    """What this browser began, which is over with that, whatever comes of it. An answer to nothing changes nothing."""
+    """Removes the pending sign-in from the session and returns it, so that it is used once even if it then fails. A
+    callback without a matching sign-in changes nothing.
+    """
     kept = request.session.get(PENDING)
     pending = PendingSignIn(**kept) if kept else None
     if pending is None or not pending.is_answered_by(request.GET.get("state", "")):
@@ -103,7 +105,7 @@ def _taken(request: HttpRequest) -> PendingSignIn:
     del request.session[PENDING]
     try:
         request.session.save()
-    except UpdateError as error:  # it has ended meanwhile
+    except UpdateError as error:  # the session has ended meanwhile
         raise SignInRejected("state") from error
     if pending.is_over():
         raise SignInRejected("sign_in_too_old", seconds_at_most=SIGN_IN_LASTS_S)
@@ -118,12 +120,12 @@ def _chosen() -> SingleSignOn:
 
 
 def _back() -> str:
-    """Not from the request: the issuer knows one address of ours."""
+    """Not built from the request: the issuer knows exactly one callback URL of the portal."""
     return f"{settings.PORTAL_URL}{reverse('oidc-back')}"
 
 
 def _refused(request: HttpRequest, sso: SingleSignOn, error: SignInRejected) -> HttpResponse:
-    """The reason is only in the log: visitors learn nothing of issuer and accounts."""
+    """The reason is only in the log, so that users learn nothing about the issuer and about accounts."""
     log.warning("oidc_refused", reason=error.reason, address=client_address(request), **error.facts)
     context = {"form": SignInForm(request), "next": "", "issuer_name": sso.name, "is_refused": True}
     return render(request, "accounts/sign_in/login.html", context, status=403)

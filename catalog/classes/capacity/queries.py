@@ -23,7 +23,7 @@ STORAGE_UNKNOWN = "The cluster does not report its storage capacity."
 
 def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: bool = False) -> dict[int, Capacity]:
     """Capacity by class id. Two queries, three with a DRA class of unlike devices; without nodes their cost grows with
-    the kinds of hardware. Of storage nothing is known: no node has it.
+    the kinds of hardware. Storage capacity is unknown: no node has it.
     """
     unknown = {one.pk: Capacity(problem=STORAGE_UNKNOWN) for one in classes if one.is_storage}
     classes = [one for one in classes if not one.is_storage]
@@ -45,7 +45,7 @@ def _of_nodes(cluster: Cluster, classes: Collection[GpuClass], with_nodes: bool)
     known |= inventory.DEVICE_CLASS_RESOURCES.keys()
     found = {gpu_class.pk: _of(gpu_class, seen, known) for gpu_class in classes}
     if not with_nodes and any(_has_several_kinds(units) for units in found.values()):
-        # What one node has of them all is only known node by node.
+        # The sum of several kinds of devices on one node is only known node by node.
         devices_seen = seen_units.resource_units(cluster.pk, {(SLICES, 1)}, labels=sorted(labels), by_node=True)
         for gpu_class in classes:
             if gpu_class.interface == GpuClass.Interface.DRA:
@@ -54,8 +54,8 @@ def _of_nodes(cluster: Cluster, classes: Collection[GpuClass], with_nodes: bool)
 
 
 def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:
-    """Units by class id of a namespace's pods that are bound to a node and not finished, and GiB of its volumes. What
-    is not known is left out.
+    """Units by class id of a namespace's pods that are bound to a node and not finished, and GiB of its volumes.
+    Unknown values are left out.
     """
     every = list(classes)
     of_pods, storage = [one for one in every if not one.is_storage], [one for one in every if one.is_storage]
@@ -78,10 +78,10 @@ def claimed_gib(cluster: Cluster, *, namespace: str) -> int | None:
 def used_by_namespace(
     cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str = ""
 ) -> dict[int, dict[str, int]]:
-    """Class id → namespace → units of our pods that are bound to a node and not finished, as far as the mirror goes.
+    """Class id → namespace → units of our pods that are bound to a node and not finished, as the mirror shows them.
     Pods use no storage class.
 
-    One query. `namespace`: of this one alone. The caller knows already whether the mirror is complete.
+    One query. `namespace`: only this one. The caller has already checked that the mirror is complete.
     """
     by_slug = {gpu_class.slug: gpu_class for gpu_class in classes}
     asked = [(slug, *_asked(gpu_class)) for slug, gpu_class in by_slug.items() if not gpu_class.is_storage]
@@ -92,7 +92,7 @@ def used_by_namespace(
 
 
 def _asked(gpu_class: GpuClass) -> tuple[str, int]:
-    """The resource that counts a class, and how much of it is one unit."""
+    """Returns the resource that counts a class, and how much of it is one unit."""
     if gpu_class.interface == GpuClass.Interface.DRA:
         return SLICES, 1
     if gpu_class.interface == GpuClass.Interface.NONE:
@@ -101,7 +101,7 @@ def _asked(gpu_class: GpuClass) -> tuple[str, int]:
 
 
 def _of(gpu_class: GpuClass, seen: Iterable[ResourceUnits], known: Collection[str]) -> list[ResourceUnits]:
-    """What of it the class selects; what its pods may not go to for a taint takes none of them, as if cordoned."""
+    """Returns the units that the class selects; units with a taint that its pods do not tolerate count as cordoned."""
     theirs = [one for one in seen if _is_of(gpu_class, one, known)]
     return [
         one
@@ -129,7 +129,7 @@ def _has_several_kinds(seen: Collection[ResourceUnits]) -> bool:
 
 
 def _joined(seen: Collection[ResourceUnits]) -> list[ResourceUnits]:
-    """Where a class may take devices of several kinds, one node's are added up."""
+    """Adds up the units of one node, if a class may take devices of several kinds."""
     if not _has_several_kinds(seen):
         return list(seen)
     by_node: dict[str, ResourceUnits] = {}
@@ -154,7 +154,7 @@ def _capacity(seen: Collection[ResourceUnits], gpu_class: GpuClass, as_of: obser
         free=sum(one.free for one in usable),
         most_on_one_node=max((one.most_free for one in usable), default=0),
         largest_node=max((one.largest for one in ready), default=0),
-        # Of cores the node keeps some for itself: they are not broken.
+        # A node keeps some cores for itself: they are not unhealthy.
         unhealthy=sum(max(0, one.capacity - one.allocatable) for one in ready) if has_gpu else 0,
         cordoned=sum(one.allocatable for one in ready if not one.schedulable),
         nodes=tuple(NodeCapacity(one.node, one.allocatable, one.used) for one in usable) if with_nodes else (),

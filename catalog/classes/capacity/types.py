@@ -24,12 +24,12 @@ class NodeCapacity:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Units of a class, as the mirror shows them. All figures None: nothing is known.
+    """Units of a class, as the mirror shows them. All figures None: unknown.
 
-    `allocatable`: on ready nodes, cordoned ones too: they come back. `used`: of pods bound to a node and not finished,
-    whoever made them. `free`: allocatable on ready, schedulable nodes less used. `most_on_one_node`: free now;
-    `largest_node`: allocatable, what a workload can ever have. `unhealthy`: what ready nodes have and do not offer;
-    `cordoned`: allocatable on ready nodes that take no new pods of the class. `nodes`: only where they were asked for.
+    `allocatable`: on ready nodes, including cordoned ones, because they come back. `used`: of all pods bound to a node
+    and not finished. `free`: allocatable on ready, schedulable nodes less used. `most_on_one_node`: free now;
+    `largest_node`: allocatable, the most that one workload can ever have. `unhealthy`: units that ready nodes have and
+    do not offer; `cordoned`: allocatable on ready nodes that take no new pods of the class. `nodes`: only if requested.
     """
 
     allocatable: int | None = None
@@ -40,7 +40,7 @@ class Capacity:
     unhealthy: int | None = None
     cordoned: int | None = None
     nodes: tuple[NodeCapacity, ...] = ()
-    # What was summed, so that classes that select the same units are not counted twice where they are added up.
+    # The summed parts, so that sums over classes that select the same units count them once.
     parts: tuple[ResourceUnits, ...] = field(default=(), repr=False)
     as_of: datetime | None = None
     is_current: bool = False
@@ -51,5 +51,5 @@ class Capacity:
         return self.allocatable is not None
 
     def limit(self, gpu_class: GpuClass) -> int | None:
-        """Allocation limit in units: staff's limit, else what there is; None: unknown."""
+        """Allocation limit in units: staff's limit, else the allocatable units; None: unknown."""
         return self.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit

@@ -1,4 +1,4 @@
-"""What one unit of a class counts as, in GPUs. Pure.
+"""What one unit of a class counts, in GPUs. Pure.
 
 Weights are stored with four digits, but 1/7 of a GPU is not exactly 0.1429.
 """
@@ -14,13 +14,13 @@ _ROUNDING = Fraction(1, 20_000)
 
 
 def exact_weight(stored: Decimal, replicas: int = 1) -> Fraction:
-    """Exactly n/7 of a GPU where that is what was rounded, divided by the replicas."""
+    """Returns exactly n/7 of a GPU, divided by the replicas, if the stored value is that rounded."""
     weight = Fraction(stored)
     near = (weight * replicas).limit_denominator(_SLICES) / replicas
     return near if abs(near - weight) <= _ROUNDING else weight
 
 
 def weight_text(weight: Fraction) -> str:
-    """0.25, and sevenths as they are: 0.1429 of a GPU is no slice."""
+    """Returns 0.25 as it is, and sevenths as a fraction: no slice is 0.1429 of a GPU."""
     stored = weight * 10_000
     return f"{float(weight):g}" if stored.denominator == 1 else str(weight)

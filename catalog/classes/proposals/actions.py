@@ -20,7 +20,7 @@ from portal.core.errors import get_or_refuse, refuse_if
 
 @transaction.atomic
 def accept_proposals(proposals: list[ClassProposal], *, by: Actor, cluster: Cluster | None = None) -> list[GpuClass]:
-    """Create and open a class for each proposal whose slug is new; what exists is left as staff made it."""
+    """Creates and opens a class for each proposal whose slug is new; existing classes stay as staff edited them."""
     cluster = cluster or read_queries.current_cluster()
     known = set(GpuClass.objects.filter(cluster=cluster).values_list("slug", flat=True))
     made = [
@@ -33,7 +33,7 @@ def accept_proposals(proposals: list[ClassProposal], *, by: Actor, cluster: Clus
 
 @transaction.atomic
 def dismiss_proposal(slug: str, *, reason: str, by: Actor, cluster: Cluster | None = None) -> DismissedProposal:
-    """Capacity of this name is no longer proposed. Raises Refused: not_allowed (403), reason_missing (422)."""
+    """Stops proposing capacity of this name. Raises Refused: not_allowed (403), reason_missing (422)."""
     refuse_if(class_policy.may_edit(by))
     reason = " ".join(reason.split())
     refuse_if(class_policy.dismiss_refusal(reason=reason))
@@ -46,7 +46,7 @@ def dismiss_proposal(slug: str, *, reason: str, by: Actor, cluster: Cluster | No
 
 @transaction.atomic
 def restore_proposal(slug: str, *, by: Actor, cluster: Cluster | None = None) -> None:
-    """It is proposed again. Raises Refused: not_allowed (403), not_found (404)."""
+    """Proposes it again. Raises Refused: not_allowed (403), not_found (404)."""
     refuse_if(class_policy.may_edit(by))
     rows = DismissedProposal.objects.select_for_update().filter(cluster=cluster or read_queries.current_cluster())
     row = get_or_refuse(rows, slug=slug)

@@ -1,4 +1,4 @@
-"""Proposals of discovery, without those that staff dismissed."""
+"""Discovery's proposals, without those that staff dismissed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster.models import Cluster
 
 
 def open_proposals(cluster: Cluster) -> Discovery | None:
-    """None while the mirror is unknown. Classes that exist already are among them: they are accepted without effect."""
+    """None while the mirror is unknown. Includes classes that exist already: accepting them has no effect."""
     found = discover_cluster(cluster)
     if found is None:
         return None

@@ -1,7 +1,7 @@
-"""CEL, the language in which a class of dynamic resource allocation says which devices it means.
+"""CEL, the language in which a class of dynamic resource allocation selects its devices.
 
-Parsed by the library of the language's authors, so that a typing error is reported beside the field. Functions that
-only the API server knows (`quantity`, `semver`) are accepted unchecked: the API server refuses what is wrong there.
+Parsed by the library of the language's authors, so that a syntax error is shown at the field. Functions that only the
+API server knows (`quantity`, `semver`) are accepted unchecked: the API server refuses errors there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 import cel_expr_python.cel as cel
 
-# What Kubernetes adds to the language for device selectors and this library brings along.
+# Extensions that Kubernetes adds to CEL for device selectors and that this library contains.
 _ENVIRONMENT = """
 name: device-selector
 extensions: [{name: optional, version: latest}, {name: bindings, version: latest}, {name: strings, version: latest}]
@@ -24,7 +24,7 @@ _TOO_DEEP = "The CEL selector is nested too deeply to be read."
 
 
 def selector_problem(expression: str) -> str:
-    """Why this cannot be a device selector, as a sentence; "" if nothing speaks against it."""
+    """Returns a sentence why this is no valid device selector; "" if no problem is found."""
     if not expression.strip():
         return "The CEL selector is empty; `device.driver == 'gpu.nvidia.com'`, for example, selects by driver."
     if any(not one.isprintable() and not one.isspace() for one in expression):

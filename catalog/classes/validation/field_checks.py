@@ -61,7 +61,7 @@ def _counted(values: Mapping[str, Any]) -> Iterator[Refusal]:
 
 
 def _stored(values: Mapping[str, Any]) -> Iterator[Refusal]:
-    """Storage is GiB of volumes: it is on no node, and nothing runs on it."""
+    """Storage is GiB of volumes: it is on no node, and no workload runs on it."""
     if values["interface"] != "storage":
         return
     for name, neutral in (

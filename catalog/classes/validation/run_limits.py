@@ -7,7 +7,7 @@ from typing import Any
 
 from portal.core.errors import Refusal
 
-# A year; and a week: a notebook without activity for longer is idle by any rule.
+# A year, and a week: a notebook without activity for a week is idle by any definition.
 RUN_HOURS_MOST = 8760
 IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST = 5, 10080
 
@@ -28,7 +28,7 @@ def run_limit_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
 def run_limit_facts(
     run_hours_limit: int | None, idle_stop_minutes: int | None, production_limit: int | None
 ) -> Iterator[tuple[str, str]]:
-    """For the class's page: what it is called and what it is; nothing of what has no limit."""
+    """Returns (label, value) pairs for the class's page, without limits that are not set."""
     if run_hours_limit is not None:
         yield "Time limit", f"{run_hours_limit} h from the start of a run"
     if idle_stop_minutes is not None:

@@ -1,4 +1,4 @@
-"""`manage.py watch_cluster`: follow one Kubernetes cluster and keep its mirror, until told to stop."""
+"""`manage.py watch_cluster`: follows one Kubernetes cluster and keeps its mirror, until it is stopped."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         watcher.run()
 
     def _find(self, name: str, stopped: threading.Event) -> Cluster | None:
-        """The row may not be seeded yet, the database not be up yet: wait, and say so once."""
+        """Waits, with one log line, while the row is not seeded or the database is not up yet."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
         said = ""

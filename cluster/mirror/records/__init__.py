@@ -1,1 +1,1 @@
-"""Raw Kubernetes JSON to the small record that a mirror row keeps, one module a group of kinds. Pure."""
+"""Converts raw Kubernetes JSON to the small record that a mirror row keeps; one module per group of kinds. Pure."""

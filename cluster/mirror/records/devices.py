@@ -14,7 +14,7 @@ def resource_claim_record(raw: Raw) -> RecordContent:
     status = raw.get("status") or {}
     allocation = status.get("allocation")
     results = ((allocation or {}).get("devices") or {}).get("results") or []
-    # Who has admin access looks at devices that others may hold at the same time: a monitor.
+    # A request with admin access reads devices that other claims may hold at the same time: a monitor.
     held = [result for result in results if not result.get("adminAccess")]
     used_by = [user["name"] for user in status.get("reservedFor") or [] if user.get("resource") == "pods"]
     return record_only(

@@ -6,7 +6,7 @@ from cluster.manifests.metadata import RUN_LABEL
 from cluster.mirror.records.quantities import add_amounts, amounts
 from cluster.mirror.records.types import KEPT_LABELS, Raw, RecordContent, condition_records, controller_uid
 
-# Kueue lists every flavor in one sentence and explanations parse it; others only have to be read by people.
+# Kueue lists every flavor in one sentence, which explanations parse; other messages are only shown to users.
 KUEUE_TEXT_LIMIT = 4096
 
 

@@ -1,4 +1,4 @@
-"""The mirrored kinds, each with the reader of its record and the table that it is kept in."""
+"""The mirrored kinds, each with its record reader and its table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster.mirror.records import devices, jobs, namespaces, nodes, pods, queue
 from cluster.mirror.records import types as record_types
 from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
 
-# Created once, then written by controllers: a second writer is how they work, not a difference.
+# Created once, then written by controllers: a second writer is normal, not drift.
 _NEVER_APPLIED = {
     *("Node", "Pod", "Job", "Workload", "Event"),
     *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology"),
@@ -19,8 +19,8 @@ _NEVER_APPLIED = {
 
 @dataclass(frozen=True)
 class MirroredKind:
-    """`table`: node, pod, job, workload, warning or object. `is_everywhere`: kept whoever made it; of other kinds only
-    what is ours or lies in a namespace of ours. `has_bookmarks`: the API server serves it from its watch cache.
+    """`table`: node, pod, job, workload, warning or object. `is_everywhere`: all objects are kept; of other kinds only
+    our objects and those in our namespaces. `has_bookmarks`: the API server serves it from its watch cache.
     """
 
     name: str
@@ -40,7 +40,7 @@ class MirroredKind:
 
     @property
     def path(self) -> str:
-        """Of all objects of the kind."""
+        """The API path of all objects of the kind."""
         return api_kinds.api_path(self.name)
 
     def seen(self, raw: Raw) -> ObservedObject:
@@ -48,7 +48,7 @@ class MirroredKind:
 
 
 _ALL = (
-    # Which namespaces are ours decides what is kept of most other kinds.
+    # Which namespaces are ours decides which objects of most other kinds are kept.
     MirroredKind("Namespace", namespaces.namespace_record, is_everywhere=True),
     MirroredKind("Node", nodes.node_record, "node", is_everywhere=True),
     MirroredKind("Pod", pods.pod_record, "pod", is_everywhere=True),

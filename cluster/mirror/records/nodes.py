@@ -11,7 +11,7 @@ IMAGES_LIMIT = 50
 
 IMAGE_NAMES_LIMIT = 3
 
-# Hundreds of processor flags, and what changes although nothing did.
+# Excluded: hundreds of processor flags, and labels that change although nothing happened.
 _NOISY_LABELS = ("feature.node.kubernetes.io/", "beta.kubernetes.io/", "nvidia.com/gfd.timestamp")
 
 # Labels that decide the MIG layout and the sharing of a node's GPUs: shown with time and manager.
@@ -47,7 +47,7 @@ def node_record(raw: Raw) -> RecordContent:
 
 
 def _label_writers(managed_fields: list[Raw]) -> dict[str, dict[str, str]]:
-    """Who holds the label, and when that manager last changed anything: its value is at least as old."""
+    """Returns the label's field manager and the time of that manager's last write: the value is at least that old."""
     found: dict[str, dict[str, str]] = {}
     for entry in sorted(managed_fields, key=lambda entry: entry.get("time") or ""):
         labels = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
@@ -58,7 +58,7 @@ def _label_writers(managed_fields: list[Raw]) -> dict[str, dict[str, str]]:
 
 
 def _images(images: list[Raw]) -> dict[str, int]:
-    """A kubelet names its 50 largest images, each by several names of up to 200 letters: keys keep a record small."""
+    """MiB by short image key: a kubelet lists its 50 largest images, each by several names up to 200 letters."""
     found: dict[str, int] = {}
     for image in images[:IMAGES_LIMIT]:
         mib = round(int(image.get("sizeBytes") or 0) / 2**20)
@@ -67,7 +67,7 @@ def _images(images: list[Raw]) -> dict[str, int]:
 
 
 def image_key(reference: str) -> str:
-    """Of an image, however it is written: `python` is `docker.io/library/python:latest`, and a digest says it all."""
+    """One key for all spellings of an image: `python` is `docker.io/library/python:latest`; a digest replaces a tag."""
     name, _, digest = reference.partition("@")
     host, slash, path = name.partition("/")
     if not slash or not ("." in host or ":" in host or host == "localhost"):

@@ -18,10 +18,11 @@ from cluster.mirror.records.types import (
 
 
 def pod_record(raw: Raw) -> RecordContent:
-    """Everybody's: requests {resource: amount}, as the scheduler counts them. Ended pods of others are not kept.
+    """Of every pod: requests {resource: amount}, as the scheduler counts them. Ended pods outside our namespaces are
+    not kept.
 
-    Ours also: labels, conditions, reason, message, containers and init_containers (see `_container`), ip, priority,
-    gates [names], claims [names of ResourceClaims], job_uid, started_at.
+    Of our pods also: labels, conditions, reason, message, containers and init_containers (see `_container`), ip,
+    priority, gates [names], claims [names of ResourceClaims], job_uid, started_at.
     """
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     labels = metadata.get("labels") or {}
@@ -68,7 +69,7 @@ def _container(raw: Raw) -> dict[str, Any]:
         "restarts": raw.get("restartCount", 0),
         "state": state_name,
         "reason": state.get("reason", ""),
-        # Last words end with what matters.
+        # The important part of a termination message is at its end.
         "message": truncated(state.get("message"), None if state_name == "terminated" else TEXT_LIMIT)[-TEXT_LIMIT:],
         "since": state.get("startedAt"),
         "exit_code": state.get("exitCode"),
@@ -86,7 +87,9 @@ def _state(raw: Raw | None) -> tuple[str, Raw]:
 
 
 def pod_requests(spec: Raw) -> dict[str, int]:
-    """The larger of what runs together and what each init container needs beside the sidecars started before it."""
+    """Returns the larger of two sums: the containers that run together, and each init container with the sidecars
+    started before it.
+    """
     together: dict[str, int] = {}
     for container in spec.get("containers") or []:
         add_amounts(together, _requests(container))

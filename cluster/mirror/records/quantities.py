@@ -27,7 +27,7 @@ def larger_amounts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str
 
 
 def amounts(quantities: Mapping[str, Any]) -> dict[str, int]:
-    """Millicores of cpu, bytes of memory, whole pods and extended resources; the rest is left out."""
+    """Returns millicores of cpu, bytes of memory, whole pods and extended resources; the rest is left out."""
     return {name: amount(name, text) for name, text in quantities.items() if _counts(name)}
 
 

@@ -1,4 +1,4 @@
-"""A digest of the code that makes the records: records of another version are listed again."""
+"""A digest of the code that makes the records. Records of another version are listed again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster.manifests import metadata
 
 
 def record_format() -> str:
-    """Rows that another version of this code made are not mixed with ours."""
+    """Returns the digest. Rows made by another version of this code are not mixed with ours."""
     digest = hashlib.blake2b(digest_size=8)
     others = (Path(str(module.__file__)) for module in (api_kinds, managed_fields, metadata))
     for path in (*sorted(Path(__file__).parent.glob("*.py")), *others):

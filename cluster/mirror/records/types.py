@@ -1,9 +1,9 @@
-"""What a reader returns, and the object as it was seen: a small record and the columns of its mirror row. Pure.
+"""What a record reader returns, and one observed object: a small record and the columns of its mirror row. Pure.
 
-A pod has 5 KB and a real node 50 KB, half of it managedFields; a record has what pages and reconcilers read, a few
-hundred bytes. A record must not contain what changes without meaning (heartbeats, versions): an equal record is not
-written. Times stay the API server's text. Each reader documents its keys; `cluster/reads/observed.py` gives them types,
-`kinds.py` says which reader serves which kind.
+A pod has 5 KB and a real node 50 KB, half of it managedFields; a record has only what pages and reconcilers read, a few
+hundred bytes. A record must not contain values that change without meaning (heartbeats, versions), because an equal
+record is not written. Times keep the API server's text. Each reader documents its keys; `cluster/reads/observed.py`
+gives them types, `kinds.py` maps each kind to its reader.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class ObservedObject:
     columns: dict[str, Any] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
     is_kept: bool = True
-    # Who owns which fields; only for objects that the portal applies, even if somebody took our labels off.
+    # Field ownership; only for objects that the portal applies, even if another client removed our labels.
     ownership: FieldOwnership | None = None
 
     def digest(self) -> int:
-        """Of everything that a row shows except its version: equal digests need no write."""
+        """Digest of everything in the row except its version: equal digests need no write."""
         shown = (self.name, self.uid, self.owner, self.deleting_since, self.columns, self.record)
         return int.from_bytes(hashlib.blake2b(json.dumps(shown, sort_keys=True).encode(), digest_size=8).digest())
 
 
 def observed_object(kind: str, raw: Raw, content: RecordContent, *, is_applied: bool) -> ObservedObject:
-    """`is_applied`: a kind that the portal keeps applying, so that another writer matters."""
+    """`is_applied`: the portal keeps applying this kind, so another writer is drift."""
     metadata = raw["metadata"]
     labels = metadata.get("labels") or {}
     owner = labels.get(OWNER_LABEL, "")[:120]
@@ -80,7 +80,7 @@ def observed_object(kind: str, raw: Raw, content: RecordContent, *, is_applied: 
 
 
 def condition_records(status: Raw, *, text_limit: int = TEXT_LIMIT) -> list[dict[str, Any]]:
-    """[{type, status, reason, message, since}] in order of type: writers reorder them without meaning."""
+    """Returns [{type, status, reason, message, since}] sorted by type: writers reorder them without meaning."""
     found = [
         {
             "type": condition["type"],
@@ -102,7 +102,7 @@ def controller_uid(metadata: Raw, kind: str) -> str:
 
 
 def truncated(text: Any, limit: int | None = TEXT_LIMIT) -> str:
-    # PostgreSQL cannot hold NUL in a text.
+    # PostgreSQL cannot store NUL in a text.
     return str(text or "").replace("\x00", "")[:limit]
 
 

@@ -1,1 +1,1 @@
-"""The catalog as a file: written from the rows, and applied to them by the actions of catalog and tenants."""
+"""The catalog as a file: written from the rows, and applied to them through the actions of catalog and tenants."""

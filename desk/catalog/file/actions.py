@@ -1,4 +1,4 @@
-"""Applies a catalog file: what differs from the rows goes to the actions of catalog and tenants, all or nothing."""
+"""Applies a catalog file: differences from the rows go to the actions of catalog and tenants, all or nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tenants.class_access import actions as class_access_actions
 from tenants.models import Tenant
 
 _RETIREMENT = ("successor", "retiring_message", "runs_until")
-# What the actions call a field of the file otherwise.
+# Fields that the actions name differently from the file.
 _FIELDS_OF_ACTIONS = {"message": "retiring_message"}
 LifeCycle = GpuClass.LifeCycle
 CatalogStep = Callable[[], object]
@@ -40,7 +40,7 @@ class ApplyOutcome:
 
 @transaction.atomic
 def apply(text: str, *, prune: bool, dry_run: bool, by: Actor) -> ApplyOutcome:
-    """With problems, or as a dry run, nothing is changed; a dry run asks the actions as well."""
+    """Applies the file. With problems, or as a dry run, nothing is changed; a dry run calls the actions as well."""
     fields, cluster = schema(), read_queries.current_cluster()
     wanted, problems = reader.read_document(text, fields)
     if problems:
@@ -66,8 +66,8 @@ def _invalid(wanted: CatalogDocument) -> Iterator[FileProblem]:
 
 
 def _carry_out(changes: list[EntryChange], wanted: CatalogDocument, cluster: Cluster, by: Actor) -> list[FileProblem]:
-    """Steps of one entry follow each other; entries wait for each other (a successor has to be open first, two classes
-    may not select the same nodes meanwhile): what is refused is tried again as long as anything else gets on.
+    """Runs the steps of each entry in order. An entry may depend on another (a successor must be open first, two
+    classes may not select the same nodes meanwhile): a refused step is retried as long as any other step succeeds.
     """
     waiting = {change.path: deque(_steps(change, wanted, cluster, by)) for change in changes}
     refused: dict[str, Refusal] = {}
@@ -114,7 +114,7 @@ def _steps(change: EntryChange, wanted: CatalogDocument, cluster: Cluster, by: A
 
 @dataclass(frozen=True)
 class _Target:
-    """A class on its way to what the file says; `values` are empty for one that the file left out."""
+    """A class and the values that the file gives it; `values` are empty for a class that is not in the file."""
 
     change: EntryChange
     values: Mapping[str, Any]
@@ -166,7 +166,7 @@ class _Target:
 
 
 def _way(before: str, after: str) -> list[str]:
-    """The shortest way of a class's life from one state to another. Where there is none, the policy says so."""
+    """Returns the shortest path in the life cycle from one state to another. If there is none, the policy refuses."""
     ways = deque([[before]])
     seen = {before}
     while ways:

@@ -1,4 +1,4 @@
-"""The rows of the catalog as the document that a catalog file contains, and its schema."""
+"""Converts the rows of the catalog to the document of a catalog file, and gives its schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cluster.models import Cluster
 from cluster.reads import queries as read_queries
 from tenants.models import ClassAccess
 
-# Keys and bookkeeping; a pause of scheduling is temporary and not kept in git.
+# Excluded: keys and internal fields; a pause of scheduling is temporary and not kept in git.
 _LEFT_OUT = ("id", "cluster", "slug", "held_since", "held_until", "held_reason")
 
 _KINDS: dict[type[models.Field], Any] = {

@@ -1,4 +1,4 @@
-"""The log of catalog changes as one person may read it: classes that they may know of, images, no team's name."""
+"""The log of catalog changes as one user may read it: visible classes, images, no team's name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IMAGES = [verb for verb in change_log.EVENT_VERBS if verb.startswith("image.")]
 
 @dataclass(frozen=True)
 class CatalogChange:
-    """`slug` "" where there is no page of it, or none any more."""
+    """`slug` is "" if it has no page, or no longer has one."""
 
     at: datetime
     who: str
@@ -34,7 +34,7 @@ class CatalogChange:
 
 
 def events(by: Actor) -> tuple[QuerySet[Event], dict[str, GpuClass]]:
-    """What this person may read, and the classes by the row label of their events. One query now, one for a page."""
+    """Returns events that this user may read, and classes by their events' row label. One query now, one per page."""
     known = {row_label(one): one for one in class_access_queries.known_classes(by, read_queries.current_cluster())}
     found = Event.objects.filter(Q(verb__in=change_log.EVENT_VERBS, row__in=list(known)) | Q(verb__in=IMAGES))
     return found, known

@@ -1,6 +1,6 @@
 """`manage.py catalog settle | propose | accept`: from an empty database to a catalog of the nodes' hardware.
 
-`manage.py catalog export | apply`: the catalog as a file, for git. Here, because the file also names teams.
+`manage.py catalog export | apply`: the catalog as a file, for git. In this app because the file also names teams.
 """
 
 from __future__ import annotations

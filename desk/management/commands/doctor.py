@@ -1,4 +1,4 @@
-"""`manage.py doctor`: what the page Health shows, as text, for when the pages do not work.
+"""`manage.py doctor`: the content of the page Health as text, for when the pages do not work.
 
 Exits with 0 if healthy, 1 if degraded, 2 if the database cannot be read.
 """

@@ -1,7 +1,7 @@
 """`manage.py quota …`: requests and namespaces from a shell, under the rules of the page.
 
-`--as EMAIL` names who acts: what that person may not do on the page is refused here with the same message. The command
-is in this app because a decision stores evidence that apps above tenants have measured.
+`--as EMAIL` sets the acting user: an action that the user may not do on the page is refused here with the same message.
+The command is in this app because a decision stores evidence that apps above tenants have measured.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Command(BaseCommand):
                 raise
             raise CommandError(sentence(refusal)) from error
 
-    # ---- reading: who can run this can read the database as well -------------------------------------------------
+    # ---- reading: a user who can run this can read the database as well -------------------------------------------
 
     def _list(self, options: dict[str, Any]) -> None:
         by, state = system_actor("manage.py"), options["state"]
@@ -280,7 +280,7 @@ def _person(email: str) -> Actor:
 
 
 def _to_decide(pk: int, by: Actor) -> RequestRow:
-    """Raises Refused for who may decide none of its lines."""
+    """Raises Refused if the user may decide none of its lines."""
     [row] = request_queries.request_rows([get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk)], by=by)
     if not row.to_decide:
         refuse_if(row.refusal or row.lines[0].refusal)
@@ -288,7 +288,7 @@ def _to_decide(pk: int, by: Actor) -> RequestRow:
 
 
 def _measured(row: RequestRow) -> dict[int, Mapping[str, Any]]:
-    """By line: what the decision keeps, as from the page."""
+    """Returns by line the evidence that the decision stores, as on the page."""
     found = usage_evidence(row.tenant, classes_of_request(QuotaRequest.objects.get(pk=row.pk))).plain
     return {line.pk: found[line.gpu_class_id] for line in row.lines}
 

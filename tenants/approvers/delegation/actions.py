@@ -1,4 +1,4 @@
-"""The verbs about delegates: an approver names somebody for a period, and either of the two ends it."""
+"""The actions about delegates: an approver names a delegate for a period, and either of the two ends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tenants.models import Deputy
 
 @transaction.atomic
 def name_delegate(*, email: str, starts: datetime, ends: datetime, by: Actor) -> Deputy:
-    """Who decides, within the period, what this approver may decide at that moment. The person is notified.
+    """Lets the delegate decide, within the period, what this approver may decide at that moment. The delegate is
+    notified.
 
     Raises Refused: not_allowed (403), nothing_to_give, suspended, has_delegate (409), unknown_person, is_self,
     bad_period (422).
@@ -46,8 +47,8 @@ def name_delegate(*, email: str, starts: datetime, ends: datetime, by: Actor) ->
 
 @transaction.atomic
 def end_delegation(delegation_id: int, *, by: Actor) -> Deputy:
-    """At once; of two who end it one does. The other is notified. Raises Refused: not_found (404), not_allowed (403),
-    is_over (409).
+    """Ends it at once; if both end it at the same time, one call succeeds. The other person is notified. Raises
+    Refused: not_found (404), not_allowed (403), is_over (409).
     """
     rows = Deputy.objects.visible_to(by).select_for_update(of=("self",)).select_related("approver", "deputy")
     row = get_or_refuse(rows, pk=delegation_id)

@@ -18,7 +18,7 @@ from portal.core.errors import constraint_sentence
 
 class DeputyQuerySet(models.QuerySet["Deputy"]):
     def visible_to(self, actor: Actor) -> DeputyQuerySet:
-        """The two whom it is about, and staff."""
+        """Visible to the approver, the delegate and staff."""
         if actor.user is None or actor.sees_all:
             return self
         if actor.confined_to:
@@ -26,7 +26,7 @@ class DeputyQuerySet(models.QuerySet["Deputy"]):
         return self.filter(Q(approver=actor.user) | Q(deputy=actor.user))
 
     def in_force(self) -> DeputyQuerySet:
-        """Now, by the database's clock. Void while the approver is none, or the account of either is suspended."""
+        """In force now, by the database's clock. Void if the approver lost the role or either account is suspended."""
         return self.filter(
             period__contains=Now(),
             ended_at=None,
@@ -37,9 +37,10 @@ class DeputyQuerySet(models.QuerySet["Deputy"]):
 
 
 def delegation_filters(user: Any) -> tuple[Q, Q]:
-    """Whether the person is somebody's delegate now; of rows with a `gpu_class`, those about whose class. No query.
+    """Returns two filters: whether the person is a delegate now; and, for rows with a `gpu_class`, those of the classes
+    that the delegate decides. No query.
 
-    The first is asked once a query, so that for nearly everybody the second costs nothing.
+    PostgreSQL evaluates the first once per query, so the second costs nothing for users who are no delegates.
     """
     lent = Deputy.objects.in_force().filter(deputy=user, approver__approver_for__isnull=False)
     all_classes = Deputy.objects.in_force().filter(
@@ -50,7 +51,7 @@ def delegation_filters(user: Any) -> tuple[Q, Q]:
 
 
 class Deputy(models.Model):
-    """Within `period` the delegate decides what the approver may decide at that moment, unless it was ended before."""
+    """Within `period` the delegate decides what the approver may decide at that moment, unless it was ended earlier."""
 
     approver = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     deputy = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

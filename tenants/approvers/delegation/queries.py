@@ -17,13 +17,13 @@ from tenants.models import Deputy
 
 
 def is_delegate(user: User) -> bool:
-    """Of some approver, now. One query."""
+    """True if the person is a delegate of some approver now. One query."""
     return Deputy.objects.in_force().filter(deputy=user).exists()
 
 
 @dataclass(frozen=True)
 class DelegationRow:
-    """`state`: later, now, or over; void while the approver is none or an account is suspended. `refusal`: why this
+    """`state`: later, now, or over; void if the approver lost the role or an account is suspended. `refusal`: why this
     person may not end it.
     """
 
@@ -38,7 +38,7 @@ class DelegationRow:
 
 
 def delegation_rows(by: Actor) -> list[DelegationRow]:
-    """What the actor may see and what is not over, the soonest start first. Two queries."""
+    """Returns delegations that the actor may see and that are not over, earliest start first. Two queries."""
     return rows_of_delegations(delegations_of(by).order_by("period", "pk"), by)
 
 
@@ -48,7 +48,7 @@ def delegations_of(by: Actor) -> QuerySet[Deputy]:
 
 
 def rows_of_delegations(rows: Iterable[Deputy], by: Actor) -> list[DelegationRow]:
-    """One query, and that for the rows."""
+    """One query, plus the one for the rows."""
     at, rows = timezone.now(), list(rows)
     in_force = set(Deputy.objects.in_force().filter(pk__in=[row.pk for row in rows]).values_list("pk", flat=True))
     return [_row(row, by, is_in_force=row.pk in in_force, at=at) for row in rows]

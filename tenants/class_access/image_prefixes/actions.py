@@ -1,4 +1,4 @@
-"""The two verbs by which staff say below which prefixes a team may use any image."""
+"""The two actions by which staff set the prefixes below which a team may use any image."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tenants.models import ImagePrefix, Tenant
 
 @transaction.atomic
 def allow_prefix(tenant: str, prefix: str, *, by: Actor) -> tuple[ImagePrefix, bool]:
-    """And whether it is new; an existing one is not changed.
+    """Also returns whether the prefix is new; an existing one is not changed.
 
     Raises Refused: not_found (404), not_allowed (403), too_many_prefixes (409), bad_prefix (422).
     """
-    # Of two who add the last one, the second counts the first's.
+    # If two requests add the last allowed prefix at once, the second one counts the prefix of the first.
     team = get_or_refuse(Tenant.objects.visible_to(by).select_for_update(of=("self",), no_key=True), slug=tenant)
     refuse_if(policy.may_operate(by))
     refuse_if(image_prefixe_policy.prefix_refusal(prefix))
@@ -36,7 +36,7 @@ def allow_prefix(tenant: str, prefix: str, *, by: Actor) -> tuple[ImagePrefix, b
 
 @transaction.atomic
 def disallow_prefix(tenant: str, pk: int, *, by: Actor) -> ImagePrefix:
-    """Nothing more is declared or started with an image below it; running and queued workloads continue.
+    """No workload can be declared or started with an image below it any more; running and queued workloads continue.
 
     Raises Refused: not_found (404), not_allowed (403).
     """

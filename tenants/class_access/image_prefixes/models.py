@@ -10,7 +10,7 @@ from portal.core.errors import constraint_sentence
 
 
 class ImagePrefix(models.Model):
-    """`prefix` as catalog.images.image_references.parse_prefix gives it, with a slash at its end."""
+    """`prefix` is the result of catalog.images.image_references.parse_prefix, with a slash at its end."""
 
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.CASCADE, related_name="image_prefixes")
     prefix = models.CharField(max_length=201)

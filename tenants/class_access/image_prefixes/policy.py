@@ -27,7 +27,7 @@ def may_add_prefix(count: int) -> Refusal | None:
 
 
 def may_use_image(image: str, prefixes: Sequence[str]) -> Refusal | None:
-    """Of a reference that is not in the catalog. Says what is allowed, and the way out."""
+    """Checks a reference that is not in the catalog. The refusal names the allowed prefixes and what to do."""
     way = f"{_allowed(prefixes)} Choose an image from the catalog, or ask an operator to allow its prefix."
     try:
         found = image_references.parse_reference(image)

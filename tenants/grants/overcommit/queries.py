@@ -1,6 +1,6 @@
 """What is allocated of classes to all teams over time, and the effect of one more grant.
 
-The database sums: no grant is read by itself.
+The database sums the units; single grants are not read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tenants.grants.promises import Promise, Step
 from tenants.grants.types import Overcommit
 from tenants.models import Grant
 
-# The fall at the end of the asked period belongs to the picture.
+# The chart also shows the drop at the end of the requested period.
 CURVE_AFTERWARDS = timedelta(days=7)
 
 
@@ -30,7 +30,7 @@ def promise_of(grant: Grant) -> Promise:
 
 @dataclass(frozen=True)
 class PromisedUnits:
-    """Of some classes by their ids, from `at` on: `steps` of all teams together, `own`: one team's grants not over."""
+    """By class id, from `at` on: `steps` of all teams together; `own`: the grants of one team that are not over."""
 
     at: datetime
     steps: Mapping[int, list[Step]]
@@ -43,8 +43,9 @@ class PromisedUnits:
         return [one for one in self.own if one.gpu_class_id == class_id and one.kind == Grant.Kind.BASE]
 
     def excess(self, gpu_class: GpuClass, asked: Promise, *, is_base: bool, limit: int | None) -> Overcommit | None:
-        """Would this grant exceed the limit of the class at some instant, and more than it is exceeded already?
-        A new base total ends the team's running one when it starts. `limit` None: any growth is an overcommit.
+        """Returns by how much this grant exceeds the limit of the class, if at some instant it exceeds it by more than
+        it is exceeded already. A new base total ends the team's running one when it starts. `limit` None: any growth is
+        an overcommit.
         """
         replaced = [promise_of(one) for one in self.bases(gpu_class.pk)] if is_base else []
         found = combined_promises.excess_intervals(
@@ -61,7 +62,7 @@ def promised_of(tenant_id: int, class_ids: Collection[int], *, at: datetime) -> 
 
 
 def promise_steps(class_ids: Collection[int], *, at: datetime) -> dict[int, list[Step]]:
-    """By class from `at` on, at least one each. One query; its rows are the days on which something changes."""
+    """Returns steps by class from `at` on, at least one each. One query; its rows are the days with a change."""
     changes: dict[int, list[tuple[datetime, int]]] = {pk: [] for pk in class_ids}
     with connection.cursor() as cursor:
         cursor.execute(_CHANGES, {"at": at, "classes": list(class_ids)})
@@ -71,7 +72,8 @@ def promise_steps(class_ids: Collection[int], *, at: datetime) -> dict[int, list
 
 
 def _steps(changes: Sequence[tuple[datetime, int]], at: datetime) -> list[Step]:
-    # In the end nothing is allocated: what is allocated now is what expires from now on, less what starts.
+    # At the end nothing is allocated, so the units allocated now are those that expire from now on minus those that
+    # start.
     units = -sum(change for _, change in changes)
     found = [Step(at, units)]
     for edge, change in changes:
@@ -80,7 +82,7 @@ def _steps(changes: Sequence[tuple[datetime, int]], at: datetime) -> list[Step]:
     return found
 
 
-# Class by class, so that each half reads an index of what is not over yet and nothing else.
+# Class by class, so that each half reads only the index entries of grants that are not over.
 _CHANGES = f"""
 SELECT class.id, edge, sum(change)::bigint
   FROM unnest(%(classes)s::bigint[]) AS class (id), LATERAL (
@@ -96,7 +98,8 @@ SELECT class.id, edge, sum(change)::bigint
 def overcommit_of(
     tenant_id: int, gpu_class: GpuClass, promised: Promise, *, is_base: bool, limit: int | None, at: datetime
 ) -> grant_types.Overcommit | None:
-    """Would this grant exceed the limit of the class at some instant, and more than it is exceeded already?
+    """Returns by how much this grant exceeds the limit of the class, if at some instant it exceeds it by more than it
+    is exceeded already.
 
     `limit` None: any growth is an overcommit.
     """
@@ -108,9 +111,9 @@ def overcommit_of(
 def promises_before_and_after(
     tenant_id: int, gpu_class: GpuClass, promised: Promise, *, is_base: bool, at: datetime
 ) -> tuple[list[Promise], list[Promise]]:
-    """What is allocated of the class to all teams, without and with this grant. One query.
+    """Returns what is allocated of the class to all teams, without and with this grant. One query.
 
-    A new base total ends the tenant's running one when it starts.
+    A new base total ends the team's running one when it starts.
     """
     return _before_and_after(Grant.objects.filter(gpu_class=gpu_class), tenant_id, promised, is_base=is_base, at=at)
 
@@ -118,7 +121,7 @@ def promises_before_and_after(
 def own_promises_before_and_after(
     tenant_id: int, class_id: int, promised: Promise, *, at: datetime
 ) -> tuple[list[Promise], list[Promise]]:
-    """The same of this tenant alone, for a new base total. One query."""
+    """Like `promises_before_and_after`, for this team alone and a new base total. One query."""
     own = Grant.objects.filter(gpu_class_id=class_id, tenant_id=tenant_id)
     return _before_and_after(own, tenant_id, promised, is_base=True, at=at)
 

@@ -1,7 +1,7 @@
 """Mails before and after the end of a base grant, sent when a worker checks the team's namespace.
 
-Nothing is written in advance, so nothing has to be taken back: a grant that was replaced or renewed meanwhile ends
-earlier, or another follows it, and is not reminded of.
+No reminder is scheduled in advance, so none has to be cancelled: a grant that was replaced ends earlier, a grant that
+was renewed has a successor, and neither is reminded of.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ REMINDER_DAYS = (14, 7, 1)
 
 
 def reminder_days_due(starts: datetime, ends: datetime, at: datetime) -> int | None:
-    """The latest reminder whose moment has come; None before the first and after the end. Pure.
+    """Returns the latest reminder that is due; None before the first one and after the end. Pure.
 
-    A moment before the grant's own start is none: a grant of three days needs no reminder 14 days before.
+    A reminder before the grant's own start does not exist: a grant of three days needs no reminder 14 days before.
     """
     if at >= ends:
         return None
@@ -36,7 +36,7 @@ def reminder_days_due(starts: datetime, ends: datetime, at: datetime) -> int | N
 
 
 def send_due_reminders(namespace: Namespace, bases: Iterable[Grant], at: datetime) -> None:
-    """Each reminder once, however often and by however many this is called. No query while none is near."""
+    """Sends each reminder once, however often and by however many workers it is called. No query if none is near."""
     near = [grant.pk for grant in bases if reminder_days_due(grant.period.lower, grant.period.upper, at)]
     if near:
         _send(namespace, near, at)
@@ -58,7 +58,9 @@ def _send(namespace: Namespace, grant_ids: list[int], at: datetime) -> None:
 
 
 def notify_ended_grants(namespace: Namespace, ended: Collection[Grant]) -> None:
-    """Each end once; one query when all was told. An end that a decision brought about was told with the decision."""
+    """Reports each end once; one query if all were reported. The mail about a decision reports the end that it
+    causes.
+    """
     told = Event.objects.filter(verb="grant.ended", row__in=[row_label(one) for one in ended]).values_list(
         "row", flat=True
     )
@@ -110,7 +112,7 @@ def _units(grant: Grant) -> str:
 
 
 def _locked(namespace: Namespace) -> Tenant:
-    """Decisions lock the namespace too: what is read then stays so until the end of the transaction."""
+    """Locks the namespace, as decisions do: what is read afterwards cannot change until the transaction ends."""
     rows = Namespace.objects.select_for_update(no_key=True).values_list("tenant_id", flat=True)
     return Tenant.objects.get(pk=rows.get(pk=namespace.pk))
 

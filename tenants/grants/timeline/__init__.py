@@ -1,1 +1,1 @@
-"""A team's grants over time: when each expires, what follows it, what is reclaimed of it."""
+"""A team's grants over time: when each expires, what follows it, and reductions of it."""

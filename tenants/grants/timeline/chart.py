@@ -1,4 +1,4 @@
-"""The picture of a class's grants: one bar a grant, in percent of the time shown. Pure."""
+"""The chart of a class's grants: one bar per grant, in percent of the time shown. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BAR_PX = 22
 
 @dataclass(frozen=True)
 class TimelineBar:
-    """A grant in the picture of its class: where it begins and how long it is, in percent of the picture's time."""
+    """A grant in the chart of its class: its start and its length, in percent of the chart's time."""
 
     row: GrantRow
     x: float
@@ -39,7 +39,7 @@ class ClassTimeline:
 
 
 def class_timelines(rows: list[GrantRow], *, at: datetime) -> list[ClassTimeline]:
-    """One picture a class, all over the same time."""
+    """Returns one chart per class, all over the same time."""
     if not rows:
         return []
     start = min(at, *(row.starts for row in rows))

@@ -1,4 +1,4 @@
-"""A team's grants over time, each with its expiry: what stops, what continues until when, what is kept."""
+"""A team's grants over time, each with its expiry: what stops, what continues and until when, and what is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def grants_of(tenant: Tenant, *, at: datetime) -> QuerySet[Grant]:
 
 
 def grant_rows(tenant: Tenant, *, at: datetime) -> list[GrantRow]:
-    """In force, to come, or in their grace; by class and start. Five queries, whatever the number of grants."""
+    """Returns grants in force, future or in their grace, by class and start. Five queries, whatever their number."""
     grants = sorted(grants_of(tenant, at=at), key=lambda one: (one.gpu_class.slug, one.period.lower, one.pk))
     facts = class_facts(tenant, {one.gpu_class.slug for one in grants}, at=at) if grants else {}
     known = {slug: found.facts for slug, found in facts.items()}
@@ -63,12 +63,12 @@ def _row(
 
 
 def _concerns(taking: GrantReclaim, starts: datetime, ends: datetime) -> bool:
-    """The grant that would be cut, or the one that was: it ends where the other total begins."""
+    """True for the grant that a pending reduction would cut, or that an approved one cut: it ends at its start."""
     return starts <= taking.starts < ends if taking.is_pending else taking.starts == ends
 
 
 def reclaims_by_class(tenant: Tenant, *, at: datetime) -> dict[int, list[GrantReclaim]]:
-    """By class id, what is pending and what was decided of grants that would not be over. One query."""
+    """Returns, by class id, pending and approved reductions of grants that would still run without them. One query."""
     rows = QuotaLine.objects.filter(tenant=tenant, kind=QuotaLine.Kind.RECLAIM, asked_until__gt=at)
     found: dict[int, list[GrantReclaim]] = {}
     for row in rows.filter(state__in=[QuotaLine.State.PENDING, QuotaLine.State.APPROVED]).order_by("pk"):

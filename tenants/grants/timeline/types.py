@@ -1,4 +1,4 @@
-"""A grant as pages and API show it, and a reclaim of its units."""
+"""A grant as pages and API show it, and a reduction of its units."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tenants.grants import types as grant_types
 class GrantRow:
     """`state`: now, later, or grace (it expired, running workloads continue until `runs_until`).
 
-    `request`: which decided it, None for a grant that came without one. `follows`: the total of the base grant that
-    starts when or after this one ends, None without one; `is_continued`: it starts at once. `facts`: the class as a
-    renewal sees it, None when the team may not ask for it. `taking`: a proposed or approved reduction. `refusal`:
-    why this person may not renew it, `reclaim_refusal`: why not reduce it; the page fills them in.
+    `request`: the request that created it, None for a grant without one. `follows`: the total of the base grant that
+    starts when or after this one ends, None without one; `is_continued`: it starts without a gap. `facts`: the class as
+    a renewal needs it, None if the team may not request it. `taking`: a proposed or approved reduction. `refusal`: why
+    this person may not renew it, `reclaim_refusal`: why not reduce it; the page fills in both.
     """
 
     pk: int

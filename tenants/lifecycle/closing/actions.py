@@ -27,10 +27,10 @@ CLOSING = system_actor("closing")
 
 
 def end_grants(namespace: Namespace, at: datetime) -> list[dict[str, Any]]:
-    """Bring the ends of all the team's grants forward to `at`, graces included; one that starts later is deleted.
+    """Moves the end of all the team's grants, including graces, forward to `at`; deletes grants that start later.
 
-    What runs is stopped, so no grace holds units any longer. In the transaction of a verb that records what it returns:
-    class, units and former end of each grant that would have gone on.
+    Running workloads are stopped, so no grace holds units any longer. Runs in the transaction of an action that records
+    the return value: class, units and former end of each grant that would have continued.
     """
     ended = []
     alive = Grant.objects.alias(over_at=OVER_AT).filter(tenant_id=namespace.tenant_id, over_at__gt=at)
@@ -52,7 +52,7 @@ def end_grants(namespace: Namespace, at: datetime) -> list[dict[str, Any]]:
 
 @transaction.atomic
 def finalize_closing(row: Namespace, at: datetime) -> bool:
-    """From here on closing cannot be undone, and the grants have ended. False: it was undone just now."""
+    """Ends the grants; after this, closing cannot be undone. False: the closing was undone in the meantime."""
     namespace = core_queries.lock_namespace(row.pk)
     closes_at = namespace.closes_at
     if namespace.wanted != Namespace.Wanted.CLOSED or closes_at is None or closes_at > at:
@@ -64,7 +64,7 @@ def finalize_closing(row: Namespace, at: datetime) -> bool:
 
 @transaction.atomic
 def remind_of_volume_deletion(row: Namespace, at: datetime, *, claims: int) -> None:
-    """Seven days before they go, unless the announcement itself was that late. `claims`: how many there are."""
+    """Reminds seven days before the volumes are deleted, unless closing was announced later. `claims`: their number."""
     if row.volumes_until is None or not is_volume_reminder_due(row, at):
         return
     namespace = core_queries.lock_namespace(row.pk)

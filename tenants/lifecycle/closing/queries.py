@@ -1,4 +1,4 @@
-"""What is deleted with a team that is closed, and which step of closing its namespace has reached."""
+"""What closing a team deletes, and which step of closing its namespace has reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tenants.models import Namespace, QuotaLine
 
 @dataclass(frozen=True)
 class PendingLine:
-    """A line that waits: it can only be denied or withdrawn once the team is closed."""
+    """A pending line: once the team is closed, it can only be denied or withdrawn."""
 
     request: int
     name: str
@@ -23,7 +23,7 @@ class PendingLine:
 
 @dataclass(frozen=True)
 class FreedUnits:
-    """Units of a class that are allocated to the team now and free for others after."""
+    """Units of a class that are allocated to the team now and that closing makes available to others."""
 
     name: str
     units: int

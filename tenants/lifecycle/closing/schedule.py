@@ -1,4 +1,4 @@
-"""When a closed team's volumes are announced to go, and when to look again. Pure."""
+"""When the deletion of a closed team's volumes is announced, and when to check again. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class ClosedNamespace(Protocol):
 
 
 def is_volume_reminder_due(row: ClosedNamespace, at: datetime) -> bool:
-    """Seven days before the volumes go, unless the announcement itself was that late."""
+    """True from seven days before the volumes are deleted, unless closing was announced later than that."""
     if row.volumes_until is None or row.closes_at is None:
         return False
     return row.closes_at < row.volumes_until - REMIND_BEFORE <= at < row.volumes_until
 
 
 def next_volume_check(row: ClosedNamespace, at: datetime) -> datetime | None:
-    """While volumes are kept: when to look again."""
+    """Returns when to check again while volumes are kept."""
     if row.volumes_until is None:
         return None
     moments = (row.volumes_until - REMIND_BEFORE, row.volumes_until)

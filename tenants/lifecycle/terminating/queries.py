@@ -1,4 +1,4 @@
-"""Namespaces that stay in Terminating: what blocks them, as the mirror shows it."""
+"""Namespaces that stay in Terminating, and what blocks them according to the mirror."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OBJECTS_NAMED_MAX = 5
 
 @dataclass(frozen=True)
 class TerminatingNamespace:
-    """`since`: when it was deleted; `objects`: names of what is left, of the kinds that the portal follows."""
+    """`since`: when it was deleted; `objects`: names of the remaining objects, of the kinds that the portal watches."""
 
     name: str
     tenant: str
@@ -27,7 +27,7 @@ class TerminatingNamespace:
 
 
 def terminating_of(row: Namespace) -> TerminatingNamespace | None:
-    """None while it is not being deleted, or nobody knows. One query, five when it is."""
+    """None if it is not being deleted, or this is unknown. One query, five if it is."""
     found = mirror.object_named(row.cluster_id, "Namespace", row.name)
     if found is None or found.deleting_since is None:
         return None

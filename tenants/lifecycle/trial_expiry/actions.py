@@ -1,5 +1,4 @@
-"""Unused trials are closed automatically, through their namespace's clock, with a mail before and
-after.
+"""Closes unused trials automatically when their namespace is checked, with a mail before and after.
 
 A trial is idle since its last run ended and its last grant was over. A run, a future grant or a pending request keeps
 it.
@@ -31,7 +30,7 @@ RULE = system_actor(f"rule {STARTER}")
 
 
 def check_idle(row: Namespace, at: datetime) -> datetime | None:
-    """Warn or close what is due; when to look next. No query for a team that is no trial."""
+    """Warns or closes if due; returns when to check next. No query for a team that is not a trial."""
     if not row.is_trial or row.wanted == Namespace.Wanted.CLOSED:
         return None
     since = idle_since(row, at)

@@ -1,4 +1,4 @@
-"""Since when a trial is unused. Runs belong to an app above, which registers how to read them."""
+"""Since when a trial is unused. Runs belong to an app above, which registers a function that reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenants.models import Grant, Namespace, QuotaLine
 
 @dataclass(frozen=True)
 class TeamRuns:
-    """Of one team: whether a run has not ended, and when the last one did; None without any."""
+    """Runs of one team: whether one has not ended, and when the last one ended; None without any."""
 
     is_any_unfinished: bool
     last_ended_at: datetime | None
@@ -24,12 +24,12 @@ _runs: list[Callable[[int], TeamRuns]] = []
 
 
 def register_team_runs(runs: Callable[[int], TeamRuns]) -> None:
-    """`runs` reads those of a team by its id."""
+    """`runs` reads the runs of a team by its id."""
     _runs[:] = [runs]
 
 
 def idle_since(row: Namespace, at: datetime) -> datetime | None:
-    """None: it is used. Fails where no reader is registered: then it is unknown whether a trial is used."""
+    """None: it is in use. Fails if no reader is registered: then it is unknown whether a trial is used."""
     (team_runs,) = _runs
     runs = team_runs(row.tenant_id)
     waits = QuotaLine.objects.filter(tenant_id=row.tenant_id, state=QuotaLine.State.PENDING)

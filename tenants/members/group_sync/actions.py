@@ -1,6 +1,6 @@
-"""What the groups of an issuer give a person at each sign-in: memberships of teams and staff roles.
+"""Memberships of teams and staff roles that a person's groups of the OIDC issuer give, at each sign-in.
 
-What people gave by hand is theirs to take: groups neither change nor end it.
+What people gave by hand only people remove: groups neither change nor end it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ log = structlog.get_logger(__name__)
 
 
 def sync_groups(user: User, groups: Collection[str]) -> None:
-    """Each change is whole by itself: one that is refused, as the last owner's going is, is logged and keeps nobody
-    from signing in.
+    """Each change is atomic by itself: a refused one, such as removing the last owner, is logged and does not prevent
+    the sign-in.
     """
     if settings.OIDC is None or not settings.OIDC.groups:
         return
@@ -33,7 +33,7 @@ def sync_groups(user: User, groups: Collection[str]) -> None:
     there = set(Tenant.objects.filter(slug__in=teams).values_list("slug", flat=True))
     for slug in sorted(set(teams) - there):
         log.warning("oidc_group_of_no_team", team=slug)
-    # First what is taken: between two changes somebody has too little rather than too much.
+    # Removals come first: between two changes a person has too few rights rather than too many.
     for slug, row in held.items():
         if row.by_group and slug not in teams:
             _apply_change(
@@ -47,7 +47,7 @@ def sync_groups(user: User, groups: Collection[str]) -> None:
 
 
 def places_of_groups(groups: Collection[str], known: Mapping[str, GroupMapping]) -> tuple[dict[str, str], set[str]]:
-    """Team → role, the highest of several, and roles of staff. Pure."""
+    """Returns team → role, the highest if several groups give one, and the staff roles. Pure."""
     teams: dict[str, str] = {}
     roles: set[str] = set()
     for group in groups:

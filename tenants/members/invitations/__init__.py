@@ -1,1 +1,1 @@
-"""How people come into a team: invitations by its managers, and requests to join."""
+"""How people join a team: invitations by its managers, and join requests."""

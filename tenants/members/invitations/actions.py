@@ -1,4 +1,4 @@
-"""The verbs by which people join a team: invite, accept, decline, ask to join, answer."""
+"""The actions by which people join a team: invite, accept, decline, request to join, answer."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def ask_to_join(tenant_slug: str, *, message: str, by: Actor) -> JoinRequest:
 
 @transaction.atomic
 def withdraw_join(join_id: int, *, by: Actor) -> None:
-    """Raises Refused: not_found (404), also for somebody else's; already_decided (409)."""
+    """Raises Refused: not_found (404), also for another person's request; already_decided (409)."""
     row = get_or_refuse(JoinRequest.objects.filter(user=by.user).select_related("tenant"), pk=join_id)
     move_state(JoinRequest, row.pk, to=JoinRequest.State.WITHDRAWN, decided_at=timezone.now())
     record(by, "join.withdrawn", row.tenant, tenant=row.tenant.slug, after={"user": by.person.email})

@@ -1,4 +1,4 @@
-"""A team's invitations and join requests by REST, and those of the person who asks."""
+"""A team's invitations and join requests by REST, and those of the current user."""
 
 from __future__ import annotations
 

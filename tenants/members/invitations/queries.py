@@ -1,4 +1,4 @@
-"""Invitations and join requests: those that wait for a person, and those that wait for a team's owners."""
+"""Invitations and join requests: those that a person can answer, and those that a team's owners can answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accounts.people.queries import verified_addresses
 from tenants.models import Invitation, JoinRequest, Membership, Namespace, Tenant
 
 RESULTS_MAX = 10
-# Fewer letters would list the whole house.
+# A search for fewer letters would list all teams.
 SEARCH_LETTERS_MIN = 2
 
 
@@ -28,7 +28,7 @@ class InvitationRow:
 
 @dataclass(frozen=True)
 class JoinRequestRow:
-    """As the person who asked sees it: pending, or declined with a reason."""
+    """A join request as its requester sees it: pending, or declined with a reason."""
 
     pk: int
     team: str
@@ -46,12 +46,12 @@ class JoinableTeam:
 
 
 def own_invitations(by: Actor) -> QuerySet[Invitation]:
-    """By the address of the account, if it is verified; a claimed address finds none."""
+    """Finds invitations by the account's email address if it is verified; an unverified address finds none."""
     return Invitation.objects.filter(email=by.person.email, email__in=verified_addresses(by.user))
 
 
 def invitations_for(by: Actor, *, at: datetime) -> list[InvitationRow]:
-    """Pending and not expired, by the address of the account. One query."""
+    """Returns pending invitations that have not expired, by the account's email address. One query."""
     rows = own_invitations(by).filter(state=Invitation.State.PENDING, expires_at__gt=at)
     return [
         InvitationRow(row.pk, row.tenant.name, row.role, row.invited_by.name if row.invited_by else "", row.expires_at)
@@ -60,7 +60,7 @@ def invitations_for(by: Actor, *, at: datetime) -> list[InvitationRow]:
 
 
 def join_requests_of(by: Actor) -> list[JoinRequestRow]:
-    """Newest first, at most ten: what is pending or was declined, of teams that the person is not in. One query."""
+    """Returns pending or declined requests for teams that the person is not in, newest first, at most 10. One query."""
     states = (JoinRequest.State.PENDING, JoinRequest.State.DECLINED)
     rows = JoinRequest.objects.filter(user=by.user, state__in=states).exclude(tenant__memberships__user=by.user)
     return [
@@ -70,8 +70,8 @@ def join_requests_of(by: Actor) -> list[JoinRequestRow]:
 
 
 def joinable_teams(by: Actor, text: str) -> list[JoinableTeam]:
-    """Teams whose name has this text and that the person could ask to join, by name; none for fewer than two letters.
-    One query. Of a team a stranger learns name and purpose, nothing else.
+    """Returns teams with this text in their name that the person could request to join, by name; none for fewer than
+    two letters. One query. Outside a team a person sees only its name and purpose.
     """
     text = " ".join(text.split())
     if len(text) < SEARCH_LETTERS_MIN:
@@ -88,7 +88,7 @@ def joinable_teams(by: Actor, text: str) -> list[JoinableTeam]:
 
 @dataclass(frozen=True)
 class PendingMembers:
-    """What the owners of a team have to answer or may revoke."""
+    """What the owners of a team can answer or revoke."""
 
     joins: list[JoinRequest]
     invitations: list[Invitation]
@@ -102,8 +102,8 @@ def pending_members(tenant: Tenant) -> PendingMembers:
 
 
 def teams_without_owner() -> list[Tenant]:
-    """Active teams without an owner whose account is active: no one there can accept join requests. One query."""
-    # Few accounts are suspended: to leave these out costs half of joining those of all owners.
+    """Returns active teams without an owner whose account is active: nobody can accept join requests. One query."""
+    # Few accounts are suspended: excluding these costs half as much as joining the accounts of all owners.
     suspended = User.objects.filter(is_active=False)
     owners = Membership.objects.filter(tenant=OuterRef("pk"), role=Membership.Role.OWNER).exclude(user__in=suspended)
     rows = Tenant.objects.exclude(namespaces__wanted=Namespace.Wanted.CLOSED)

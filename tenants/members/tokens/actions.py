@@ -1,4 +1,4 @@
-"""Tokens of a team: its owners and managers make them, and each token acts as its maker within that team alone."""
+"""Tokens of a team: its owners and managers create them; each token acts as its creator within that team alone."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tenants.models import Membership, Tenant
 def create_team_token(
     slug: str, *, name: str, scopes: Collection[str], expires_in_days: int, by: Actor
 ) -> tuple[ApiToken, str]:
-    """As accounts.api_tokens.actions.create_token, which records it.
+    """Like accounts.api_tokens.actions.create_token, which records the event.
 
-    Raises Refused: not_found (404), not_allowed (403) and what that raises.
+    Raises Refused: not_found (404), not_allowed (403) and what create_token raises.
     """
     rows = Tenant.objects.visible_to(by).select_for_update(of=("self",), no_key=True)  # the number is a rule
     team = get_or_refuse(rows, slug=slug)
-    # Whoever is put out of the team at this moment leaves no token behind.
+    # A person who is removed from the team at this moment must not leave a token behind.
     list(Membership.objects.of(by).select_for_update(of=("self",)).filter(tenant=team))
     refuse_if(token_policy.may_create_team_token(by, queries.standing_of(by, team)))
     return actions.create_token(name=name, scopes=scopes, expires_in_days=expires_in_days, tenant=team.slug, by=by)
@@ -34,7 +34,7 @@ def create_team_token(
 
 @transaction.atomic
 def revoke_team_token(slug: str, prefix: str, *, by: Actor) -> ApiToken:
-    """Whoever made it. Raises Refused: not_found (404), also when it was revoked before; not_allowed (403)."""
+    """Revokes anyone's token. Raises Refused: not_found (404), also if already revoked; not_allowed (403)."""
     team = get_or_refuse(Tenant.objects.visible_to(by), slug=slug)
     refuse_if(token_policy.may_revoke_team_token(by, queries.standing_of(by, team)))
     token = get_or_refuse(accounts.tokens_of_team(team.slug).select_for_update(of=("self",)), prefix=prefix)

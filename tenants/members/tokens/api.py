@@ -1,4 +1,4 @@
-"""/api/v1/teams/<slug>/tokens: the same verbs as the page."""
+"""/api/v1/teams/<slug>/tokens: the same actions as the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what with a team's tokens. Pure: (actor, standing) → Refusal or None."""
+"""Who may create, see and revoke a team's tokens. Pure: (actor, standing) → Refusal or None."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def may_see_team_tokens(by: Actor, standing: Standing) -> Refusal | None:
 
 
 def may_create_team_token(by: Actor, standing: Standing) -> Refusal | None:
-    """It acts as its maker within the team, so that somebody from outside has nothing to give it."""
+    """It acts as its creator within the team, so a person outside the team cannot create one."""
     if standing.role not in MANAGING_ROLES:
         return Refusal("not_allowed", "Only owners and managers of the team can create its tokens.", status=403)
     return scope_refusal(by, Scope.ADMIN)

@@ -1,4 +1,4 @@
-"""The tokens of a team, for those who may see them."""
+"""The tokens of a team, for users who may see them."""
 
 from __future__ import annotations
 

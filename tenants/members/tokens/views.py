@@ -24,7 +24,7 @@ from tenants.members.tokens import queries as token_queries
 @never_cache
 @require_http_methods(["GET", "POST"])
 def team_tokens(request: HttpRequest, tenant: str) -> HttpResponse:
-    """GET: the list and a form. POST: a new token, whose secret stands in this one answer and nowhere else."""
+    """GET: the list and a form. POST: creates a token, whose secret is only in this response."""
     by = actor(request)
     team, found = token_queries.team_with_tokens(tenant, by=by)
     form = TokenForm(request.POST or None, tenant=tenant)

@@ -1,4 +1,4 @@
-"""The verb that makes and changes a bundle."""
+"""The action that creates and changes a bundle."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def put_bundle(
     bundle_id: int | None = None,
     by: Actor,
 ) -> Bundle:
-    """Make a bundle, or change the one of that id: its lines, units by slug of a class, take the place of the old ones.
+    """Creates a bundle, or changes the one of that id: its lines, units by slug of a class, replace the old ones.
 
-    Who asked with it before gets what it holds when it is decided. Raises Refused: not_allowed (403), not_found (404),
-    name_taken (409), bad_name, bad_summary, bad_period, bad_lines, bad_units, unknown_class, class_closed (422).
+    Pending requests for it get its content at the time of the decision. Raises Refused: not_allowed (403), not_found
+    (404), name_taken (409), bad_name, bad_summary, bad_period, bad_lines, bad_units, unknown_class, class_closed (422).
     """
     refuse_if(core_policy.may_operate(by))
     name, summary = " ".join(name.split()), " ".join(summary.split())

@@ -1,4 +1,4 @@
-"""The Django admin of bundles, which calls the verb. Part of tenants.admin."""
+"""The Django admin of bundles, which calls the action. Part of tenants.admin."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BundleForm(ActionForm):
 
 @admin.register(Bundle)
 class BundleAdmin(ActionModelAdmin):
-    """No bundle is deleted, since requests name it: one that is not open is not offered."""
+    """Bundles are never deleted, since requests refer to them: a bundle that is not open is not offered."""
 
     form = BundleForm
     can_add = True

@@ -17,7 +17,7 @@ UNKNOWN_BUNDLE = Refusal("unknown_bundle", "There is no such bundle. Choose one 
 
 @dataclass(frozen=True)
 class BundleUnits:
-    """A line of a bundle as typed, with what is known of its class."""
+    """A line of a bundle as typed, with the facts about its class."""
 
     name: str
     units: int

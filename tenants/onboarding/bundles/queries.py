@@ -31,7 +31,7 @@ class BundleRow:
 
 
 def open_bundles() -> QuerySet[Bundle]:
-    """Those that a new team can have: open, with lines, of open classes that are for everyone."""
+    """Returns bundles that a new team can have: open, with lines, and only of open classes that are for everyone."""
     lines = BundleLine.objects.filter(bundle=OuterRef("pk"))
     usable = Q(gpu_class__life_cycle=GpuClass.LifeCycle.ACTIVE, gpu_class__visibility=GpuClass.Visibility.EVERYONE)
     return Bundle.objects.filter(Exists(lines), ~Exists(lines.exclude(usable)), is_open=True)

@@ -1,1 +1,1 @@
-"""Asking for a team with a bundle, and deciding that."""
+"""Requesting a team with a bundle, and deciding such a request."""

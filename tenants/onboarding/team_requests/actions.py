@@ -1,4 +1,4 @@
-"""The verbs about requests for a team: somebody files or withdraws one, an approver decides it."""
+"""The actions about requests for a team: a person files or withdraws one, an approver decides it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TeamRequestState = TeamRequest.State
 
 @transaction.atomic
 def request_team(*, name: str, purpose: str, bundle: str, slug: str = "", by: Actor) -> TeamRequest:
-    """`bundle` is a name; without a slug one is made of the name. Who decides every class of the bundle is told.
+    """`bundle` is a name; without a slug one is made from the name. Notifies all who decide every class of the bundle.
 
     Raises Refused: bad_name, bad_purpose, reserved, unknown_bundle (422), slug_taken, already_asked (409).
     """
@@ -63,7 +63,7 @@ def request_team(*, name: str, purpose: str, bundle: str, slug: str = "", by: Ac
 
 @transaction.atomic
 def withdraw_team_request(request_id: int, *, by: Actor) -> TeamRequest:
-    """Raises Refused: not_found (404), also for somebody else's; already_decided (409)."""
+    """Raises Refused: not_found (404), also for another person's request; already_decided (409)."""
     row = get_or_refuse(TeamRequest.objects.filter(user=by.user), pk=request_id)
     refuse_if(team_request_policy.may_ask_for_team(by))
     move_state(TeamRequest, row.pk, to=TeamRequestState.WITHDRAWN, decided_at=timezone.now())
@@ -83,14 +83,14 @@ def decide_team(
     over_promise: OverPromise | None = None,
     by: Actor,
 ) -> TeamRequest:
-    """A yes makes the team, its owner, its namespace and the bundle's grants at once, or nothing. While the rule
-    "bundle" is off the bundle is asked for instead, and its lines wait for the approvers.
+    """An approval creates the team, its owner, its namespace and the bundle's grants together, or nothing. While the
+    rule "bundle" is off, it files a request for the bundle instead, whose lines the approvers decide.
 
-    `slug` "": as asked; `units` by slug of a class: instead of the bundle's. Raises Refused: not_found (404),
+    `slug` "": as requested; `units` by slug of a class: replaces the bundle's. Raises Refused: not_found (404),
     not_allowed, own_request, not_your_class (403), already_decided, suspended, slug_taken, rule_off (409),
-    reason_missing, unknown_class (422), and what `actions.decide` raises.
+    reason_missing, unknown_class (422), and what `decide_request` raises.
     """
-    # Locked: who decides or withdraws at the same moment waits, and finds it decided.
+    # Locked: a decision or withdrawal at the same moment waits, and then finds it decided.
     rows = TeamRequest.objects.visible_to(by).select_for_update(of=("self",)).select_related("user", "bundle")
     row = get_or_refuse(rows, pk=request_id)
     mine = queries.rights_of(by)
@@ -125,7 +125,7 @@ def decide_team(
 
 
 def _ask_bundle(row: TeamRequest, tenant: Tenant) -> QuotaRequest:
-    """By the very rules of every request: a line each, asked for by who wants the team."""
+    """Follows the rules of every request: one line per class, requested by the person who requests the team."""
     now = core_queries.database_now()
     ends = now + timedelta(days=row.bundle.days)
     [bundle] = bundle_queries.bundle_rows([row.bundle])
@@ -143,7 +143,7 @@ def _grant_bundle(
     over_promise: OverPromise | None,
     by: Actor,
 ) -> None:
-    """Decided by `by`, whose yes to the team is one to its bundle; each line keeps that it was the rule."""
+    """Decided by `by`, whose approval of the team includes its bundle; each line records that the rule granted it."""
     rule = {"name": BUNDLE, "bundle": bundle.name}
     decisions = [
         Decision(
@@ -160,7 +160,7 @@ def _grant_bundle(
 
 
 def _leave_to_approvers(event: Event, request: QuotaRequest, *, by: Actor) -> None:
-    """As any request that was filed: planned by a worker, decided by people."""
+    """Handles it like any filed request: a worker plans it, people decide it."""
     touch(Plan, Plan.objects.create(request=request).pk)
     tenant, path = request.tenant, f"/requests/{request.pk}"
     class_ids = list(request.lines.values_list("gpu_class_id", flat=True))

@@ -1,4 +1,4 @@
-"""/api/v1/team-requests: the same verbs as the pages."""
+"""/api/v1/team-requests: the same actions as the pages."""
 
 from __future__ import annotations
 

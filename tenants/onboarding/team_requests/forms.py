@@ -1,4 +1,4 @@
-"""The forms that ask for a team, and that decide such a request. The verbs check what is allowed."""
+"""The forms to request a team and to decide such a request. The actions check what is allowed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TeamForm(forms.Form):
 
 
 class TeamDecisionForm(FormWithLines):
-    """One answer, with the units of each line of the bundle where they are granted with it."""
+    """One decision, with the units of each line of the bundle if they are granted with it."""
 
     decision = forms.ChoiceField(choices=[("approve", "approve"), ("deny", "deny")])
     slug = forms.CharField(label="Short name", max_length=40, required=False)

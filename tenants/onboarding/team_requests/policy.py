@@ -1,4 +1,4 @@
-"""Who may ask for a team, and who may decide such a request. Pure."""
+"""Who may request a team, and who may decide such a request. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PURPOSE_MAX = 300
 
 @dataclass(frozen=True)
 class DecidableTeam:
-    """A request for a team as somebody meets it who may decide it. `classes`: names by slug of its bundle's lines;
+    """A request for a team, for the person who may decide it. `classes`: names by slug of its bundle's lines;
     `decides`: slugs of the actor's classes, None for all of them.
     """
 
@@ -44,7 +44,7 @@ def team_refusal(*, name: str, slug: str, purpose: str) -> Refusal | None:
 
 
 def may_decide_team(by: Actor, team: DecidableTeam) -> Refusal | None:
-    """An approver of every class in the bundle, or a delegate; never the requester. To approve more is asked."""
+    """Allows an approver of every class in the bundle, or a delegate; never the requester. Approving needs more."""
     if refusal := scope_refusal(by, Scope.DECIDE):
         return refusal
     if not (by.has_role(Role.APPROVER) or team.is_deputy):
@@ -62,7 +62,7 @@ def may_decide_team(by: Actor, team: DecidableTeam) -> Refusal | None:
 
 
 def may_approve_team(team: DecidableTeam, units: Collection[str]) -> Refusal | None:
-    """`units`: slugs of the classes that the approver changed the units of."""
+    """`units`: slugs of the classes for which the approver changed the units."""
     if not team.is_active:
         text = (
             "The requester's account is suspended, so the team would have no owner. Deny the request, or restore the "
@@ -76,7 +76,7 @@ def may_approve_team(team: DecidableTeam, units: Collection[str]) -> Refusal | N
 
 
 def units_refusal(units: Collection[str], *, by_rule: bool) -> Refusal | None:
-    """`by_rule`: the rule "bundle" is on, and the yes to a team grants its lines."""
+    """`by_rule`: the rule "bundle" is on, and approving a team grants its lines."""
     if by_rule or not units:
         return None
     text = "The rule 'bundle' is off, so the quota is decided later as a request. Do not change the units here."

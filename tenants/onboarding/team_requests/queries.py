@@ -1,4 +1,4 @@
-"""Requests for a team, what deciding one rests on, and who decides them."""
+"""Requests for a team, what a decision is based on, and who decides them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INBOX_MAX = 25
 
 @dataclass(frozen=True)
 class TeamRequestRow:
-    """A request for a team; `tenant`: the slug of what came of it; `refusal`: why this person may not decide it."""
+    """A request for a team; `tenant`: the slug of the created team; `refusal`: why this person may not decide it."""
 
     pk: int
     name: str
@@ -87,13 +87,13 @@ def decidable_team(row: TeamRequest, mine: ApproverRights) -> DecidableTeam:
 
 
 def own_team_requests(by: Actor) -> QuerySet[TeamRequest]:
-    """What the person asked for, newest first, without what was withdrawn or became a team."""
+    """Returns the person's requests, newest first, without those that were withdrawn or became a team."""
     states = (TeamRequest.State.PENDING, TeamRequest.State.DENIED)
     return TeamRequest.objects.filter(user=by.user, state__in=states).order_by("-id")
 
 
 def team_requests_to_decide(mine: ApproverRights) -> QuerySet[TeamRequest]:
-    """Oldest first: pending, with a bundle of classes that these rights decide."""
+    """Oldest first: pending requests with a bundle of classes that these rights allow to decide."""
     found = TeamRequest.objects.filter(state=TeamRequest.State.PENDING).order_by("id")
     if not mine:
         return found.none()
@@ -112,7 +112,9 @@ def _of_classes(slugs: Collection[str] | None) -> Q:
 
 
 def inbox_teams(by: Actor, mine: ApproverRights) -> dict[str, Any]:
-    """What an approver's inbox has above the requests: new teams, oldest first, and teams without an active owner."""
+    """What an approver's inbox shows above the quota requests: new teams, oldest first, and teams without an active
+    owner.
+    """
     found = team_requests_to_decide(mine)
     rows = list(found[:INBOX_MAX])
     total = len(rows) if len(rows) < INBOX_MAX else found.count()
@@ -124,7 +126,7 @@ def inbox_teams(by: Actor, mine: ApproverRights) -> dict[str, Any]:
 
 
 def deciders(bundle: Bundle) -> list[User]:
-    """Approvers of every class in it, and who stands in for them. One query."""
+    """Returns approvers of every class in it, and their delegates. One query."""
     theirs = ApproverFor.objects.filter(user=OuterRef("pk"))
     of_class = ApproverFor.objects.filter(user=OuterRef(OuterRef("pk")), gpu_class=OuterRef("gpu_class"))
     others = BundleLine.objects.filter(~Exists(of_class), bundle=bundle)
@@ -132,12 +134,12 @@ def deciders(bundle: Bundle) -> list[User]:
     return list(with_delegates(found).order_by("pk"))
 
 
-# ---- what a decision rests on ------------------------------------------------------------------------------------
+# ---- what a decision is based on -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class BundleLineImpact:
-    """What a line of the bundle would do. `pool`: what is allocated to all teams and what is free, as a sentence."""
+    """The effect of a line of the bundle. `pool`: what is allocated to all teams and what is free, as a sentence."""
 
     line: BundleLineRow
     pool: str
@@ -146,7 +148,7 @@ class BundleLineImpact:
 
 
 def bundle_line_impacts(bundle: BundleRow, *, at: datetime) -> list[BundleLineImpact]:
-    """For a team that holds nothing yet, from now on. Two queries a line, and about fifteen."""
+    """For a team without quota, from now on. About fifteen queries, and two per line."""
     classes = GpuClass.objects.in_bulk([line.gpu_class_id for line in bundle.lines])
     limits = catalog.promise_limits(list(classes.values()))
     pools = decision_queries.pool_sentences(classes)

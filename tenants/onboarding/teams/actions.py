@@ -1,4 +1,4 @@
-"""The verb that creates a team with its owner and its namespace."""
+"""The action that creates a team with its owner and its namespace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def create_tenant(
     namespace: str = "",
     cluster: Cluster | None = None,
 ) -> Tenant:
-    """A team with its owner and its namespace, which a worker makes at once, empty of quota.
+    """Creates a team with its owner and its namespace, which a worker creates at once, without quota.
 
     Raises Refused: not_allowed (403), bad_name, reserved (422), slug_taken (409).
     """
@@ -48,7 +48,9 @@ def create_tenant_rows(
     namespace: str = "",
     cluster: Cluster | None = None,
 ) -> Tenant:
-    """The same, but nobody asks who may: for a verb that has decided it (tenants.onboarding.team_requests.actions)."""
+    """Like `create_tenant` without the permission check: the calling action has checked it
+    (tenants.onboarding.team_requests.actions).
+    """
     refuse_if(policy.slug_refusal(slug))
     if not name.strip():
         raise refuse("bad_name", "Enter a team name of 1 to 80 characters.", field="name")

@@ -23,7 +23,7 @@ def may_create_tenant(by: Actor) -> Refusal | None:
 
 
 def slug_refusal(slug: str) -> Refusal | None:
-    """A tenant's short name becomes a namespace's."""
+    """A team's short name becomes the name of its namespace."""
     if slug in RESERVED_SLUGS or slug.startswith(("kube-", "kueue-", "gpu-portal-", "openshift-")):
         return Refusal("reserved", f"'{slug}' is reserved for the system. Choose another short name.", "slug")
     allowed = "abcdefghijklmnopqrstuvwxyz0123456789-"

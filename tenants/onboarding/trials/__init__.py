@@ -1,1 +1,1 @@
-"""Trials: a team of one's own with one unit for some hours, once for each person."""
+"""Trials: a team of the person's own with one unit for some hours, once per person."""

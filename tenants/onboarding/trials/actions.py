@@ -1,4 +1,4 @@
-"""The verb that begins a trial."""
+"""The action that begins a trial."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ TRIAL_PURPOSE = "To try the portal."
 
 @transaction.atomic
 def begin_trial(*, by: Actor) -> Tenant:
-    """A team of the person's own with one unit of a starter class for eight hours, once; granted by the rule "starter".
+    """Creates a team of the person's own with one unit of a starter class for eight hours, once; the rule "starter"
+    grants it.
 
-    Raises Refused: not_found (404) where no class is marked starter, tried_before, has_team, no_trial_now (409).
+    Raises Refused: not_found (404) if no class is marked starter, tried_before, has_team, no_trial_now (409).
     """
     person = User.objects.select_for_update(of=("self",)).get(pk=by.person.pk)  # one at a time: once is the rule
     now = core_queries.database_now()
@@ -50,11 +51,11 @@ def begin_trial(*, by: Actor) -> Tenant:
     try:
         decision_actions.decide_by_rule(request, rule=STARTER, subject="Your trial has started")
     except Refused as refused:
-        # Another request got the last unit while we waited for the class; a trial cannot overcommit.
+        # Another request got the last unit while this one waited for the class lock; a trial cannot overcommit.
         if refused.code != "over_promised":
             raise
         raise Refused(trial_policy.last_unit_taken(trial.gpu_class.name)) from refused
-    # Eight hours are the whole of it.
+    # A trial ends after eight hours, without a grace.
     Grant.objects.filter(line__request=request).update(grace=timedelta(0))
     Namespace.objects.filter(tenant=tenant).update(is_trial=True)
     record(by, "trial.begun", tenant, tenant=slug, after={"class": trial.gpu_class.slug, "hours": trial.hours})

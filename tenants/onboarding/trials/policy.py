@@ -10,7 +10,7 @@ from tenants.grants import types as grant_types
 
 
 def may_begin_trial(by: Actor, *, team: str, has_tried: bool) -> Refusal | None:
-    """`team`: the name of one that the person is in, "" for none. Once each, and asked before there is a class."""
+    """`team`: name of a team that the person is in, "" for none. Once per person; checked before a class is chosen."""
     if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
     if has_tried:

@@ -34,7 +34,7 @@ class TrialOffer:
 
 
 def trial_offer(by: Actor, *, at: datetime) -> TrialOffer | None:
-    """None where no class is marked starter. Of several the first one that has a unit left to allocate."""
+    """None if no class is marked starter. Of several, the first one with a unit left to allocate."""
     cluster = Cluster.objects.filter(name=settings.CLUSTER_NAME).first()
     open_to_all = Q(life_cycle=GpuClass.LifeCycle.ACTIVE, visibility=GpuClass.Visibility.EVERYONE)
     classes = list(GpuClass.objects.filter(open_to_all, cluster=cluster, starter=True).order_by("slug"))

@@ -1,1 +1,1 @@
-"""The start page of somebody who is in no team: invitations, join requests, requests for a team, a trial."""
+"""The start page of a user without a team: invitations, join requests, requests for a team, a trial."""

@@ -1,4 +1,4 @@
-"""The start page and its forms; a mistake in a form shows the page again, with the error."""
+"""The start page and its forms; an error in a form shows the page again, with the error."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def invitation_answer(request: HttpRequest, pk: int) -> HttpResponse:
 def start_page(
     request: HttpRequest, *, join_form: JoinForm | None = None, team_form: TeamForm | None = None, status: int = 200
 ) -> HttpResponse:
-    """With what was typed into one of its forms and refused."""
+    """With the input of a refused form."""
     by, form = actor(request), join_form or JoinForm()
     text = request.GET.get("q", "") or (form.data.get("team", "") if form.is_bound else "")
     bundles = bundle_queries.bundle_rows(bundle_queries.open_bundles())

@@ -78,7 +78,7 @@ def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     by = actor(request)
     actions.remove_member(tenant, user_id=pk, by=by)
     if pk == by.user_id:
-        # The team's page is not theirs any more.
+        # The user can no longer open the team's page.
         messages.success(request, "You left the team.")
         return redirect("home")
     messages.success(request, "Member removed.")
@@ -112,7 +112,7 @@ def join_answer(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     context = _team_context(tenant, by, MemberForm()) | {"answer_form": form, "answered": pk}
     waiting = context["waiting"]
     if waiting is None or all(row.pk != pk for row in waiting.joins):
-        # Somebody answered meanwhile: it stands in no list any more, beside which its error could.
+        # The join request was answered in the meantime, so no row is left beside which its error could be shown.
         messages.error(request, str(next(iter(form.errors.values()))[0]))
     return render(request, "tenants/pages/team/team.html", context, status=422)
 
@@ -156,7 +156,7 @@ def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: ReadConte
 
 
 def _roles_for(by: Actor, standing: policy.Standing, member: Membership, owners: int) -> list[str]:
-    """Roles that `by` may give this member instead; empty where there is no choice."""
+    """Returns the roles that `by` may give this member instead; empty if there is no choice."""
     if policy.may_take_role(by, standing, role=member.role, owners=owners):
         return []
     return [role for role in policy.MEMBER_ROLES if role == member.role or not policy.may_give_role(by, standing, role)]

@@ -1,4 +1,4 @@
-"""Mails about objects of a team's namespace that the cluster refuses: one for each object, until it is accepted."""
+"""Mails about objects of a team's namespace that the cluster refuses: one mail per object until it is accepted."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ Result = AppliedObject.Result
 
 
 def alert_new_refusals(row: Namespace) -> None:
-    """To operators, who can mend it, and to the team, which waits for it, after a look at which something was refused.
+    """Mails operators, who can fix the cause, and the team, which waits for it, after a check in which objects were
+    refused.
 
-    `row` as it was claimed: an error on it says that the last looks failed too, so what was told then is not new.
+    `row` is as it was claimed: an error on it means that the previous check failed too, so objects in its mail are not
+    new.
     """
     told = _objects_alerted_last(row) if row.error_code else set()
     rows = AppliedObject.objects.filter(

@@ -1,1 +1,1 @@
-"""What the pending lines of a request would change in the cluster, tried by dry run."""
+"""Computes by dry run what the pending lines of a request would change in the cluster."""

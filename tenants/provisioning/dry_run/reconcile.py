@@ -25,7 +25,7 @@ PLAN_NAMESPACE = "gpu-portal-plan"
 
 
 def reconcile_plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """The objects as if the pending lines were approved as asked, each tried on the API server and changed nowhere."""
+    """Tries the objects by dry run on the API server, as if the pending lines were approved as requested."""
     lines = list(QuotaLine.objects.filter(request=row.request, state=QuotaLine.State.PENDING))
     if not lines:
         return DONE
@@ -58,7 +58,7 @@ def _try(target: Namespace, spec: NamespaceSpec, deadline: Deadline, *, kube: Ku
 
 
 def _ensure_plan_namespace(cluster: Cluster, spec: NamespaceSpec, deadline: Deadline, *, kube: Kube) -> None:
-    """A standing empty namespace with our label, where objects are tried whose own namespace does not exist yet."""
+    """Ensures a permanent empty namespace with our label, for objects whose own namespace does not exist yet."""
     owner = f"{cluster._meta.label_lower}.{cluster.pk}"
     empty = manifest_namespace.namespace(replace(spec, name=PLAN_NAMESPACE, owner=owner))
     converge(kube=kube, cluster_id=cluster.pk, owner=owner, manifests=[empty], deadline=deadline, delete_unwanted=False)

@@ -1,7 +1,8 @@
-"""Deletes what a closed team has in the cluster, one step at each look, in an order in which nothing gets stuck.
+"""Deletes what a closed team has in the cluster, one step per check, in an order in which no step blocks.
 
-Hold → Jobs → their Workloads → LocalQueue → ClusterQueue; then only the volumes are kept until their day; then the
-namespace. When each begins is in the row (`closes_at`, `volumes_until`): the clock is the row's, there is no job.
+Hold → Jobs → their Workloads → LocalQueue → ClusterQueue; then only the volumes are kept until `volumes_until`; then
+the namespace. The row states when each part begins (`closes_at`, `volumes_until`), and its clock wakes the worker;
+there is no separate job.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ Result = AppliedObject.Result
 
 
 def tear_down(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """`row.closes_at` has come and cannot be undone. DONE: nothing is left in the cluster.
+    """Requires that `row.closes_at` has passed and cannot be undone. DONE: nothing is left in the cluster.
 
-    In any other order something hangs: a queue with work cannot go, and work without a queue cannot end.
+    In any other order a deletion blocks: a queue with workloads cannot be deleted, and a workload without a queue
+    cannot end.
     """
     now = queries.database_now()
     page_hint(row.name)
@@ -43,9 +45,9 @@ def tear_down(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
 
 
 def retained_claims(row: Namespace) -> int | None:
-    """How many volumes the namespace keeps. None: some may be there that we did not send, and the mirror does not know.
+    """Returns how many volumes the namespace keeps. None: unknown, the mirror cannot show volumes that we did not send.
 
-    A namespace that was never made, or is somebody else's, keeps nothing of ours.
+    0 for a namespace that was never created or that the portal does not own.
     """
     ours = applied_objects(row).filter(kind="Namespace").exclude(uid="").exclude(result=Result.FOREIGN)
     return _claims(row) if ours.exists() else 0
@@ -63,7 +65,7 @@ def _queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
         kube.delete("Job", name=job.name, namespace=row.name, uid=job.uid)
     if live is cluster_queue.ABSENT_QUEUE:
         return False
-    # What was admitted a moment before the hold shows with the next look.
+    # A workload that was admitted just before the hold is visible at the next check.
     if not (live.is_open or live.admitted or live.pending):
         for kinds in (["LocalQueue"], ["ClusterQueue", "Cohort"]):
             deadline.check()
@@ -80,7 +82,7 @@ def _claims(row: Namespace) -> int | None:
 
 
 def _retain_volumes(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Nothing but the claims, in a namespace in which nothing runs."""
+    """Keeps only the volume claims, in a namespace in which nothing runs."""
     clock = schedule.next_volume_check(row, queries.database_now())
     spec = provisioning_queries.namespace_spec(
         row, provisioning_queries.class_shares(row, {}), cluster_queue.ABSENT_QUEUE, is_held=True
@@ -91,7 +93,9 @@ def _retain_volumes(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcom
 
 
 def _namespace_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
-    """Its row stays until it is gone; the rest goes with it. What blocks it is in the mirror (queries/stuck.py)."""
+    """Deletes the namespace, and with it its objects. The records stay until it is gone. The mirror shows what blocks
+    the deletion (lifecycle/terminating/queries.py).
+    """
     ours = applied_objects(row).filter(kind="Namespace").first()
     if ours is not None and ours.uid:
         deadline.check()

@@ -1,4 +1,4 @@
-"""The verb that comments on a request, or requests information."""
+"""The action that comments on a request, or requests information."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tenants.requests.comments.queries import may_comment_on
 
 @transaction.atomic
 def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: Actor) -> RequestComment:
-    """All who are concerned, except the author, are notified. Raises Refused: not_found (404), not_allowed (403),
-    already_decided (409, asking back), bad_comment (422).
+    """Adds a comment and notifies all persons concerned except the author. Raises Refused: not_found (404), not_allowed
+    (403), already_decided (409, when information is requested), bad_comment (422).
     """
     request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant", "filed_by"), pk=request_id)
     refuse_if(may_comment_on(by, request, asks_back=asks_back))
@@ -39,7 +39,7 @@ def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: 
 
 
 def _concerned(request: QuotaRequest) -> list[User]:
-    """Who filed it, the team's managers, and the approvers who took part; before one did, all who may decide it."""
+    """Returns the requester, the team's managers, and approvers who commented; without any, all who may decide it."""
     spoke = list(User.objects.filter(pk__in=request.comments.values("author_id")))
     members = {person.pk for person in User.objects.filter(memberships__tenant=request.tenant)}
     approvers = [person for person in spoke if person.pk not in members]

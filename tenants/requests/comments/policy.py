@@ -14,7 +14,9 @@ COMMENT_MAX = 2000
 def may_comment(
     by: Actor, standing: Standing, *, is_approver: bool, asks_back: bool, is_pending: bool, is_filer: bool = False
 ) -> Refusal | None:
-    """`is_approver`: of a class in it. Members comment on their team's requests; only approvers request information."""
+    """`is_approver`: for a class in the request. Members comment on their team's requests; only approvers request
+    information.
+    """
     if refusal := scope_refusal(by, Scope.DECIDE if asks_back else Scope.REQUEST):
         return refusal
     if not asks_back and (standing.role or is_approver or is_filer):

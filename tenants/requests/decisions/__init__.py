@@ -1,1 +1,1 @@
-"""Deciding the lines of a request: what an approver sees, says and brings about."""
+"""Deciding the lines of a request: what an approver sees, what a decision contains and what it changes."""

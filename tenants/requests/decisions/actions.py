@@ -1,4 +1,4 @@
-"""The verb that decides lines of a request: by an approver, or by a rule that was asked."""
+"""The action that decides lines of a request, for an approver or for a rule."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def decide_request(
     over_promise: OverPromise | None = None,
     subject: str = "",
 ) -> QuotaRequest:
-    """Decide lines of a request, all of those named or none. `subject`: of the mail, where it is about more.
+    """Decides all of the named lines, or none. `subject`: of the mail, if the mail is about more than this request.
 
-    Class rows are locked in id order, then the namespace: another decision about the same class waits for us, at most
-    2 s. Raises Refused: not_found (404), not_allowed, own_request, own_team, not_your_class (403), already_decided,
-    closed, class_retiring, over_promised, busy, grant_overlaps (409), the rest 422 with its field.
+    Locks the class rows in id order, then the namespace: another decision about the same class waits at most 2 s.
+    Raises Refused: not_found (404), not_allowed, own_request, own_team, not_your_class (403), already_decided, closed,
+    class_retiring, over_promised, busy, grant_overlaps (409), the rest 422 with its field.
     """
     found = QuotaRequest.objects.visible_to(by).select_related("tenant", "filed_by")
     request = get_or_refuse(found, pk=request_id)
@@ -67,7 +67,9 @@ def decide_request(
 
 
 def decide_by_rule(request: QuotaRequest, *, rule: str, subject: str) -> QuotaRequest:
-    """Its pending lines as asked, in the transaction of a verb that asked the rule; never more than there is."""
+    """Approves its pending lines as requested, in the transaction of an action that checked the rule. Never
+    overcommits.
+    """
     pending = request.lines.filter(state=LineState.PENDING).order_by("pk").values_list("pk", flat=True)
     decisions = [Decision(pk, approve=True, measured={"rule": {"name": rule}}) for pk in pending]
     return apply_decisions(
@@ -84,11 +86,11 @@ def apply_decisions(
     subject: str,
     rule: str = "",
 ) -> QuotaRequest:
-    """`rule`: which one decides instead of a person; it was asked already."""
+    """`rule`: the rule that decides instead of a person; the caller has already checked it."""
     wanted = {decision.line_id for decision in decisions}
     named = QuotaLine.objects.filter(request=request, pk__in=wanted)
     classes, namespaces = lock_classes(request.tenant, named.values("gpu_class"))
-    # Only now: somebody may have decided or withdrawn while we waited for the locks.
+    # Read only after locking: another process may have decided or withdrawn lines while this one waited.
     lines = {line.pk: line for line in named}
     if lines.keys() != wanted:
         raise Refused(NOT_FOUND)
@@ -126,7 +128,7 @@ def apply_decisions(
 
 
 def lock_classes(tenant: Tenant, class_ids: QuerySet[QuotaLine, Any]) -> tuple[dict[int, GpuClass], list[Namespace]]:
-    """What everybody locks, in this order, who decides about these classes for the team."""
+    """Takes the locks that every decision about these classes for the team takes, in this order."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     rows = GpuClass.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=class_ids).order_by("pk")
@@ -156,7 +158,7 @@ def _overcommits(
     figures: dict[int, decision_queries.ClassFigures],
     promised: PromisedUnits,
 ) -> list[Overcommit]:
-    """Where the approved lines would exceed the limit of the class, and more than it was exceeded before."""
+    """Returns where the approved lines would exceed the limit of the class, and by more than it is exceeded already."""
     found = [
         promised.excess(
             classes[one.line.gpu_class_id],
@@ -205,7 +207,7 @@ def _carry_out(
     )
     if one.is_total:
         _end_running(bases, one)
-    # A new total of nothing is the end of the running grant, and no grant of its own.
+    # A new total of 0 ends the running grant and creates no grant.
     if one.units:
         Grant.objects.create(
             tenant_id=line.tenant_id,
@@ -219,7 +221,7 @@ def _carry_out(
 
 
 def _end_running(bases: Sequence[Grant], one: ResolvedDecision) -> None:
-    """Bring the running base grant's end forward to the new one's start: the only change a grant may have."""
+    """Moves the running base grant's end forward to the new grant's start: the only change that a grant may have."""
     for grant in bases:
         if grant.period.upper <= one.starts or grant.period.lower >= one.ends:
             continue
@@ -235,10 +237,10 @@ def _end_running(bases: Sequence[Grant], one: ResolvedDecision) -> None:
 def _wake_reconcilers(tenant: Tenant, namespaces: Sequence[Namespace]) -> None:
     for namespace in namespaces:
         touch(Namespace, namespace.pk)
-        # Woken, not touched: what is lent changes with grants, the catalog does not.
+        # Woken, not touched: the units that can be lent change with grants, the catalog does not.
         wake(Pool, Pool.objects.filter(cluster_id=namespace.cluster_id).values_list("pk", flat=True))
         page_hint(namespace.name)
-    # What the team's other pending requests would change is different now.
+    # This decision changes what the team's other pending requests would change in the cluster.
     wake(
         Plan,
         Plan.objects.filter(request__tenant=tenant, request__lines__state=LineState.PENDING).values_list(

@@ -31,7 +31,7 @@ class DecisionForm(FormWithLines):
         self.name_lines([line.pk for line in lines])
 
     def line_errors(self) -> dict[Any, str]:
-        """With what could not be read: "To: Enter a valid date."."""
+        """Includes values that could not be parsed: "To: Enter a valid date."."""
         found = super().line_errors()
         for pk in self.line_keys:
             boxes = [self[f"{name}-{pk}"] for name in ("units", "from", "until", "grace")]

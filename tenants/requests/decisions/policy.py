@@ -1,4 +1,4 @@
-"""Who may decide a line, what an answer comes to, and what is refused. Pure."""
+"""Who may decide a line, which values a decision results in, and what is refused. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRACE_HOURS_MAX = GRACE_MAX // timedelta(hours=1)
 
 
 def with_delegator(decision: Decision, lender: ApproverRight | None) -> Decision:
-    """The record states for whom a delegate decided."""
+    """Records for which approver a delegate decided."""
     if lender is None:
         return decision
     return replace(decision, measured={**decision.measured, "deputy_for": lender.name})
@@ -42,7 +42,7 @@ class ResolvedDecision:
 
     @property
     def is_total(self) -> bool:
-        """It replaces the total that is granted then; an increase is added to it."""
+        """True if it replaces the total that is granted then; an increase is added to that total."""
         return self.line.kind != QuotaLine.Kind.BOOST
 
     @property
@@ -50,14 +50,14 @@ class ResolvedDecision:
         return self.line.kind == QuotaLine.Kind.RECLAIM
 
     def cutting(self, base: Grant | None) -> ResolvedDecision:
-        """With the total that is granted at `starts`. What is left of it keeps its grace unless one was set."""
+        """Adds the total granted at `starts`. The rest of that grant keeps its grace unless the decision sets one."""
         if base is None:
             return self
         return replace(self, held=base.units, grace=base.grace if self.decision.grace_hours is None else self.grace)
 
 
 def resolve(line: QuotaLine, decision: Decision, now: datetime) -> ResolvedDecision:
-    """The decision with what it leaves open filled in from what was asked."""
+    """Returns the decision with missing values filled in from the request."""
     hours = decision.grace_hours
     return ResolvedDecision(
         line,
@@ -65,7 +65,7 @@ def resolve(line: QuotaLine, decision: Decision, now: datetime) -> ResolvedDecis
         units=line.asked_units if decision.units is None else decision.units,
         starts=max(decision.starts or line.asked_from, now),
         ends=decision.ends or line.asked_until,
-        # What is out of bounds is refused, see below.
+        # A value out of bounds is refused by `decision_refusal`.
         grace=GRACE if hours is None or grace_refusal(hours) else timedelta(hours=hours),
     )
 
@@ -86,7 +86,7 @@ def decision_refusal(one: ResolvedDecision, class_name: str, now: datetime) -> R
 
 
 def grace_refusal(hours: int | None) -> Refusal | None:
-    """None: as usual."""
+    """`hours` None: the default grace, never refused."""
     if hours is None or 0 <= hours <= GRACE_HOURS_MAX:
         return None
     text = f"Enter a grace period of 0 to {GRACE_HOURS_MAX} hours ({GRACE_HOURS_MAX // 24} days)."
@@ -94,7 +94,7 @@ def grace_refusal(hours: int | None) -> Refusal | None:
 
 
 def may_decide(by: Actor, line: DecidableLine) -> Refusal | None:
-    """An approver of this class or a delegate, never the requester nor a member of the team. Approval needs more."""
+    """Allows an approver of this class or a delegate, never the requester or a team member. Approving needs more."""
     if refusal := scope_refusal(by, Scope.DECIDE):
         return refusal
     if not (by.has_role(Role.APPROVER) or line.is_deputy):
@@ -121,7 +121,7 @@ def may_decide(by: Actor, line: DecidableLine) -> Refusal | None:
 
 
 def may_grant(standing: Standing) -> Refusal | None:
-    """A closed team's lines can be denied only."""
+    """The lines of a closed team can only be denied."""
     if standing.wanted == "closed":
         return Refusal("closed", "This team is being closed and cannot get quota. Deny the request.", status=409)
     return None
@@ -130,7 +130,7 @@ def may_grant(standing: Standing) -> Refusal | None:
 def may_approve(
     *, units: int, starts: datetime, ends: datetime, now: datetime, is_less: bool, reason: str
 ) -> Refusal | None:
-    """`is_less`: fewer units than were asked."""
+    """`is_less`: fewer units than requested."""
     if not 0 <= units <= UNITS_MAX:
         return Refusal("bad_units", f"Enter 0 to {UNITS_MAX:,} units.", "units")
     if ends <= max(starts, now):
@@ -147,7 +147,7 @@ def may_approve(
 
 
 def may_over_promise(excesses: Collection[Overcommit], *, is_ticked: bool, reason: str) -> Refusal | None:
-    """More than the limit of the class at some instant: only if selected, and with a reason that is recorded."""
+    """Allows exceeding the limit of the class only if it is selected, and with a reason, which is recorded."""
     if not excesses:
         return None
     worst = max(excesses, key=lambda excess: excess.units)

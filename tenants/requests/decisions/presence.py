@@ -1,8 +1,8 @@
-"""Who has a request open, for the others who could decide it. A hint, so it is kept in Redis and not in a row.
+"""Which people have a request open, shown to others who could decide it. Only a hint, so it is in Redis, not in a row.
 
-Rows are what people decided, and opening a page decides nothing: a row would be a write at every look, kept in backups
-long after the five minutes for which it means anything. Losing it with Redis costs nothing: of two who decide at the
-same moment one is told that it is decided already, as ever.
+Rows record decisions, and opening a page decides nothing: a row would mean a write at every page view, kept in backups
+long after the five minutes for which it is useful. Losing it with Redis costs nothing: if two people decide at the same
+moment, the second still gets the refusal that it is already decided.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from portal.core.hints import redis_connection
 log = structlog.get_logger(__name__)
 
 FORGOTTEN_AFTER = timedelta(minutes=5)
-# Who reloads the page every second writes once a minute.
+# A user who reloads the page every second causes one write a minute.
 WRITTEN_EVERY = timedelta(minutes=1)
 
 
@@ -32,7 +32,7 @@ class OpenViewer:
 
 
 def mark_request_open(request_id: int, who: User) -> None:
-    """`who` looks at it, and may decide it. Two round trips at most."""
+    """Records that `who` has the request open and may decide it. Two round trips at most."""
     now = timezone.now()
     field = str(who.pk)
     try:
@@ -49,7 +49,7 @@ def mark_request_open(request_id: int, who: User) -> None:
 
 
 def viewers_of_requests(request_ids: Collection[int], who: User) -> dict[int, list[OpenViewer]]:
-    """By request, the longest first; requests that no other person has open are left out. One round trip."""
+    """By request, longest viewer first; requests that no other person has open are left out. One round trip."""
     now = timezone.now()
     pks = list(request_ids)
     try:
@@ -74,7 +74,7 @@ def _key(request_id: int) -> str:
 
 
 def _read(value: bytes | str | None) -> tuple[datetime, datetime, str] | None:
-    """Since when, seen last, whose name."""
+    """Returns when the viewer opened it, when the viewer was last seen, and the viewer's name."""
     if value is None:
         return None
     since, last, name = (value if isinstance(value, str) else value.decode()).split(" ", 2)

@@ -1,4 +1,4 @@
-"""What a decision rests on: the figures of a class, and what the team asked for before."""
+"""What a decision is based on: the figures of a class, and the team's earlier requests."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PAST_LINES_MAX = 10
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """One class for one tenant, as an approver sees it. None: the mirror does not know.
+    """One class for one team, as an approver sees it. None: the mirror has no current data.
 
     `limit`: units that may be allocated at one time (the limit set by staff, else allocatable). `promised`: allocated
-    now, all tenants together. `used`: by the tenant; `in_use`: by all, now.
+    now to all teams. `used`: by the team; `in_use`: by all teams, now.
     """
 
     held: int
@@ -45,8 +45,8 @@ def class_figures(
     target: Namespace | None = None,
     promised: PromisedUnits | None = None,
 ) -> dict[int, ClassFigures]:
-    """By class id. About ten queries, whatever the number of classes; fewer for who knows the team's `target`, with its
-    cluster, and what is `promised` of these classes at that instant.
+    """Returns figures by class id. About ten queries, whatever the number of classes; fewer if the caller passes the
+    team's `target` with its cluster, and the units `promised` of these classes at that instant.
     """
     if not classes:
         return {}
@@ -104,7 +104,7 @@ class PastLine:
 
 
 def past_lines(tenant_id: int, class_ids: Collection[int], *, request_id: int | None = None) -> list[PastLine]:
-    """The last ten lines about these classes, newest first, but for those of this request. One query."""
+    """Returns the last ten lines about these classes, newest first, without those of this request. One query."""
     lines = QuotaLine.objects.filter(tenant_id=tenant_id, gpu_class__in=class_ids)
     lines = lines.exclude(state=QuotaLine.State.PENDING).exclude(request_id=request_id)
     return [

@@ -21,7 +21,7 @@ FITS = "Within the allocation limit for the whole period."
 
 
 def line_context(row: LineRow, *, number: int, problem: str, error: str, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """`problem`: why it cannot be approved as it was asked, or ""."""
+    """`problem`: why it cannot be approved as requested, or ""."""
     fields = {name: getattr(row, name) for name in LineRow.__dataclass_fields__}
     return {
         **fields,
@@ -41,7 +41,7 @@ def line_context(row: LineRow, *, number: int, problem: str, error: str, typed: 
 
 
 def line_problem(excess: Overcommit | None, growth: Refusal | None, *, is_over: bool) -> str:
-    """`growth`: the class gives no more. `is_over`: the requested period ended before a decision."""
+    """`growth`: refusal if the class gives no more units. `is_over`: the requested period ended before a decision."""
     if is_over:
         return "The requested period has ended. Choose a later end, or deny the request."
     if growth is not None:
@@ -58,7 +58,7 @@ def overcommit_sentence(excess: Overcommit) -> str:
 def facts_table(
     lines: Collection[LineRow], figures: Mapping[int, ClassFigures], measured: UsageEvidence
 ) -> dict[str, Any] | None:
-    """A table: one column a class, one row a fact."""
+    """Returns a table with one column per class and one row per fact."""
     columns = {row.gpu_class_id: row.name for row in lines}
     if not columns:
         return None
@@ -97,7 +97,7 @@ def _cards(line: LineRow, measured: UsageEvidence) -> str:
 
 
 def past_line(row: PastLine) -> dict[str, Any]:
-    """One that was decided before: `A100, requested 8 GPUs in total`, and what came of it."""
+    """Returns an earlier decided line, `A100, requested 8 GPUs in total`, and its decision."""
     wanted = plural(row.asked, row.unit) + (" as temporary increase" if row.kind == "boost" else " in total")
     sentence, given = f"requested {wanted}", "granted"
     if row.kind == QuotaLine.Kind.RECLAIM:

@@ -15,7 +15,7 @@ from tenants.grants.combined_promises import Conflict
 from tenants.grants.types import Overcommit
 from tenants.requests.rules.policy import IncreaseBounds, IncreaseFacts, increase_justification, increase_refusal
 
-# Of rivals that are named; who reads more of them opens the request.
+# Maximum number of conflicting requests named; opening the request shows all of them.
 CONFLICTS_NAMED_MAX = 5
 
 
@@ -27,11 +27,11 @@ class TriageGroup(StrEnum):
 
 @dataclass(frozen=True)
 class TriageLine:
-    """A pending line, approved as asked. `base`: the team's running total where it starts.
+    """A pending line, as if approved as requested. `base`: the team's running total where it starts.
 
     `excess`, `rivals`: by how much it exceeds the limit, alone and with other pending requests. `refusal`: why this
-    person may not decide it. `obstacle`: why it cannot be approved as asked, whoever decides, or "". `increase`: what
-    more of it rests on; None: nothing measures it.
+    person may not decide it. `obstacle`: why nobody can approve it as requested, or "". `increase`: the measurements
+    that justify an increase; None: not measured.
     """
 
     name: str
@@ -52,8 +52,8 @@ class TriageLine:
 
 @dataclass(frozen=True)
 class TriagePlan:
-    """`is_ready`: made after the request was filed and last changed. Of its objects: `changed`, `refused` by the
-    cluster, `foreign`: of a name that somebody else's object has.
+    """`is_ready`: computed after the request was filed and last changed. Numbers of objects: `changed`; `refused` by
+    the cluster; `foreign`, where an object of that name exists that the portal does not own.
     """
 
     is_ready: bool
@@ -73,7 +73,7 @@ class TriageRequest:
 
 @dataclass(frozen=True)
 class Triage:
-    """`reasons`: sentences, why it is in this group. `besides`: of a conflict, what else is open."""
+    """`reasons`: sentences that state why it is in this group. `besides`: for a conflict, its other open questions."""
 
     group: TriageGroup
     reasons: tuple[str, ...]
@@ -139,7 +139,7 @@ def _questions(request: TriageRequest, bounds: IncreaseBounds) -> Iterator[str]:
 
 
 def _use(line: TriageLine, bounds: IncreaseBounds) -> str:
-    """Why measured usage does not justify it; "" where it does, and where no more is requested."""
+    """Returns why measured usage does not justify the line; "" if it does, or if no increase is requested."""
     if line.kind == "reclaim":
         return f"Reduces the quota of the team for {line.name}."
     if not line.is_increase:

@@ -1,4 +1,4 @@
-"""The answer to a line of a request, and the line as an approver sees it."""
+"""The decision about a line of a request, and the line as an approver sees it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LineState = QuotaLine.State
 
 @dataclass(frozen=True)
 class Decision:
-    """One line's answer. `units`, `starts` and `ends` None: as asked. `reason` is compulsory when it is no.
+    """The decision about one line. `units`, `starts`, `ends` None: as requested. `reason` is required for a denial.
 
-    `grace_hours`: how long what runs at the end goes on; None: a day, and where units are taken back as the grant that
-    is cut states. `measured`: facts about the class that apps above know, kept with the line beside those of this app.
+    `grace_hours`: how long running workloads continue after the end; None: a day, or for a reduction the grace of the
+    grant that is cut. `measured`: facts about the class from apps above, stored in the line with those of this app.
     """
 
     line_id: int
@@ -40,9 +40,7 @@ class OverPromise:
 
 @dataclass(frozen=True)
 class DecidableLine:
-    """A line as somebody meets it who may decide it. `decides`: slugs of the actor's classes, also as a delegate, None
-    for all of them.
-    """
+    """A line for a person who may decide it. `decides`: slugs of the actor's classes, also as a delegate; None: all."""
 
     gpu_class: str
     class_name: str
@@ -50,5 +48,5 @@ class DecidableLine:
     filed_by: int
     role: str
     decides: Collection[str] | None
-    # Of some approver, whatever the person's own role.
+    # A delegate of some approver, whatever the person's own role.
     is_deputy: bool = False

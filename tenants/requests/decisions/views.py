@@ -62,7 +62,7 @@ def request_page(request: HttpRequest, pk: int, measure: MeasureUsage) -> HttpRe
 @login_required
 @require_POST
 def request_decide(request: HttpRequest, pk: int, measure: MeasureUsage) -> HttpResponse:
-    """All pending lines of this person's classes at once, each with the units and dates in the form."""
+    """Decides all pending lines of this person's classes at once, each with the units and dates in the form."""
     by = actor(request)
     found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
     row = request_queries.request_rows([found], by=by)[0]
@@ -101,7 +101,7 @@ def request_comment(request: HttpRequest, pk: int, measure: MeasureUsage) -> Htt
 
 
 def _decision(line: LineRow, typed: dict[str, Any], measured: Mapping[str, Any]) -> Decision:
-    """A date that was left as it stands keeps the moment that was asked for."""
+    """A date that was not edited keeps the exact time that was requested."""
     from_date, until_date = typed[f"from-{line.pk}"], typed[f"until-{line.pk}"]
     return Decision(
         line_id=line.pk,
@@ -234,5 +234,5 @@ def _curves(
 
 
 def _as_asked(line: LineRow, at: datetime) -> Promise:
-    """From now on: what a late decision would do."""
+    """Starts now at the earliest: this is what a late decision would do."""
     return Promise(line.asked_units, max(line.asked_from, at), line.asked_until)

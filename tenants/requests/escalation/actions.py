@@ -1,6 +1,6 @@
-"""A request that is pending too long: all who may decide are notified once, when a worker checks its plan.
+"""Notifies all who may decide a request that is pending too long, once, when a worker checks its plan.
 
-Nothing is written in advance: a decision, withdrawal or question in time has nothing to undo.
+No timer is stored in advance, so a decision, withdrawal or question in time has nothing to undo.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from tenants.requests.queries import overdue_at, requests_asked_back
 
 
 def escalate_if_overdue(request: QuotaRequest) -> datetime | None:
-    """Tell who has to be told now; when to look again for it, None: not by the clock. One query until it is overdue.
+    """Notifies if the request is overdue. Returns when to check again; None: not by the clock. One query until it is
+    overdue.
 
-    For a request with pending lines.
+    The request must have pending lines.
     """
     due_at = overdue_at(request.filed_at)
     if due_at > queries.database_now():
@@ -36,7 +37,7 @@ def escalate_if_overdue(request: QuotaRequest) -> datetime | None:
 
 @transaction.atomic
 def _escalate(request: QuotaRequest) -> None:
-    # Of two workers the second one waits here, and then finds the event.
+    # A second worker waits here, and then finds the event.
     locked = QuotaRequest.objects.select_for_update(of=("self",), no_key=True).select_related("tenant")
     found = locked.get(pk=request.pk)
     is_told = Event.objects.filter(row=row_label(found), verb="request.overdue").exists()

@@ -1,1 +1,1 @@
-"""Staff reduce the quota of a team with notice; an approver decides it as every request."""
+"""Staff reduce the quota of a team with notice; an approver decides it like every request."""

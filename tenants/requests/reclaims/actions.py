@@ -1,4 +1,4 @@
-"""The verb by which staff reduce a team's quota with notice. Somebody else decides it, as every request."""
+"""The action by which staff reduce a team's quota with notice. Another person decides it, like every request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tenants.requests.types import ReclaimLine
 
 @transaction.atomic
 def file_reclaim(tenant_slug: str, *, lines: Sequence[ReclaimLine], justification: str, by: Actor) -> QuotaRequest:
-    """Propose lower totals. The team's owners and managers hear of it now, with the notice; approvers decide.
+    """Proposes lower totals. The team's owners and managers are notified now, with the notice period; approvers decide.
 
     Raises Refused: not_found (404), not_allowed, own_team, not_your_class (403), already_pending, closed (409), the
     rest 422 with its field.

@@ -15,15 +15,15 @@ from tenants.members.policy import Standing
 from tenants.requests.policy import UNITS_MAX
 from tenants.requests.types import ReclaimLine
 
-# A week: time to object, to ask for another class, and to end a training that runs.
+# A week: time to object, to request another class, and to finish a running training.
 NOTICE = timedelta(days=7)
 
 
 @dataclass(frozen=True)
 class ReclaimableTotal:
-    """A class, and the total of it that is granted at the moment of the reduction.
+    """A class with its total that is granted when the reduction starts. `team`: the team's name.
 
-    `units` 0 and `ends` at that moment: no total is granted then. `team`: its name.
+    `units` 0 and `ends` at that moment: no total is granted then.
     """
 
     pk: int
@@ -39,7 +39,7 @@ class ReclaimableTotal:
 
 @dataclass(frozen=True)
 class ReclaimDecision:
-    """What a decision makes of a reduction, beside what was requested. `held`: the total granted then."""
+    """The decided values of a reduction, beside the requested ones. `held`: the total granted then."""
 
     units: int
     starts: datetime
@@ -51,7 +51,7 @@ class ReclaimDecision:
 
 
 def may_reclaim(by: Actor, standing: Standing) -> Refusal | None:
-    """Of some class: operators and approvers from outside the team. The class is checked by `may_reclaim_class`."""
+    """Allows operators and approvers from outside the team. `may_reclaim_class` checks the class."""
     if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
     if not (by.operates or by.has_role(Role.APPROVER)):
@@ -74,7 +74,7 @@ def may_reclaim_class(by: Actor, slug: str, name: str, *, decides: Collection[st
 
 
 def reclaim_line_refusal(taken: ReclaimLine, held: ReclaimableTotal | None, *, now: datetime) -> Refusal | None:
-    """Can this total be lowered so, from then on? `held` None: no such class in the catalog."""
+    """Returns why this total cannot be lowered like this from then on. `held` None: no such class in the catalog."""
     if held is None:
         return Refusal("unknown_class", f"There is no class '{taken.gpu_class}'. See the catalog.", "gpu_class")
     if not 0 <= taken.units <= UNITS_MAX:
@@ -90,7 +90,7 @@ def reclaim_line_refusal(taken: ReclaimLine, held: ReclaimableTotal | None, *, n
 
 
 def reclaim_decision_refusal(answer: ReclaimDecision, class_name: str) -> Refusal | None:
-    """Asked when it is decided: the team was told of this total from this day on, and of nothing worse."""
+    """Checked at the decision: the team must not lose more, or earlier, than it was notified of."""
     if answer.units < answer.asked_units:
         text = (
             f"The team was notified of a total of {answer.asked_units}. To reduce further, propose another reduction."

@@ -1,4 +1,4 @@
-"""The totals that are granted at the moments from which staff want to reduce them."""
+"""The totals that are granted when the reductions that staff propose start."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tenants.requests.types import ReclaimLine
 
 
 def reclaimable_totals(tenant: Tenant, lines: Collection[ReclaimLine]) -> dict[str, ReclaimableTotal]:
-    """By slug, for classes of the tenant's cluster, those that it may use no more included: what was granted stays.
-    Two queries, and one a line.
+    """By slug, for classes of the team's cluster, including classes that it may no longer use: granted units stay. Two
+    queries, and one per line.
     """
     starts = {line.gpu_class: line.starts for line in lines}
     classes = GpuClass.objects.filter(cluster__namespaces__tenant=tenant, slug__in=starts).distinct()

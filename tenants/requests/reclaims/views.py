@@ -36,7 +36,7 @@ def grant_reclaim(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     grant = get_or_refuse(bases, pk=pk)
     slug, name = grant.gpu_class.slug, grant.gpu_class.name
     refuse_if(reclaim_policy.may_reclaim_class(by, slug, name, decides=approver_queries.classes_decided_by(by)))
-    # The first whole day that leaves the team its notice.
+    # The first whole day that gives the team the full notice period.
     first_day = timezone.localdate(timezone.now() + reclaim_policy.NOTICE) + timedelta(days=1)
     form = ReclaimForm(request.POST or None, initial={"from_date": first_day})
     errors: dict[Any, str] = {}

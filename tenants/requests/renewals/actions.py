@@ -1,4 +1,4 @@
-"""The verb that renews a grant in one step, which files a request like any other."""
+"""The action that renews a grant in one step, which files a request like any other."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tenants.requests.usage_evidence import MeasureUsage
 
 
 def renew_grant(tenant_slug: str, grant_id: int, *, by: Actor, measure: MeasureUsage | None = None) -> QuotaRequest:
-    """Ask for the same units from the grant's end on, for as long again. It is decided as any request.
+    """Requests the same units from the grant's end on, for the same duration. It is decided like any request.
 
     Raises Refused: not_found (404), not_allowed (403), closed, is_over, has_follower, class_retiring, already_pending
-    (409), and whatever `file_request` refuses.
+    (409), and whatever `file_request` raises.
     """
     tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant_slug)
     now = queries.database_now()

@@ -11,7 +11,7 @@ from tenants.requests.types import RequestedLine
 
 
 def may_renew(by: Actor, standing: member_policy.Standing, row: GrantRow) -> Refusal | None:
-    """Pure: asked by button and verb alike."""
+    """Pure: used by the button and by the action."""
     if refusal := request_policy.may_file(by, standing):
         return refusal
     if row.state == "grace":

@@ -1,1 +1,1 @@
-"""Rules that decide lines of a request without a person, and their bounds."""
+"""Rules that decide lines of a request without a person, and the bounds of these rules."""

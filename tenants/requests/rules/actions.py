@@ -1,4 +1,4 @@
-"""The verbs about rules: which lines of a request a rule approves as asked, and changing a rule."""
+"""Actions about rules: deciding which lines of a request a rule approves as requested, and changing a rule."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tenants.requests.rules.policy import (
 )
 from tenants.requests.usage_evidence import MeasureUsage
 
-# Carries out decisions that a rule was asked about: `_decide` of tenants.requests.actions.
+# Applies decisions of a rule: `apply_decisions` of tenants.requests.decisions.actions.
 ApplyDecisions = Callable[..., Any]
 
 
 @transaction.atomic
 def change_rule(name: str, *, is_on: bool, bounds: IncreaseBounds | None = None, by: Actor) -> Rule:
-    """Turn a rule on or off; `bounds`: of the rule "increase", None: as they are. The same again changes nothing.
+    """Turns a rule on or off. `bounds`: only for the rule "increase"; None: unchanged. Repeating it changes nothing.
 
     Raises Refused: not_allowed (403), not_found (404), bad_bounds (422).
     """
@@ -65,9 +65,10 @@ def decide_by_rules(
     at: datetime,
     decide: ApplyDecisions,
 ) -> set[int]:
-    """Let the rules decide what they may, in the transaction of the filing. Returns the decided lines.
+    """Lets the rules decide the lines that they may, in the transaction of the filing. Returns the ids of decided
+    lines.
 
-    Without `measure` nothing is known of the team's use, and nothing is justified by it.
+    Without `measure` the team's usage is unknown and justifies nothing.
     """
     base = [line for line in lines if line.kind == QuotaLine.Kind.BASE]
     less = [line for line in base if _is_decrease(request.tenant, line, at)]
@@ -85,7 +86,7 @@ def decide_by_rules(
 
 
 def _increases(tenant: Tenant, lines: Sequence[QuotaLine], measure: MeasureUsage, at: datetime) -> Iterator[Decision]:
-    """About eight queries, whatever their number."""
+    """About eight queries, whatever the number of lines."""
     bounds = rule_queries.increase_bounds()
     classes = GpuClass.objects.in_bulk([line.gpu_class_id for line in lines])
     plain = measure(tenant, list(classes.values())).plain
@@ -101,7 +102,7 @@ def _increases(tenant: Tenant, lines: Sequence[QuotaLine], measure: MeasureUsage
 
 
 def _is_possible(request: QuotaRequest, decision: Decision, decide: ApplyDecisions) -> bool:
-    """What would overcommit, or needs other approvers, is left to people."""
+    """False for a line that would overcommit or needs other approvers; people decide it."""
     try:
         with transaction.atomic():
             _by(INCREASE, request, [decision], decide)

@@ -1,4 +1,4 @@
-"""The Django admin of rules, which calls the verb. Part of tenants.admin."""
+"""The Django admin of rules, which calls the action. Part of tenants.admin."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOUND_HELP_TEXTS = {
 
 
 class RuleForm(ActionForm):
-    """Each invalid bound is refused beside its own field."""
+    """Each invalid bound is reported beside its own field."""
 
     class Meta:
         model = Rule
@@ -51,7 +51,7 @@ class RuleForm(ActionForm):
 
 @admin.register(Rule)
 class RuleAdmin(ActionModelAdmin):
-    """Which rules there are is said by the code; staff turn them on and off, and say how far "increase" goes."""
+    """The code defines which rules exist; staff turn them on and off, and set the bounds of "increase"."""
 
     form = RuleForm
     can_change = True

@@ -17,9 +17,9 @@ BOUNDS = (
 
 
 class Rule(models.Model):
-    """What is decided without a person while it is on; `name` is one of tenants/requests/rules/policy.py.
+    """A rule that decides without a person while it is on; `name` is one of tenants/requests/rules/policy.py.
 
-    Only the rule "increase" has bounds, and then all of them; what each means is said there.
+    Only the rule "increase" has bounds, and then all of them; policy.py describes each.
     """
 
     name = models.CharField(max_length=20, unique=True)

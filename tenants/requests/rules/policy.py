@@ -1,4 +1,4 @@
-"""When do measurements justify more quota? Pure: rules and the triage of the inbox ask the same question."""
+"""When measurements justify more quota. Pure: rules and the triage of the inbox use the same check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenants.grants.promises import Promise, in_force
 from tenants.requests import policy
 
 DECREASE, STARTER, BUNDLE, INCREASE = "decrease", "starter", "bundle", "increase"
-# The default of a rule, as migrations create its row.
+# The default state of a rule; migrations create its row with it.
 RULE_DEFAULTS = {DECREASE: True, STARTER: True, BUNDLE: True, INCREASE: False}
 DAYS_MAX = policy.PERIOD_MAX.days
 GROWTH_PERCENT_MAX = 1000
@@ -19,11 +19,11 @@ GROWTH_PERCENT_MAX = 1000
 
 @dataclass(frozen=True)
 class IncreaseBounds:
-    """Within them a new total is justified by measured use.
+    """Within these bounds measured usage justifies a new total.
 
-    `growth_percent_max`: of the running total, rounded down, one unit at the least. `units_max`: of the new total.
-    `days_max`: of the period. Of the last 30 days: `peak_percent_min` and `mean_percent_min` of what the team holds
-    was in use, `waited_percent_min` of its runs waited over a minute, `seen_percent_min` of the time was measured.
+    `growth_percent_max`: of the running total, rounded down, at least one unit. `units_max`: of the new total.
+    `days_max`: of the period. Over the last 30 days: `peak_percent_min` and `mean_percent_min` of the team's units were
+    in use, `waited_percent_min` of its runs waited over a minute, `seen_percent_min` of the time was measured.
     """
 
     growth_percent_max: int = 50
@@ -35,7 +35,7 @@ class IncreaseBounds:
     seen_percent_min: int = 80
 
 
-# Smallest and largest value of each, and what it is called where it is out of range.
+# Smallest and largest value of each bound, and its name in the message when it is out of range.
 BOUND_RANGES: Mapping[str, tuple[int, int, str]] = {
     "growth_percent_max": (1, GROWTH_PERCENT_MAX, "The maximum growth in percent"),
     "units_max": (1, policy.UNITS_MAX, "The maximum total in units"),
@@ -49,11 +49,11 @@ BOUND_RANGES: Mapping[str, tuple[int, int, str]] = {
 
 @dataclass(frozen=True)
 class IncreaseFacts:
-    """A new total as asked, with what was measured of the team's use of the class. None: unknown.
+    """A requested new total, with the measured usage of the class by the team. None: unknown.
 
-    `held`: units in force now, increases included; `base`: those of the running total alone. `asked`: the new total,
-    for `days`. `peak` and `mean`: units in use within 30 days. `seen_share`: 0 to 1, of these 30 days were measured.
-    `waited_share`: 0 to 1, of the runs that waited over a minute; None without a run.
+    `held`: units in force now, including increases; `base`: those of the running total alone. `asked`: the new total,
+    for `days`. `peak` and `mean`: units in use within 30 days. `seen_share`: measured share of these 30 days, 0 to 1.
+    `waited_share`: share of the runs that waited over a minute, 0 to 1; None without a run.
     """
 
     class_name: str
@@ -68,13 +68,15 @@ class IncreaseFacts:
 
 
 def increase_refusal(facts: IncreaseFacts, bounds: IncreaseBounds) -> Refusal | None:
-    """Why it is not justified by measured use, in one sentence with its numbers; None: it is. Unknown never is."""
+    """Returns why measured usage does not justify it, with numbers, in one sentence; None if it does. Unknown never
+    does.
+    """
     text = _beyond(facts, bounds) or _unused(facts, bounds) or _unseen(facts, bounds)
     return Refusal("not_justified", text, status=409) if text else None
 
 
 def increase_justification(facts: IncreaseFacts) -> str:
-    """What an increase rests on that is not refused."""
+    """Returns the reason for an increase that is not refused."""
     waited = "" if facts.waited_share is None else f", {_percent(facts.waited_share)} % of the runs waited"
     return (
         f"Of {facts.held} units, peak usage in the last 30 days was {_number(facts.peak)} and average usage "
@@ -83,7 +85,7 @@ def increase_justification(facts: IncreaseFacts) -> str:
 
 
 def bounds_refusals(values: Mapping[str, Any]) -> dict[str, Refusal]:
-    """By field: what is no possible bound. Fields that are missing are refused too."""
+    """Returns the refusals of invalid bounds, by field. Missing fields are refused too."""
     found = {}
     for field, (least, most, words) in BOUND_RANGES.items():
         value = values.get(field)
@@ -149,12 +151,12 @@ def _unseen(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
 
 
 def _is_below(part: float, percent: int, whole: int = 1) -> bool:
-    """Rounded, because 100 × 0.29 is less than 29."""
+    """Rounds, because in floating point 100 × 0.29 is less than 29."""
     return round(100 * part, 6) < percent * whole
 
 
 def _percent(share: float) -> str:
-    """Rounded down, so that nothing reads as reached that is not."""
+    """Rounds down, so that a value below a threshold is never shown as reaching it."""
     return _number(int(round(share * 1000, 6)) / 10)
 
 
@@ -163,6 +165,6 @@ def _number(value: float | None) -> str:
 
 
 def is_nowhere_more(before: Sequence[Promise], after: Sequence[Promise]) -> bool:
-    """Whether at no instant more is allocated after than before."""
+    """True if at no instant more is allocated after than before."""
     edges = {edge for promise in (*before, *after) for edge in (promise.start, promise.end)}
     return all(in_force(after, at) <= in_force(before, at) for at in edges)

@@ -1,4 +1,4 @@
-"""Which rules are on, with which bounds, and the facts that they decide by."""
+"""Which rules are on, their bounds, and the facts that they use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_rule_on(name: str) -> bool:
 
 
 def increase_bounds() -> IncreaseBounds:
-    """Whether the rule is on or not. One query."""
+    """Returns the bounds, whether the rule is on or off. One query."""
     row = Rule.objects.filter(name=INCREASE).first()
     return bounds_of(row) if row else IncreaseBounds()
 
@@ -39,7 +39,7 @@ def granted_and_base_units(tenant_ids: Collection[int], *, at: datetime) -> dict
 def increase_facts(
     line: QuotaLine, name: str, held_base: tuple[int, int], plain: Mapping[str, Any], *, at: datetime
 ) -> IncreaseFacts:
-    """Of a new total as asked; `plain` as `Measured.plain` has it of the class. No query."""
+    """Facts of a requested new total; `plain` is the class's part of `UsageEvidence.plain`. No query."""
     held, base = held_base
     runs, waited = plain.get("runs"), plain.get("runs_waited")
     return IncreaseFacts(

@@ -1,4 +1,4 @@
-"""The verbs about a team's registry credentials. Encrypted at once and never shown; Events have only the host.
+"""Actions on a team's registry credentials. They are encrypted at once and never shown; Events have only the host.
 
 A change applies to queued and running runs: the worker is woken and creates the run's own Secret again, or deletes it.
 """
@@ -35,17 +35,17 @@ def seal_login(one: RegistryLogin) -> bytes:
 
 
 def unseal_login(sealed: bytes) -> RegistryLogin | None:
-    """None: this process has no key, or one of another pair."""
+    """Returns None if this process has no key, or the key of another pair."""
     opened = sealing.unseal(sealed)
     return None if opened is None else RegistryLogin(*json.loads(opened))
 
 
 @transaction.atomic
 def put_login(tenant: str, registry: str, sign_in: RegistryLogin, *, by: Actor) -> tuple[RegistryCredential, bool]:
-    """Create or replace, and whether it is new.
+    """Creates or replaces the credentials. Returns whether they are new.
 
-    Raises Refused: not_found (404), not_allowed, missing_scope (403), no_secrets (409), unknown_registry,
-    bad_username, bad_password (422).
+    Raises Refused: not_found (404), not_allowed, missing_scope (403), no_secrets (409), unknown_registry, bad_username,
+    bad_password (422).
     """
     namespace, team = queries.team(by, tenant)
     refuse_if(registry_policy.may_put(by, team, can_seal=sealing.can_seal()))
@@ -70,7 +70,9 @@ def put_login(tenant: str, registry: str, sign_in: RegistryLogin, *, by: Actor) 
 
 @transaction.atomic
 def delete_login(tenant: str, registry: str, *, by: Actor) -> None:
-    """At once, also while runs use it: their image is on the node. Refused: not_found (404), not_allowed (403)."""
+    """Deletes at once, also while runs use it: their image is on the node. Raises Refused: not_found (404), not_allowed
+    (403).
+    """
     namespace, team = queries.team(by, tenant)
     refuse_if(registry_policy.may_change(by, team))
     rows = RegistryCredential.objects.select_for_update().filter(namespace=namespace)

@@ -12,13 +12,13 @@ from workloads.core.policy import MANAGER, OWNER, TeamFacts
 from workloads.credentials.secrets.policy import SEALING_UNAVAILABLE
 
 USERNAME_LIMIT = 200
-# Enough for a service account's key in JSON.
+# Enough for the JSON key of a service account.
 PASSWORD_LIMIT = 16 * 1024
 MANAGING = (OWNER, MANAGER)
 
 
 def may_change(by: Actor, team: TeamFacts) -> Refusal | None:
-    """Also of a suspended team: its credentials can always be deleted."""
+    """Also for a suspended team: its credentials can always be deleted."""
     if refusal := scope_refusal(by, Scope.ADMIN):
         return refusal
     if team.role in MANAGING:
@@ -34,7 +34,7 @@ def may_put(by: Actor, team: TeamFacts, *, can_seal: bool) -> Refusal | None:
 
 
 def unused_registry_refusal(registry: str, hosts: Sequence[str]) -> Refusal | None:
-    """`hosts`: of the prefixes that are allowed for the team. Credentials for other hosts would never be used."""
+    """`hosts`: of the prefixes that the team may use. Credentials for other hosts would never be used."""
     if registry in hosts:
         return None
     known = f"Allowed registries: {', '.join(hosts)}." if hosts else "No registry is allowed yet."
@@ -46,7 +46,7 @@ def unused_registry_refusal(registry: str, hosts: Sequence[str]) -> Refusal | No
 
 
 def login_refusal(username: str, password: str) -> Refusal | None:
-    """No sentence contains either of them."""
+    """No sentence contains the user name or the password."""
     if not username or len(username) > USERNAME_LIMIT or ":" in username or not username.isprintable():
         text = f"Enter a user name of 1 to {USERNAME_LIMIT} characters, on one line and without a colon."
         return Refusal("bad_username", text, "username")

@@ -16,8 +16,8 @@ from workloads.models import RegistryCredential, Workload
 
 @dataclass(frozen=True)
 class RegistryRow:
-    """`by`: who set the credentials; `used_by`: workloads declared with an image of it; `is_allowed`: a prefix of it is
-    allowed.
+    """`by`: who set the credentials; `used_by`: workloads declared with an image of this registry; `is_allowed`: the
+    team may use a prefix of this registry.
     """
 
     registry: str
@@ -29,7 +29,9 @@ class RegistryRow:
 
 @dataclass(frozen=True)
 class PrefixRow:
-    """`used_by`: workloads declared with an image below it. `has_sign_in`: the team has credentials for its host."""
+    """`used_by`: workloads declared with an image under this prefix. `has_sign_in`: the team has credentials for its
+    host.
+    """
 
     pk: int
     prefix: str
@@ -40,18 +42,18 @@ class PrefixRow:
 
 
 def registry_hosts(prefixes: Iterable[str]) -> list[str]:
-    """In order, each once."""
+    """Returns hosts in order, without duplicates."""
     return list(dict.fromkeys(prefix.partition("/")[0] for prefix in prefixes))
 
 
 def stored_logins(namespace: Namespace) -> QuerySet[RegistryCredential]:
-    """By host, without the sealed values."""
+    """Returns the credentials by host, without the encrypted values."""
     found = RegistryCredential.objects.filter(namespace=namespace).defer("sealed").select_related("created_by")
     return found.order_by("registry")
 
 
 def custom_image_workloads(namespace: Namespace) -> list[tuple[str, str]]:
-    """Name and image of each workload whose image is not of the catalog, by name. One query."""
+    """Returns name and image of each workload whose image is not in the catalog, by name. One query."""
     declared = Workload.objects.filter(namespace=namespace, deleted_at=None, own_image=True)
     return list(declared.order_by("name").values_list("name", "image"))
 
@@ -59,7 +61,7 @@ def custom_image_workloads(namespace: Namespace) -> list[tuple[str, str]]:
 def registry_rows(
     kept: Iterable[RegistryCredential], prefixes: Sequence[str], used: Sequence[tuple[str, str]]
 ) -> list[RegistryRow]:
-    """No query but that of `kept`. `used`: as `own_images` gives it."""
+    """No query except the one of `kept`. `used`: as `own_images` returns it."""
     hosts = registry_hosts(prefixes)
     return [
         RegistryRow(
@@ -74,7 +76,7 @@ def registry_rows(
 
 
 def registry_row(namespace: Namespace, registry: str) -> RegistryRow:
-    """Of one that is there. Three queries."""
+    """Returns the row of an existing registry. Three queries."""
     kept = stored_logins(namespace).filter(registry=registry)
     [found] = registry_rows(
         kept, image_prefixe_queries.prefixes_of(namespace.tenant_id), custom_image_workloads(namespace)

@@ -1,4 +1,4 @@
-"""The verbs about a team's secrets. A value is encrypted at once and never shown; Events have only the name."""
+"""Actions on a team's secrets. A value is encrypted at once and never shown; Events have only the name."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from workloads.credentials.secrets.models import TeamSecret
 
 @transaction.atomic
 def put_secret(tenant: str, name: str, value: str, *, by: Actor) -> tuple[TeamSecret, bool]:
-    """Create or replace, and whether it is new. Running runs keep the value that they were started with.
+    """Creates or replaces the secret. Returns whether it is new. Running runs keep the value with which they were
+    started.
 
-    Raises Refused: not_found (404), not_allowed, missing_scope (403), no_secrets, namespace_suspended,
-    too_many_secrets (409), bad_variable, forbidden_variable, bad_value (422).
+    Raises Refused: not_found (404), not_allowed, missing_scope (403), no_secrets, namespace_suspended, too_many_secrets
+    (409), bad_variable, forbidden_variable, bad_value (422).
     """
     namespace, team = queries.team(by, tenant)
     refuse_if(secret_policy.may_put(by, team, can_seal=sealing.can_seal()))
@@ -52,12 +53,12 @@ def delete_secret(tenant: str, name: str, *, by: Actor) -> None:
 
 
 def missing_secrets_refusal(namespace: Namespace, names: Sequence[str], *, keep: bool = False) -> Refusal | None:
-    """Why a run with these cannot be created. `keep`: they are not deleted before this transaction ends. No query for
-    no names, else one.
+    """Returns why a run with these secrets cannot be created. `keep`: locks them, so that they are not deleted before
+    this transaction ends. One query, none without names.
     """
     if not names:
         return None
     rows = TeamSecret.objects.filter(namespace=namespace, name__in=names)
-    # Not for a change of the row, only against its end.
+    # The lock prevents the deletion of the row, but not a change of it.
     rows = rows.select_for_update(no_key=True).order_by("name") if keep else rows
     return secret_policy.unknown_secrets_refusal(names, [row.name for row in rows])

@@ -15,7 +15,7 @@ SEALING_UNAVAILABLE = "This portal cannot store secrets: no encryption key is co
 
 
 def may_change(by: Actor, team: TeamFacts) -> Refusal | None:
-    """The members who may launch: they can read a secret inside a run anyway."""
+    """Members who may launch may change secrets: they can read a secret inside a run anyway."""
     return policy.may_launch_in(by, team)
 
 
@@ -46,7 +46,7 @@ def may_add(count: int) -> Refusal | None:
 
 
 def may_delete(name: str, users: Sequence[str]) -> Refusal | None:
-    """`users`: queued and running workloads with it."""
+    """`users`: queued and running workloads that use the secret."""
     if not users:
         return None
     text = f"Queued or running workloads use {name}: {', '.join(users)}. Stop them first, or replace the value."

@@ -15,7 +15,7 @@ from workloads.models import Run, Workload
 
 @dataclass(frozen=True)
 class SecretRow:
-    """`by`: who set the value; `used_by`: workloads that are declared with it."""
+    """`by`: who set the value; `used_by`: workloads that are declared with the secret."""
 
     name: str
     by: str
@@ -24,13 +24,13 @@ class SecretRow:
 
 
 def stored_secrets(namespace: Namespace) -> QuerySet[TeamSecret]:
-    """By name, without the sealed value."""
+    """Returns the secrets by name, without the encrypted value."""
     found = TeamSecret.objects.filter(namespace=namespace).defer("sealed").select_related("created_by")
     return found.order_by("name")
 
 
 def secret_rows(namespace: Namespace, secrets: Iterable[TeamSecret] | None = None) -> list[SecretRow]:
-    """Of these, or all by name. Two queries, one where they are given."""
+    """Returns these secrets, or all by name. Two queries, one if the secrets are given."""
     declared = Workload.objects.filter(namespace=namespace, deleted_at=None, options__has_key="secrets")
     users: dict[str, list[str]] = {}
     for workload, options in declared.order_by("name").values_list("name", "options"):
@@ -46,6 +46,6 @@ def secret_names(namespace: Namespace) -> list[str]:
 
 
 def workloads_using(namespace: Namespace, name: str) -> list[str]:
-    """Names of queued and running workloads with it, three at most. One query."""
+    """Returns names of queued and running workloads that use it, three at most. One query."""
     alive = Run.objects.filter(workload__namespace=namespace, ended_at=None, spec__secrets__contains=[name])
     return list(alive.order_by("workload__name").values_list("workload__name", flat=True)[:3])

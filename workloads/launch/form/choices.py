@@ -1,4 +1,6 @@
-"""What the launch form offers: classes for a workload kind, images for a class, and its terms if not yet accepted."""
+"""What the launch form offers: classes for a workload kind, images for a class, and the class's terms if not yet
+accepted.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ class ClassChoice:
 
 @dataclass(frozen=True)
 class ImageChoice:
-    """`problem`: why it does not run on the chosen class, "" when it does; `notes`: further warnings."""
+    """`problem`: why the image does not run on the chosen class, "" if it does; `notes`: further warnings."""
 
     name: str
     kind: str
@@ -52,7 +54,7 @@ class ImageChoice:
 
 @dataclass(frozen=True)
 class VolumeChoice:
-    """A volume of the team. `users`: names of queued and running workloads with it."""
+    """A volume of the team. `users`: names of the queued and running workloads that use it."""
 
     name: str
     size_gib: int
@@ -66,7 +68,7 @@ class VolumeChoice:
 
 @dataclass(frozen=True)
 class ClassTerms:
-    """Of a class, not yet accepted by this user."""
+    """Terms of a class that this user has not accepted yet."""
 
     slug: str
     name: str
@@ -75,13 +77,13 @@ class ClassTerms:
 
     @property
     def value(self) -> str:
-        """What the checkbox sends: not valid for another class or another version."""
+        """The value that the checkbox sends. It is not valid for another class or another version."""
         return f"{self.slug}:{self.version}"
 
 
 @dataclass(frozen=True)
 class FormSelection:
-    """As entered, or from an address: any of it may be "" or unknown. `instead_of`: as of `Size`."""
+    """Values as entered or from a link: each of them may be "" or unknown. `instead_of`: as in `LaunchSize`."""
 
     kind: str = ""
     gpu_class: str = ""
@@ -95,8 +97,9 @@ class FormSelection:
 
 @dataclass(frozen=True)
 class LaunchChoices:
-    """`chosen`: a class's slug, "" when there is none. `leaving`: of classes in retirement for which the team has
-    quota. `has_class`: there is one for any kind of workload. `prefixes`: below which the team may use any image.
+    """`chosen`: the slug of a class, "" if there is none. `leaving`: outlooks of classes in retirement for which the
+    team has quota. `has_class`: a class exists for some kind of workload. `prefixes`: the team may use any image under
+    them.
     """
 
     kind: str
@@ -115,8 +118,8 @@ class LaunchChoices:
 
 
 def launch_choices(by: Actor, namespace: Namespace, asked: FormSelection) -> LaunchChoices:
-    """Missing choices follow from the others: the kind from the class or the image; the class is the first one for the
-    kind.
+    """Missing choices are derived from the others: the kind from the class or the image, and the class is the first one
+    for the kind.
 
     About twenty queries, whatever the number of classes, images and volumes.
     """
@@ -164,7 +167,7 @@ def _class(one: GpuClass, outlook: Outlook, facts: core_policy.ClassFacts) -> Cl
 
 
 def volume_choices(namespace: Namespace) -> list[VolumeChoice]:
-    """Of the team, by name. Two queries."""
+    """Returns the team's volumes by name. Two queries."""
     rows = list(Volume.objects.filter(namespace=namespace, delete_requested_at=None).order_by("name"))
     users: dict[str, list[str]] = {}
     alive = Run.objects.filter(workload__namespace=namespace, ended_at=None).exclude(spec__claim="")
@@ -174,7 +177,7 @@ def volume_choices(namespace: Namespace) -> list[VolumeChoice]:
 
 
 def terms_to_accept(by: Actor, gpu_class: GpuClass) -> ClassTerms | None:
-    """No query for a class without terms, else one."""
+    """Returns the terms that this user must accept. No query for a class without terms, otherwise one."""
     if not gpu_class.terms_version or gpu_class.pk in accepted_terms(by, [gpu_class]):
         return None
     return ClassTerms(gpu_class.slug, gpu_class.name, gpu_class.terms_version, gpu_class.terms)
@@ -192,7 +195,7 @@ def _label(one: GpuClass) -> str:
 
 
 def _images(namespace: Namespace, gpu_class: GpuClass | None, kind: str, rows: list[Image]) -> list[ImageChoice]:
-    """Of the chosen kind first, and in each kind what runs on the class first. One query."""
+    """Images of the chosen kind come first, and within a kind those that run on the class. One query."""
     facts = hardware_facts(namespace.cluster, [gpu_class])[gpu_class.pk] if gpu_class else None
     today = timezone.localdate()
 

@@ -1,4 +1,6 @@
-"""The launch form: shapes only; policy decides in the action what is possible."""
+"""The launch form. It checks only the shape of the values; policy in the action decides whether the launch is
+possible.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from workloads.launch.types import LaunchSpec
 KINDS = [("notebook", "Notebook"), ("job", "Job")]
 USUAL = [("", "Default: interactive for notebooks, batch for jobs")]
 VOLUME_GIB = 10
-# For numbers without other bounds: the maximum of a database column.
+# For numbers without other bounds: the maximum of the database column.
 MOST = 2**31 - 1
 
 
@@ -43,9 +45,9 @@ def _plain(**attrs: object) -> forms.TextInput:
 
 
 class LaunchForm(StrictForm):
-    """Names of fields are those of `LaunchSpec` and `Options`: refusals of policy appear beside their field."""
+    """Field names are those of `LaunchSpec` and `Options`, so that refusals by policy appear beside their field."""
 
-    # The terms of the chosen class, as they are now.
+    # The current terms of the chosen class.
     has_ticked = False
     # Under "More": empty fields use the defaults of the class.
     MORE = (
@@ -59,7 +61,7 @@ class LaunchForm(StrictForm):
         help_text=f"Lower-case letters, digits and hyphens, up to {NAME_LIMIT} characters.",
         widget=_plain(),
     )
-    # The template writes the controls of these two: cards, and the class's own terms.
+    # The template renders the controls of these two fields: cards, and the terms of the class.
     gpu_class = AnyChoice(label="Class", widget=forms.RadioSelect)
     accept_terms = forms.CharField(required=False, max_length=60, label="Terms")
     units = forms.IntegerField(min_value=1, max_value=10_000, initial=1)
@@ -172,17 +174,19 @@ class LaunchForm(StrictForm):
             self.fields["image"].required = False
 
     def add_error(self, field: str | None, error: Any) -> None:
-        """Errors about the image appear beside the field that was used."""
+        """Shows errors about the image beside the field that was used."""
         is_own = field == "image" and bool(self.so_far("image_reference"))
         super().add_error("image_reference" if is_own else field, error)
 
     def so_far(self, name: str) -> str:
-        """As entered, or the initial value. Before `offer`: a BoundField would keep the initial value."""
+        """Returns the entered or the initial value. Called before `offer`, because a BoundField would keep the initial
+        value.
+        """
         value = self.data.get(name) if self.is_bound and not self.fields[name].disabled else self.initial.get(name)
         return str(value or "")
 
     def offer(self, offer: LaunchChoices) -> None:
-        """The choices; read only when the form is shown."""
+        """Sets the choices of the fields; called only when the form is shown."""
         if image_references.is_below(str(self.initial.get("image", "")), offer.prefixes):
             self.initial["image_reference"] = self.initial["image"]
         image = self.fields["image"]
@@ -198,11 +202,11 @@ class LaunchForm(StrictForm):
         self.has_ticked = offer.terms is not None and self.so_far("accept_terms") == offer.terms.value
         fits = [one.name for one in offer.images if one.kind == offer.kind and not one.problem]
         if self.initial.get("image") not in fits:
-            # As a browser selects it, since disabled options are not sent.
+            # Selects the image that a browser would select, since disabled options are not sent.
             self.initial["image"] = next(iter(fits), "")
 
     def offer_secrets(self, names: list[str]) -> None:
-        """The team's present secrets; deleted ones are not selected again."""
+        """Offers the team's current secrets; deleted secrets are not selected again."""
         field = self.fields["secrets"]
         assert isinstance(field, AnyChoices)
         field.choices = [(name, name) for name in names]
@@ -210,19 +214,21 @@ class LaunchForm(StrictForm):
 
     @property
     def is_more_open(self) -> bool:
-        """A field under "More" was filled in, or refused."""
+        """Returns whether a field under "More" was filled in or refused."""
         values = {name: self[name].value() for name in self.MORE}
         has_value = any(str(value) != str(self.fields[name].initial or "") for name, value in values.items() if value)
         return has_value or (self.is_bound and any(name in self.errors for name in self.MORE))
 
     @property
     def is_job(self) -> bool:
-        """Or has something that only a job takes, so that it can be seen and left out."""
+        """Returns whether this is a job, or has an option of jobs only, which must be visible so that the user can
+        remove it.
+        """
         of_jobs = (self[name] for name in ("command", "script", "workers", "retries"))
         return self["kind"].value() == JOB or any(one.value() or one.errors for one in of_jobs)
 
     def as_typed(self) -> LaunchForm:
-        """As if the shown values were sent now: for the preview."""
+        """Returns the form as if the shown values were submitted now. Used by the preview."""
         if self.is_bound:
             return self
         values = {name: self[name].value() for name in self.fields}
@@ -236,7 +242,7 @@ class LaunchForm(StrictForm):
             raise forms.ValidationError("A quotation mark is not closed.") from error
 
     def clean_script(self) -> str:
-        """Browsers send both characters for the end of a line."""
+        """Browsers send CR and LF for the end of a line."""
         typed = str(self.cleaned_data["script"]).replace("\r\n", "\n")
         return typed if typed.strip() else ""
 

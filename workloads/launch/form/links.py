@@ -1,7 +1,7 @@
-"""Launch links: what an address may choose in the launch form, and how such an address is written. Pure.
+"""Launch links: which values a URL may set in the launch form, and how such a URL is written. Pure.
 
 Anybody can publish a link: it only fills in the form of the user who opens it, and only with values that this user sees
-before the button. Variables, commands, files and sizes cannot come from a link.
+before the button. A link cannot set variables, commands, files or sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workloads.launch.jobs.policy import WORKERS_LIMIT
 from workloads.launch.options import OptionBounds, Options
 from workloads.launch.policy import NAME_LIMIT
 
-# The address's own short words, beside the form's.
+# Short names that are used in URLs, besides the names of the form.
 WORDS = {
     "class": "gpu_class",
     "image": "image",
@@ -29,9 +29,9 @@ WORDS = {
     "kind": "kind",
 }
 FIELDS = frozenset(WORDS.values())
-# These decide only where a workload runs; they bring no code.
+# These fields decide only where a workload runs; they bring no code.
 PLACES = frozenset({"kind", "gpu_class", "units", "workers"})
-# Known to the pages that read addresses; not filled in.
+# The pages that read URLs know these parameters; they do not fill in a field.
 OTHER = frozenset({"team", "like", "fresh"})
 # A value of 1 is omitted from a link.
 MOST = {"units": 10_000, "workers": WORKERS_LIMIT}
@@ -40,8 +40,8 @@ SHOWN = 60
 
 @dataclass(frozen=True)
 class LaunchLink:
-    """`values` by field of the form; `said`: sentences about values that were not used. `volume`: one to attach, never
-    together with code that another user chose.
+    """`values`: by field of the form; `said`: sentences about values that were not used. `volume`: name of a volume to
+    attach, never together with code that another user chose.
     """
 
     values: Mapping[str, str]
@@ -50,13 +50,15 @@ class LaunchLink:
 
 
 def size_values(query: Mapping[str, str]) -> dict[str, str]:
-    """For the form that changes an existing workload: shown before the button, and never taken from a link."""
+    """Reads the sizes for the form that changes an existing workload. They are shown before the button, and never come
+    from a link.
+    """
     found = {field: query.get(field, "") for field in ("cpu", "memory_gib")}
     return {field: value for field, value in found.items() if value.isascii() and value.isdigit() and len(value) < 6}
 
 
 def read_link(query: Mapping[str, str]) -> LaunchLink:
-    """What can be judged without knowing the catalog: the view of the form looks up classes and images."""
+    """Checks what can be checked without the catalog: the view of the form looks up classes and images."""
     values = {WORDS.get(key, key): value.strip() for key, value in query.items() if WORDS.get(key, key) in FIELDS}
     values = {key: value for key, value in values.items() if value}
     volume = "" if values.keys() - PLACES else query.get("volume", "").strip()
@@ -71,7 +73,9 @@ def read_link(query: Mapping[str, str]) -> LaunchLink:
 
 
 def write_link(values: Mapping[str, object]) -> str:
-    """The query of a link that fills in these fields; empty values, and one unit or worker, are omitted."""
+    """Returns the query string of a link that fills in these fields. Empty values, and a value of one unit or worker,
+    are omitted.
+    """
     short = {field: word for word, field in WORDS.items()}
     chosen = {short[key]: str(values[key]) for key in short if values.get(key)}
     return urlencode({word: value for word, value in chosen.items() if word not in MOST or value != "1"})
@@ -104,7 +108,9 @@ def _drop_kind(values: dict[str, str]) -> str:
 
 
 def _drop_workers(values: dict[str, str]) -> str:
-    """Several make it a job, unless the link sets the kind."""
+    """Several workers make the workload a job, unless the link sets the kind. Returns a sentence if they were
+    ignored.
+    """
     if values.get("workers", "1") == "1":
         values.pop("workers", None)
         return ""

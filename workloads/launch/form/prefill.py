@@ -20,7 +20,9 @@ from workloads.models import Run, Workload
 
 @dataclass(frozen=True)
 class PrefilledValues:
-    """`values` by field of the form; `workload`: whose; `said`: sentences about values that were not used."""
+    """`values`: by field of the form; `workload`: the one that they come from; `said`: sentences about values that were
+    not used.
+    """
 
     workload: str = ""
     values: dict[str, Any] = field(default_factory=dict)
@@ -31,7 +33,7 @@ NO_PREFILL = PrefilledValues()
 
 
 def prefill_from_last(by: Actor, namespace: Namespace, kind: str = "") -> PrefilledValues:
-    """What this user launched last in this team, deleted or not; of this kind, if one is named. At most three
+    """Values of this user's last launch in the team, even if deleted; of this kind, if one is given. At most three
     queries.
     """
     mine = Workload.objects.filter(namespace=namespace, created_by_id=by.user_id or 0)
@@ -42,21 +44,21 @@ def prefill_from_last(by: Actor, namespace: Namespace, kind: str = "") -> Prefil
 
 
 def prefill_from_workload(by: Actor, tenant: str, name: str) -> PrefilledValues:
-    """As another workload of the team is declared. At most three queries. Raises Refused (404)."""
+    """Values of another workload of the team, as it is declared. At most three queries. Raises Refused (404)."""
     return _choices(get_or_refuse(with_related(visible_workloads(by, tenant)), name=name))
 
 
 def prefill_unchanged(workload: Workload) -> PrefilledValues:
-    """The full declaration of the workload, also its volume if that is in use. One query."""
+    """Returns the full declaration of the workload, including its volume even if that is in use. One query."""
     values, said = _values(workload)
     volume = {"volume": workload.volume.name} if workload.volume else {}
-    # For another job it must be confirmed again.
+    # It must be confirmed again for another job.
     checkpoints = {"checkpoints": True} if workload.options.get("checkpoints") else {}
     return PrefilledValues(workload.name, {**values, **volume, **checkpoints, "name": workload.name}, tuple(said))
 
 
 def free_name(namespace: Namespace, wish: str) -> str:
-    """The wish, or with the first number that makes it free: train, train-2. One query."""
+    """Returns the wanted name, or the name with the first free number: train, train-2. One query."""
     base, _, number = wish.rpartition("-")
     base = (base if number.isdigit() and base else wish)[: NAME_LIMIT - 4].rstrip("-")
     if not is_dns_label(base, limit=NAME_LIMIT):
@@ -84,7 +86,7 @@ def _choices(workload: Workload) -> PrefilledValues:
 
 
 def _values(workload: Workload) -> tuple[dict[str, Any], list[str]]:
-    """Without name and volume. One query, for the image's name."""
+    """Returns the values without name and volume. One query, for the name of the image."""
     options = Options.from_json(workload.options)
     said = []
     lines = [f"{name}={value}" for name, value in options.env if "\n" not in value]
@@ -116,7 +118,9 @@ def _values(workload: Workload) -> tuple[dict[str, Any], list[str]]:
 
 
 def _image_name(workload: Workload) -> str:
-    """As the catalog calls it now, whatever digest it had; "" when it is not there any more."""
+    """Returns the current name of the image in the catalog, whatever its digest; "" if the catalog has no such
+    image.
+    """
     reference = workload.image.partition("@")[0]
     rows = Image.objects.filter(kind=workload.kind, reference=reference).order_by("position", "name")
     return rows.values_list("name", flat=True).first() or ""

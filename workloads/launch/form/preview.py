@@ -50,7 +50,7 @@ class PreviewedObject:
 
 @dataclass(frozen=True)
 class LaunchPreview:
-    """`refusal`: why nothing would be created. `call`: the same as a shell command."""
+    """`refusal`: why nothing would be created. `call`: the same launch as a shell command."""
 
     refusal: Refusal | None
     objects: tuple[PreviewedObject, ...] = ()
@@ -59,7 +59,7 @@ class LaunchPreview:
 
 @dataclass(frozen=True)
 class PreviewContext:
-    """Where it would be created. `volumes`: names of existing ones; `number`: of the run."""
+    """Where the objects would be created. `volumes`: names of existing volumes; `number`: of the run."""
 
     namespace: Namespace
     team: policy.TeamFacts
@@ -68,9 +68,9 @@ class PreviewContext:
 
 
 def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> LaunchPreview:
-    """At most four queries, one more with secrets, three with a volume.
+    """At most four queries, one more with secrets, three more with a volume.
 
-    Terms that are not accepted yet are beside the button; every other refusal of the action is shown.
+    Terms that are not accepted yet are shown beside the button; every other refusal by the action is shown here.
     """
     namespace = place.namespace
     target = launch_queries.launch_target(namespace, wanted, by=by)
@@ -109,7 +109,7 @@ def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> Laun
 
 
 def previewed_objects(spec: RunSpec, *, volume: Volume | None) -> tuple[PreviewedObject, ...]:
-    """`volume`: one that does not exist yet."""
+    """`volume`: the name of a volume that does not exist yet."""
     found = []
     if spec.interface == "dra":
         found.append(_planned(manifests.claim_template(spec), "Requests exactly these devices."))
@@ -136,7 +136,7 @@ def previewed_objects(spec: RunSpec, *, volume: Volume | None) -> tuple[Previewe
 
 
 def api_call(tenant: str, wanted: LaunchSpec) -> str:
-    """A shell command; the token's place is marked."""
+    """Returns a shell command with a placeholder for the token."""
     address = f"{settings.PORTAL_URL}{reverse('api-workloads')}?{urlencode({'team': tenant})}"
     body = json.dumps(api_call_body(wanted), indent=2, ensure_ascii=False)
     return (
@@ -146,7 +146,7 @@ def api_call(tenant: str, wanted: LaunchSpec) -> str:
 
 
 def api_call_body(wanted: LaunchSpec) -> dict[str, Any]:
-    """What `POST /api/v1/workloads` takes; defaults are omitted."""
+    """Returns the body of `POST /api/v1/workloads`; defaults are omitted."""
     said: dict[str, Any] = {
         "name": wanted.name,
         "kind": wanted.kind,

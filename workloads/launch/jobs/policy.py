@@ -23,7 +23,7 @@ SCRIPT_LIMIT = 20_000
 
 
 def job_options_refusal(wanted: LaunchSpec) -> Refusal | None:
-    """The shape of what was typed."""
+    """Checks the shape of the entered options."""
     said = wanted.options
     if wanted.kind != JOB:
         return _of_jobs_alone(said)
@@ -86,7 +86,7 @@ def _retries(said: Options) -> Refusal | None:
 
 
 def must_checkpoint(found: ClassFacts, kind: str, said: Options) -> Refusal | None:
-    """Where a run may use borrowed units, which the lender can reclaim."""
+    """A run that may use borrowed units, which the lender can reclaim, must save checkpoints."""
     if kind != JOB or not found.is_interruptible or said.checkpoints:
         return None
     return Refusal(

@@ -23,7 +23,7 @@ def unknown_priority(said: str) -> Refusal:
 
 
 def may_raise_priority(team: TeamFacts, wanted: LaunchSpec) -> Refusal | None:
-    """Only owners and managers may set more than the default of the kind."""
+    """Only owners and managers may set a priority above the default of the kind."""
     asked, usual = wanted.options.priority, DEFAULT_PRIORITY[wanted.kind]
     if not asked or PRIORITIES.index(asked) >= PRIORITIES.index(usual) or team.role in ("owner", "manager"):
         return None
@@ -35,7 +35,9 @@ def may_raise_priority(team: TeamFacts, wanted: LaunchSpec) -> Refusal | None:
 
 
 def may_be_production(found: ClassFacts, units: int, said: Options) -> Refusal | None:
-    """Production workloads use the team's own quota: no priority gets borrowed units before other teams."""
+    """Production workloads use only the team's own quota: no priority gives access to borrowed units before other
+    teams.
+    """
     total = units * (said.workers or 1)
     if said.priority != PRODUCTION or total <= found.granted:
         return None
@@ -47,8 +49,8 @@ def may_be_production(found: ClassFacts, units: int, said: Options) -> Refusal |
 
 
 def production_limit_refusal(name: str, units: int, *, others: int, limit: int | None) -> Refusal | None:
-    """For `units` more of the class with production priority. `others`: of the team, running or queued with it.
-    `limit`: per team, set by staff; None: the team's quota, which `may_be_production` checks.
+    """Checks `units` more of the class with production priority. `others`: units of the team's runs, running or queued,
+    with that priority. `limit`: per team, set by staff; None: the team's quota, which `may_be_production` checks.
     """
     if limit is None or others + units <= limit:
         return None

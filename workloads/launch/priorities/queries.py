@@ -16,10 +16,11 @@ from workloads.models import Run
 def production_refusal(
     namespace: Namespace, gpu_class: GpuClass, *, priority: str, units: int, besides: str = ""
 ) -> Refusal | None:
-    """Why this priority is not possible for this many more units. `besides`: the workload itself, which counts once.
+    """Returns why so many more units cannot have this priority. `besides`: the workload itself, whose units are not
+    counted twice.
 
-    No query unless there is a limit to it; else two. Inside the transaction of the launch: of two that ask at once the
-    second one counts the first.
+    No query if the class has no limit, otherwise two. Must run in the transaction of the launch: the row lock makes the
+    second of two concurrent launches count the first.
     """
     if priority != PRODUCTION or gpu_class.production_limit is None:
         return None

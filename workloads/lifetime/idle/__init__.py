@@ -1,1 +1,1 @@
-"""Idle notebooks: the servers are checked, users are warned, and idle notebooks are stopped."""
+"""Idle notebooks: the worker checks their servers, warns users, and stops idle notebooks."""

@@ -1,4 +1,4 @@
-"""Keep an idle notebook for some hours, with a reason."""
+"""Keeps an idle notebook for some hours, with a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from workloads.models import NotebookWatch
 
 @transaction.atomic
 def keep_notebook(tenant: str, name: str, *, hours: int, reason: str, by: Actor) -> NotebookWatch:
-    """It is not stopped when idle for this many hours from now; then users are warned again before a stop.
+    """The notebook is not stopped for being idle for this many hours from now; after that, users are warned again
+    before a stop.
 
     Raises Refused: not_found (404), not_allowed (403), not_running, no_idle_rule (409), bad_hours, no_reason (422).
     """

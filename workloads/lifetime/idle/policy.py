@@ -1,7 +1,7 @@
-"""Whether a notebook is idle, and the next step. Pure: the server's answer and earlier warnings → a verdict.
+"""Decides whether a notebook is idle, and the next step. Pure: the server's answer and earlier warnings → a verdict.
 
-Unknown is not idle: a server that does not respond is never stopped. Neither is one with a busy kernel. An open browser
-tab alone is not activity: JupyterLab calls its own API every few seconds, so API calls count only while no browser is
+Unknown is not idle: a server that does not respond is never stopped, nor is one with a busy kernel. An open browser tab
+alone is not activity: JupyterLab calls its own API every few seconds, so API calls count only while no browser is
 connected to a kernel. Computation in a terminal without output cannot be detected.
 """
 
@@ -20,8 +20,8 @@ from portal.ui.text import date_and_time, plural
 from workloads.core.policy import RunFacts
 
 LEAD = timedelta(minutes=10)
-# Between two checks: when the rule could fire, and often enough that the page's activity is recent; more often after a
-# warning. The workers' clocks may differ a little: a check that came too early is not repeated at once.
+# The time between two checks: until the rule could apply, but short enough to show recent activity; shorter after a
+# warning. The clocks of workers may differ a little, so a check that came too early is not repeated at once.
 LOOK_EVERY, LOOK_WITHIN, SOONEST = timedelta(minutes=1), timedelta(minutes=10), timedelta(seconds=5)
 KEEP_HOURS_MOST = 24
 REASON_LIMIT = 200
@@ -48,8 +48,8 @@ class IdleFacts:
 
 @dataclass(frozen=True)
 class IdleVerdict:
-    """`idle_since` None: in use, or unknown. `stops_at`: the announced stop, None if there is none.
-    `again_at`: when to check next.
+    """`idle_since` None: in use, or unknown. `stops_at`: the announced stop, None if there is none. `again_at`: time of
+    the next check.
     """
 
     step: IdleStep
@@ -59,7 +59,7 @@ class IdleVerdict:
 
 
 def judge(activity: NotebookActivity | None, watched: IdleFacts, *, now: datetime) -> IdleVerdict:
-    """`activity` None: no answer."""
+    """`activity` None: the server did not answer."""
     if activity is None:
         is_new = watched.answered_at is not None and now - watched.answered_at < LOOK_WITHIN
         return IdleVerdict(IdleStep.UNKNOWN, now + (LOOK_EVERY if is_new else LOOK_WITHIN), stops_at=watched.stops_at)
@@ -73,7 +73,7 @@ def judge(activity: NotebookActivity | None, watched: IdleFacts, *, now: datetim
     if now < warn_at:
         return IdleVerdict(IdleStep.IDLE, _soon(warn_at, now), since)
     if watched.warned_at is None or watched.stops_at is None or since > watched.warned_at:
-        # A late warning leaves as much time as any other.
+        # After a late warning, users have as much time as after any other.
         stops_at = max(since + watched.limit, now + lead)
         return IdleVerdict(IdleStep.WARN, _soon(stops_at, now, most=LOOK_EVERY), since, stops_at)
     stops_at = max(watched.stops_at, since + watched.limit)
@@ -88,7 +88,9 @@ def lead_of(limit: timedelta) -> timedelta:
 
 
 def last_use(activity: NotebookActivity) -> datetime:
-    """Of kernels and terminals; of the API too where no browser is connected, see above."""
+    """Returns the last use of kernels and terminals; of the API too if no browser is connected (see the module
+    docstring).
+    """
     moments = [kernel.last_activity for kernel in activity.kernels]
     moments += activity.terminals
     if not moments or not is_connected(activity):
@@ -108,7 +110,7 @@ def _soon(moment: datetime, now: datetime, *, most: timedelta = LOOK_WITHIN) -> 
 
 
 def evidence(activity: NotebookActivity) -> dict[str, Any]:
-    """As JSON: numbers and a few known words, no text that a notebook's server could invent."""
+    """Returns JSON with numbers and a few known words, but no text that a notebook's server could invent."""
     states = Counter("computing" if kernel.is_computing else "idle" for kernel in activity.kernels)
     return {
         "computing": states["computing"],
@@ -119,7 +121,7 @@ def evidence(activity: NotebookActivity) -> dict[str, Any]:
 
 
 def evidence_sentence(found: Mapping[str, Any], *, last_activity: datetime | None, asked_at: datetime) -> str:
-    """Evidence as a list of facts: last activity …; 2 kernels idle; checked at …"""
+    """Returns the evidence as a list of facts: last activity …; 2 kernels idle; checked at …"""
     parts = [] if last_activity is None else [f"last activity {date_and_time(last_activity)}"]
     for state in ("computing", "idle"):
         if found.get(state):
@@ -137,7 +139,9 @@ def evidence_sentence(found: Mapping[str, Any], *, last_activity: datetime | Non
 
 
 def may_keep(run: RunFacts, *, is_watched: bool, hours: int = 1, reason: str | None = None) -> Refusal | None:
-    """By the run; the user's permission is `policy.may_manage`. `reason` None: not entered yet, for the button."""
+    """Checks the run; the user's permission is checked by `policy.may_manage`. `reason` None: not entered yet, for the
+    button.
+    """
     if run.is_over or run.is_stopping:
         return Refusal("not_running", "This notebook is not running and cannot be kept.", status=409)
     if not is_watched:

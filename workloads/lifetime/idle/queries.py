@@ -1,4 +1,4 @@
-"""The observed activity of a notebook in words, and until when it is kept."""
+"""The observed activity of a notebook in words, and the time until which it is kept."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from workloads.models import NotebookWatch
 
 
 def kept_until(watch: NotebookWatch | None) -> datetime | None:
-    """None also when that moment has passed."""
+    """Returns None also if that time has passed."""
     if watch is None or watch.kept_until is None or watch.kept_until <= timezone.now():
         return None
     return watch.kept_until
 
 
 def evidence_text(watch: NotebookWatch) -> str:
-    """A list of facts; "" before the first answer."""
+    """Returns a list of facts; "" before the first answer."""
     if watch.answered_at is None:
         return ""
     return idle_policy.evidence_sentence(watch.evidence, last_activity=watch.last_activity, asked_at=watch.answered_at)

@@ -1,8 +1,8 @@
 """Checks the activity of notebook servers, warns users, and stops idle notebooks.
 
-Each run of a notebook on a class with an idle rule has a row of its own; other runs cost nothing. The server is asked
-outside of any transaction and its answer is judged under the row's lock, so that a user can keep the notebook in the
-meantime.
+Each run of a notebook on a class with an idle rule has its own row; other runs need no work. The worker calls the
+server outside of any transaction and judges the answer under the row's lock, so that a user can keep the notebook in
+the meantime.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from workloads.lifetime.idle.queries import evidence_text
 from workloads.models import NotebookWatch, Run
 
 IDLE_REASON = "idle"
-# (address, token) → what the server answers.
+# (address, token) → the server's answer.
 AskActivity = Callable[[str, str], NotebookActivity]
 IDLE_RULE = system_actor("rule idle notebooks")
 
@@ -43,7 +43,7 @@ IDLE_RULE = system_actor("rule idle notebooks")
 
 
 def start_watch(run: Run) -> None:
-    """When a run is ready; with the rule that was frozen at its start. No query for a run without a rule."""
+    """Called when a run is ready; uses the rule that was frozen at its start. No query for a run without a rule."""
     if run.spec.get("idle_stop_minutes"):
         NotebookWatch.objects.get_or_create(run=run)
 
@@ -51,10 +51,10 @@ def start_watch(run: Run) -> None:
 def check_idle(
     watch: NotebookWatch, deadline: Deadline, *, ask: AskActivity = jupyter.read_activity, at: datetime | None = None
 ) -> Outcome:
-    """Check once, and act on the result. `at`: as if it were checked then."""
+    """Checks once, and acts on the result. `at`: the time that the check uses instead of the current time."""
     run = _run(watch)
     if not _is_wanted(run):
-        # Another run has a row of its own.
+        # Another run has its own row.
         return DONE
     deadline.check()
     try:
@@ -66,12 +66,12 @@ def check_idle(
 
 
 def _asked(run: Run, ask: AskActivity) -> NotebookActivity:
-    """Raises NotebookUnreachable, also where no server runs."""
+    """Raises NotebookUnreachable, also if no server runs."""
     workload = run.workload
     namespace = workload.namespace
     if not mirror.is_known(namespace.cluster_id, "Pod"):
         raise NotebookUnreachable("The portal has not read the cluster yet.")
-    # Anybody may put our labels on another pod, which would then get the token.
+    # A user may set our labels on another pod, which would then get the token.
     mine = {"namespace": namespace.name, "owner": owner_label(workload), "run": queries.job_name(workload, run)}
     pods = mirror.pods(namespace.cluster_id, **mine)
     there = [pod for pod in pods if pod.phase == "Running" and pod.deleting_since is None and pod.ip]
@@ -83,7 +83,7 @@ def _asked(run: Run, ask: AskActivity) -> NotebookActivity:
 
 @transaction.atomic
 def _judged(watch_id: int, activity: NotebookActivity | None, problem: str, now: datetime) -> IdleVerdict | None:
-    """None: it ended or was stopped while its server was checked."""
+    """Returns None if the run ended or was stopped while its server was checked."""
     watch = NotebookWatch.objects.select_for_update(no_key=True).get(pk=watch_id)
     run = _run(watch)
     if not _is_wanted(run):

@@ -1,7 +1,7 @@
-"""The verb that extends the time limit of a run.
+"""Extends the time limit of a run.
 
-It counts from the start of the container. For a preempted run it counts from the next start: the run lost its progress
-and was queued in between. Until then it has no deadline.
+The time limit counts from the start of the container. For a preempted run it counts from the next start: the run lost
+its progress and was queued in between. Until then the run has no deadline.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from workloads.models import Run, Workload
 
 @transaction.atomic
 def extend(tenant: str, name: str, *, hours: int, by: Actor) -> Run:
-    """Extend the time limit, up to the limit of its class from its start.
+    """Extends the time limit, at most to the class's limit counted from the start of the run.
 
     Raises Refused: not_found (404), not_allowed (403), not_running, no_end, not_started (409), exceeds_run_time (422).
     """
@@ -56,7 +56,7 @@ def extend(tenant: str, name: str, *, hours: int, by: Actor) -> Run:
 
 
 def _class_of(workload: Workload, run: Run) -> GpuClass:
-    """The workload may have been declared with another one since: one query then."""
+    """Returns the class of the run. One query if the workload was declared with another class since."""
     if run.spec["gpu_class"] == workload.gpu_class.slug:
         return workload.gpu_class
     return GpuClass.objects.get(cluster_id=workload.gpu_class.cluster_id, slug=run.spec["gpu_class"])

@@ -1,6 +1,6 @@
-"""The time limit of a run, when users are warned of it, and what an extension may add. Pure.
+"""The time limit of a run, when users are warned of it, and how much an extension may add. Pure.
 
-The time limit counts from the start of its container: time in the queue does not count.
+The time limit counts from the start of the container: time in the queue does not count.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ FIRST_LEAD, LAST_LEAD = timedelta(minutes=30), timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class TimeFacts:
-    """`total_minutes`: from its start, with extensions; None: no time limit. `ends_at` None: it has not started.
-    `limit_hours`: of its class as it is now; None: no limit.
+    """`total_minutes`: from the start, with extensions; None: no time limit. `ends_at` None: the run has not started.
+    `limit_hours`: the current limit of its class; None: no limit.
     """
 
     class_name: str
@@ -30,26 +30,26 @@ class TimeFacts:
 
 
 def warning_leads(total_minutes: int) -> tuple[timedelta, timedelta]:
-    """How long before the end users are warned, longest first: 30 and 5 minutes, less for a short run."""
+    """Returns how long before the end users are warned, longest first: 30 and 5 minutes, less for a short run."""
     first = min(FIRST_LEAD, timedelta(minutes=total_minutes) / 10)
     return first, min(LAST_LEAD, first / 2)
 
 
 def due_warning(total_minutes: int, ends_at: datetime, at: datetime) -> timedelta | None:
-    """The latest warning whose moment has come; None before the first and after the end."""
+    """Returns the latest warning that is due; None before the first and after the end."""
     if at >= ends_at:
         return None
     return min((lead for lead in warning_leads(total_minutes) if ends_at - lead <= at), default=None)
 
 
 def next_moment(total_minutes: int, ends_at: datetime, at: datetime) -> datetime:
-    """When the next warning or the stop is due."""
+    """Returns when the next warning or the stop is due."""
     moments = [ends_at - lead for lead in warning_leads(total_minutes)]
     return min((moment for moment in moments if moment > at), default=ends_at)
 
 
 def time_over_message(total_minutes: int, added_minutes: int, ends_at: datetime) -> str:
-    """The message of a run that was stopped by it."""
+    """Returns the message of a run that was stopped by its time limit."""
     started = ends_at - timedelta(minutes=total_minutes)
     added = f" (including {duration_text(added_minutes)} added)" if added_minutes else ""
     return (
@@ -59,7 +59,7 @@ def time_over_message(total_minutes: int, added_minutes: int, ends_at: datetime)
 
 
 def most_hours(facts: TimeFacts) -> int:
-    """What an extension may add now."""
+    """Returns how many hours an extension may add now."""
     if facts.total_minutes is None or facts.ends_at is None:
         return 0
     limit = RUN_HOURS_MOST if facts.limit_hours is None else facts.limit_hours
@@ -67,7 +67,7 @@ def most_hours(facts: TimeFacts) -> int:
 
 
 def may_extend(run: RunFacts, facts: TimeFacts, hours: int = 1) -> Refusal | None:
-    """By the run and its class; the user's permission is `policy.may_manage`."""
+    """Checks the run and its class; the user's permission is checked by `policy.may_manage`."""
     if run.is_over or run.is_stopping:
         return Refusal("not_running", "This workload is not running. Its time limit cannot be extended.", status=409)
     if facts.total_minutes is None:

@@ -9,13 +9,13 @@ from workloads.models import Run
 
 
 def total_minutes(run: Run) -> int | None:
-    """From its start; None: no time limit."""
+    """Minutes from the start; None: no time limit."""
     minutes = run.spec.get("run_minutes")
     return None if minutes is None else minutes + run.extended_minutes
 
 
 def time_facts(run: Run, gpu_class: GpuClass) -> TimeFacts:
-    """`gpu_class`: the run's own; the workload may have been declared with another one since."""
+    """`gpu_class`: the run's own class; the workload may be declared with another one now."""
     return TimeFacts(gpu_class.name, total_minutes(run), run.ends_at, gpu_class.run_hours_limit)
 
 

@@ -30,7 +30,7 @@ RUN_TIME_RULE = system_actor("rule time limit")
 
 
 def sync_deadline(run: Run, seen: Observation) -> bool:
-    """Set the deadline from what was observed of its pod; whether it has changed."""
+    """Sets the deadline from the observation of the pod. Returns whether it has changed."""
     total = total_minutes(run)
     if total is None:
         return False
@@ -42,7 +42,7 @@ def sync_deadline(run: Run, seen: Observation) -> bool:
         ends_at = None
     if ends_at == run.ends_at:
         return False
-    # A concurrent extension wakes the row: the next reconcile counts it.
+    # A concurrent extension wakes the row: the next reconcile includes it.
     rows = Run.objects.filter(pk=run.pk, ended_at=None, extended_minutes=run.extended_minutes)
     if not rows.update(ends_at=ends_at):
         return False
@@ -53,12 +53,12 @@ def sync_deadline(run: Run, seen: Observation) -> bool:
 def _began(run: Run, seen: Observation) -> datetime | None:
     pod = seen.pod
     since = running_since(pod) if pod is not None and pod.deleting_since is None else None
-    # The cluster reports whole seconds: nothing happened before the request.
+    # The cluster reports whole seconds; no time may be before the request.
     return None if since is None else max(since, run.requested_at)
 
 
 def next_moment_of(run: Run) -> datetime | None:
-    """When the worker has to reconcile next because of it."""
+    """Returns when the worker has to reconcile next because of the time limit."""
     total = total_minutes(run)
     if total is None or run.ends_at is None:
         return None
@@ -66,7 +66,7 @@ def next_moment_of(run: Run) -> datetime | None:
 
 
 def warn_if_due(run: Run) -> None:
-    """Each warning once, also with concurrent calls. No query while none is near."""
+    """Sends each warning once, also with concurrent calls. No query while no warning is due."""
     total, now = total_minutes(run), timezone.now()
     if total is not None and run.ends_at is not None and run_time_policy.due_warning(total, run.ends_at, now):
         _warn(run.pk, now)
@@ -81,7 +81,7 @@ def _warn(run_id: int, now: datetime) -> None:
     lead = run_time_policy.due_warning(total, run.ends_at, now)
     if lead is None:
         return
-    # An extension sets another deadline, with its own warnings; after the last warning the first is not sent.
+    # An extension sets another deadline with its own warnings. After the last warning, the first one is not sent.
     after = {"run": run.number, "ends_at": run.ends_at.isoformat(), "lead_s": int(lead.total_seconds())}
     told = Event.objects.filter(row=row_label(run.workload), verb="run.reminded", after__run=run.number)
     if told.filter(after__ends_at=after["ends_at"], after__lead_s__lte=after["lead_s"]).exists():
@@ -103,7 +103,7 @@ def _warn(run_id: int, now: datetime) -> None:
 
 @transaction.atomic
 def end_overdue(run: Run) -> bool:
-    """Request its stop because the time limit is reached; False if that is no longer the case."""
+    """Requests the stop because the time limit is reached. Returns False if it is no longer reached."""
     over = Q(pk=run.pk, ends_at__lte=Now())
     rows = locked_runs().filter(over, ended_at=None, stop_requested_at=None)
     locked = rows.select_related("workload__tenant", "workload__namespace").first()

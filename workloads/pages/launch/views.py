@@ -39,7 +39,9 @@ from workloads.storage.queries import VolumeRow, storage_facts
 
 @dataclass(frozen=True)
 class InitialValues:
-    """Initial values of the form. `source`: "link" (untrusted), "like", "last" or ""; `said`: what was not used."""
+    """Initial values of the form. `source`: "link" (untrusted), "like", "last" or ""; `said`: sentences about values
+    not used.
+    """
 
     source: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -50,9 +52,9 @@ class InitialValues:
 @login_required
 @require_http_methods(["GET", "POST"])
 def launch(request: HttpRequest, tenant: str) -> HttpResponse:
-    """The hot path: a valid form costs the action's few queries; choices are read when the page is shown.
+    """For speed, a valid form makes only the action's few queries; choices are read only when the page is shown.
 
-    `look` renders the page again with the options for the choices so far; nothing is launched.
+    With `look`, the page is rendered again with the options for the current choices; nothing is launched.
     """
     by = actor(request)
     is_look = "look" in request.POST
@@ -106,8 +108,8 @@ def launch_link(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """Change size, class or image of a workload: declared, and a new run as soon as the old one has ended. A running
-    run is stopped only on request; `later` does not stop it.
+    """Changes size, class or image of a workload: the change is declared, and a new run starts as soon as the old one
+    has ended. A running run is stopped only on request; `later` does not stop it.
     """
     by = actor(request)
     namespace, team = queries.team(by, tenant)
@@ -117,7 +119,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     facts = queries.run_facts(workload, run)
     now = prefill.prefill_unchanged(workload)
     is_look = "look" in request.POST
-    # An address may set only the class and the size of the next run.
+    # A link may set only the class and the size of the next run.
     link = links.read_link(request.GET.dict()).values if request.method == "GET" else {}
     chosen = {key: link[key] for key in ("gpu_class", "units", "workers") if key in link}
     chosen |= links.size_values(request.GET.dict())
@@ -211,7 +213,7 @@ def _form_context(
 
 
 def _more_storage(namespace: Namespace, form: LaunchForm) -> str:
-    """Address to request as much storage as the new volume needs; "" where the cluster offers none."""
+    """Returns the address for requesting as much storage as the new volume needs; "" if the cluster offers none."""
     storage, size = storage_facts(namespace), form.data.get("volume_gib", "")
     if storage is None or not (size.isascii() and size.isdigit()):
         return ""
@@ -223,7 +225,7 @@ def _more_storage(namespace: Namespace, form: LaunchForm) -> str:
 def _plan(
     by: Actor, namespace: Namespace, team: core_policy.TeamFacts, form: LaunchForm, offer: LaunchChoices, number: int
 ) -> LaunchPreview | None:
-    """None while a value is missing or malformed."""
+    """Returns None while a value is missing or malformed."""
     sent = form.as_typed()
     if not sent.is_valid():
         return None
@@ -234,7 +236,7 @@ def _plan(
 def _going(
     by: Actor, namespace: Namespace, team: core_policy.TeamFacts, start: InitialValues, offer: LaunchChoices
 ) -> VolumeRow | None:
-    """The volume of the initial values if it is marked for deletion. No query if it is available."""
+    """Returns the volume of the initial values if it is marked for deletion. No query if it is available."""
     name = str(start.values.get("volume", ""))
     if not name or name in {one.name for one in offer.volumes}:
         return None

@@ -1,1 +1,1 @@
-"""Runs of one concurrency group: a newer run, requested by CI, replaces queued and running ones."""
+"""Runs of one concurrency group: a newer run that CI requests replaces queued and running runs of the group."""

@@ -1,4 +1,4 @@
-"""Start a run that CI requests, in place of queued and running ones of the same concurrency group."""
+"""Starts a run that CI requests, in place of queued and running runs of the same concurrency group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUPERSEDED = "superseded"
 
 @dataclass(frozen=True)
 class RequestedRun:
-    """`has_begun` False: the run of this number starts when the previous one has ended."""
+    """With `has_begun` False, the run of this number starts when the previous run has ended."""
 
     number: int
     has_begun: bool
@@ -34,8 +34,9 @@ class RequestedRun:
 
 @transaction.atomic
 def start_in_group(tenant: str, name: str, push: RunRequest, *, by: Actor) -> RequestedRun:
-    """Another run. With `cancel_running`, the team's other queued and running runs of its group are requested to stop,
-    all of them or none; after the workload's own run of the group, the new one starts when that has ended.
+    """Starts another run of the workload. With `cancel_running`, requests a stop of all other queued and running runs
+    of the team in this group, or of none. If the workload's own run of the group has not ended, the new run starts when
+    it has.
 
     Raises Refused as `actions.start` and `restart.restart` do; bad_group, group_missing (422), and not_allowed (403)
     for a run of the group that the actor may not stop.
@@ -45,11 +46,11 @@ def start_in_group(tenant: str, name: str, push: RunRequest, *, by: Actor) -> Re
     if not push.cancel_running:
         run = actions.start(tenant, name, accept_terms=push.accept_terms, group=push.group, by=by)
         return RequestedRun(run.number, has_begun=True)
-    # One push of the team at a time: two at the same moment would not see each other's runs.
+    # Only one such request of a team runs at a time: two concurrent ones would not see each other's runs.
     Namespace.objects.select_for_update(no_key=True).get(pk=namespace.pk)
     workload = queries.undeleted_workload(by, namespace, name)
     because = f"Stopped: replaced by a newer run of the group {push.group}, {name}."
-    # What ends or starts while this waits for a row is found by the next read.
+    # Runs that end or start while this transaction waits for a row lock are found by the next read.
     while others := list(_others(workload, push.group)):
         for run in others:
             _supersede(run, team, because, by)
@@ -64,7 +65,9 @@ def start_in_group(tenant: str, name: str, push: RunRequest, *, by: Actor) -> Re
 
 
 def _others(workload: Workload, group: str) -> QuerySet[Run]:
-    """Of other workloads of the team: runs without a stop request, and with a next run; in one order for all."""
+    """Returns runs of the team's other workloads that have no stop request or that have a requested next run. All
+    callers lock them in the same order.
+    """
     later = Run.objects.filter(workload=OuterRef("workload"), number__gt=OuterRef("number"))
     rows = queries.locked_runs().filter(workload__namespace=workload.namespace, group=group)
     rows = rows.filter(workload__delete_requested_at=None)
@@ -74,7 +77,7 @@ def _others(workload: Workload, group: str) -> QuerySet[Run]:
 
 
 def _supersede(run: Run, team: policy.TeamFacts, because: str, by: Actor) -> None:
-    """Requests its stop, and withdraws the request for a next run."""
+    """Requests the stop of the run and withdraws the request for a next run."""
     workload = run.workload
     facts = queries.run_facts(workload, run)
     refuse_if(concurrency_policy.may_supersede(by, team, facts, name=workload.name, group=run.group))

@@ -1,4 +1,4 @@
-"""Which concurrency group a run may be started in, and who may stop the runs that it replaces. Pure."""
+"""Decides in which concurrency group a run may start, and who may stop the runs that it replaces. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from workloads.core.policy import RunFacts, TeamFacts
 
 @dataclass(frozen=True)
 class RunRequest:
-    """`group`: its concurrency group, a branch for example; "" for none. `cancel_running`: in place of queued and
-    running runs of the group. `accept_terms`: as of `LaunchSpec`.
+    """`group`: the concurrency group, for example a branch; "" for none. `cancel_running`: the run replaces queued and
+    running runs of the group. `accept_terms`: as in `LaunchSpec`.
     """
 
     group: str = ""
@@ -36,7 +36,7 @@ def group_refusal(push: RunRequest) -> Refusal | None:
 
 
 def may_supersede(by: Actor, team: TeamFacts, run: RunFacts, *, name: str, group: str) -> Refusal | None:
-    """Stop a run of another workload, `name`, or withdraw the request for its next run."""
+    """May the actor stop a run of another workload (`name`), or withdraw the request for its next run?"""
     refusal = policy.may_manage(by, team, run, "stop")
     if refusal is None or refusal.code != "not_allowed":
         return refusal
@@ -49,7 +49,7 @@ def may_supersede(by: Actor, team: TeamFacts, run: RunFacts, *, name: str, group
 
 
 def may_replace_own_run(running: str, group: str) -> Refusal | None:
-    """`running`: the group of the workload's own run that has not ended; it has one at a time."""
+    """`running`: the group of the workload's own run that has not ended. A workload has at most one such run."""
     if running == group:
         return None
     whose = f"It is of the group {running}" if running else "It has no group"

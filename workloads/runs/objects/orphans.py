@@ -1,4 +1,6 @@
-"""Objects that a worker created for a run and did not record, since it died: found by name, and ours by their label."""
+"""Objects that a worker created for a run but did not record because it died. They are found by name, and recognized by
+the portal's label.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from cluster.models import AppliedObject
 
 
 def record_orphans(spec: RunSpec, sent: dict[tuple[str, str], AppliedObject], *, cluster_id: int, kube: Kube) -> None:
-    """Into `sent` too, so that they are deleted like all others. One request for each kind that is not recorded;
-    Secrets, which the portal may not read, are deleted with their Job.
+    """Adds the objects to `sent` too, so that they are deleted like all others. One request for each kind that is not
+    recorded. The portal may not read Secrets; they are deleted with their Job.
     """
     name = manifests.job_name(spec)
     for kind in ("Job", "ResourceClaimTemplate") if spec.interface == "dra" else ("Job",):

@@ -1,4 +1,6 @@
-"""The Secret by which the pod of one run signs in to the registry of its image, from the team's stored login."""
+"""The Secret with which the pod of one run signs in to the registry of its image. It is made from the team's stored
+login.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ REFUSED_AGAIN = timedelta(seconds=300)
 
 
 def sync_pull_secret(workload: Workload, spec: RunSpec, job: AppliedObject, sent: Sent, *, kube: Kube) -> None:
-    """Create, update or delete it. One query. Nothing waits for it: without it a node asks the registry anonymously,
-    and retries later.
+    """Creates, updates or deletes the pull secret. One query. The pod does not wait for it: without it, the node pulls
+    from the registry anonymously, and retries later.
     """
     key = ("Secret", manifests.pull_secret_name(spec))
     known = sent.get(key)

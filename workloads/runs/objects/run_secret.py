@@ -23,13 +23,13 @@ from workloads.models import Run, Workload
 from workloads.status.explain.container_start import NO_KEY, OTHER_KEY
 
 log = structlog.get_logger(__name__)
-# A kubelet reads a new Secret within moments: its message until then is outdated.
+# A kubelet reads a new Secret within seconds: until then its message is outdated.
 SEEN_AFTER = timedelta(seconds=15)
 
 
 def run_secret_manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid: str) -> Manifest | None:
-    """None while one of them cannot be decrypted: a run never starts with a part of its secrets. No query where none
-    was selected, else one.
+    """Returns None while one of the secrets cannot be decrypted: a run never starts with only some of its secrets. One
+    query if secrets were selected, otherwise none.
     """
     token = ""
     if spec.kind != JOB:
@@ -44,7 +44,8 @@ def run_secret_manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid:
 def require_readable_secrets(workload: Workload, spec: RunSpec, sent: AppliedObject | None) -> None:
     """Raises TryLater while the Secret of a run cannot be created; all other objects were sent before.
 
-    Its message is for operators. No query where it was created, or where no secret was selected, else one.
+    The message of TryLater is for operators. No query if the Secret was created or no secret was selected, otherwise
+    one.
     """
     if not spec.secrets or (sent is not None and sent.result == AppliedObject.Result.APPLIED):
         return
@@ -67,8 +68,8 @@ def require_readable_secrets(workload: Workload, spec: RunSpec, sent: AppliedObj
 def recreate_if_missing(
     run: Run, spec: RunSpec, job: AppliedObject, sent: AppliedObject | None, seen: Observation, *, kube: Kube
 ) -> None:
-    """Create it again if it, or a part of it, was deleted: a kubelet that waits for it reports that. Raises as
-    `require_readable_secrets`. No query unless it is missing.
+    """Creates the Secret again if it, or a part of it, was deleted: the kubelet that waits for it reports that. Raises
+    TryLater as `require_readable_secrets` does. No query unless the Secret is missing.
     """
     require_readable_secrets(run.workload, spec, sent)
     if sent is None or timezone.now() - sent.sent_at < SEEN_AFTER or not _is_missed(seen, sent):
@@ -86,12 +87,14 @@ def _is_missed(seen: Observation, sent: AppliedObject) -> bool:
 
 
 def secret_values(workload: Workload, spec: RunSpec) -> tuple[str, ...]:
-    """The present values of the selected secrets, to hide them in recorded texts of the run."""
+    """Returns the current values of the selected secrets, to hide them in recorded texts of the run."""
     return tuple(_opened(workload, spec).values())
 
 
 def _opened(workload: Workload, spec: RunSpec) -> dict[str, str]:
-    """By name, those that this process can decrypt. No query where none was selected, else one."""
+    """Returns by name the selected secrets that this process can decrypt. No query if none was selected,
+    otherwise one.
+    """
     if not spec.secrets:
         return {}
     rows = TeamSecret.objects.filter(namespace_id=workload.namespace_id, name__in=spec.secrets)

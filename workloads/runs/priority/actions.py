@@ -28,7 +28,8 @@ from workloads.runs.priority import policy as priority_policy
 
 @transaction.atomic
 def set_priority(tenant: str, name: str, priority: str, *, because: str, by: Actor) -> Run:
-    """The same priority changes nothing. Production stays within the team's quota, and within the class's limit.
+    """Setting the same priority again changes nothing. Production priority stays within the team's quota and the
+    class's limit.
 
     Raises Refused: not_found (404), not_allowed (403), not_running, not_waiting (409), bad_priority, reason_missing,
     priority_beyond_grant, production_limit (422).

@@ -32,7 +32,7 @@ def may_set_priority(by: Actor) -> Refusal | None:
 def may_change_priority(
     priority: str, because: str, *, is_over: bool, is_stopping: bool, holds_units: bool
 ) -> Refusal | None:
-    """Of one run. `because`: the reason that its people read."""
+    """May the actor change the priority of this run? `because`: the reason, which the run's people read."""
     if priority not in PRIORITIES:
         return unknown_priority(priority)
     if not 1 <= len(because) <= BECAUSE_LIMIT:

@@ -1,4 +1,4 @@
-"""Applies the priority of a queued run in the cluster, until Kueue reports the same."""
+"""Applies the priority of a queued run in the cluster until Kueue reports the same priority."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from workloads.models import Run
 
 
 def apply_priority(run: Run, job: AppliedObject, seen: Observation, *, kube: Kube) -> None:
-    """Until Kueue reports the same. Raises TryLater where the cluster refuses it."""
+    """Applies the priority until Kueue reports it. Raises TryLater if the cluster refuses it."""
     if not run.priority or seen.queue is None or seen.queue.priority_class == run.priority:
         return
     try:
         labels = {PRIORITY_LABEL: run.priority}
         kube.relabel("Job", name=job.name, namespace=job.namespace, uid=job.uid, labels=labels)
     except (NotFound, Conflict):
-        # Gone, or another one of its name: the next pass finds that.
+        # The Job is gone, or another Job has its name: the next pass finds that.
         return
     except ClusterRefused as refused:
         raise TryLater("priority_refused", refused.text) from refused

@@ -1,1 +1,1 @@
-"""When a queued run may start: the calculation, the facts for it, and the same as JSON."""
+"""When a queued run may start: the calculation, its input facts, and the result as JSON."""

@@ -1,11 +1,11 @@
 """When a queued run may start: a range with its basis, or why there is no estimate. Pure: facts in, words out.
 
-Both ends are bounds and none is a guess. A run is assumed to continue until its known end: its time limit, or the
-announced stop of an idle notebook. For the earliest start everything helps: a run without a known end may end at any
-time, borrowed units may arrive, and a larger run is skipped in the queue. For the latest start nothing helps: runs
-ahead take units first, smaller runs may overtake, and a run without a known end continues. At least five recent starts
-of the class that waited as long as this run has already waited narrow both. Only these starts account for a node that
-fits, and for other teams.
+Both ends are bounds, not guesses. A run is assumed to continue until its known end: its time limit, or the announced
+stop of an idle notebook. The earliest start assumes the best case: a run without a known end may end at any time,
+borrowed units may arrive, and a larger run is skipped in the queue. The latest start assumes the worst case: runs ahead
+take units first, smaller runs may overtake, and a run without a known end continues. Both bounds become narrower if at
+least five recent starts of the class waited as long as this run has already waited. Only these starts account for a
+node that fits, and for other teams.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from portal.ui.text import ordinal, plural, plural_form
 
 FEWEST_STARTS = 5
 RECENT = timedelta(days=30)
-# Until an ended run has released its units, and the run that gets them has started.
+# The time until an ended run has released its units and the run that gets them has started.
 HANDOVER = timedelta(minutes=5)
-# With more runs than this ahead, their time limits are not added up.
+# With more runs ahead than this, their time limits are not added up.
 FOLLOWED = 20
-# A unit more or less at an instant.
+# A change of the number of units at a point in time.
 UnitChange = tuple[datetime, int]
 
 
@@ -34,11 +34,11 @@ def _moment(step: UnitChange) -> datetime:
 
 
 class WaitReason(StrEnum):
-    UNITS = "units"  # of the team's own, or idle ones of other teams
+    UNITS = "units"  # units of the team's own quota, or idle units of other teams
     NODE = "node"
     HELD = "held"
     QUEUE = "queue"
-    NODES = "nodes"  # it does not fit there, for another reason than units in use on one
+    NODES = "nodes"  # no node fits for another reason than units in use on a single node
     NEVER = "never"
     UNSEEN = "unseen"
 
@@ -59,7 +59,7 @@ class Unknown(StrEnum):
     HELD = "held"
     HELD_OVERDUE = "held_overdue"
     TOO_LARGE = "too_large"
-    NO_LATEST = "no_latest"  # no known end time brings it to a start, and there is too little history
+    NO_LATEST = "no_latest"  # the known ends do not make a start possible, and there is too little history
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RunningUnits:
 
 @dataclass(frozen=True)
 class UnitsAhead:
-    """Of a run ahead. `minutes`: its time limit from its start; None: no limit."""
+    """The units of a run ahead. `minutes`: its time limit from its start; None: no limit."""
 
     units: int
     minutes: int | None = None
@@ -80,9 +80,9 @@ class UnitsAhead:
 
 @dataclass(frozen=True)
 class EstimateFacts:
-    """Of one run and its team, in units of its class. `borrowing`: what it may use beyond the `granted`; `changes`:
-    what is granted more, or less, from an instant on; `behind`: sizes of those behind it; `since`: when it was queued;
-    `starts`: how long the recent starts of the class had waited.
+    """Facts about one run and its team, in units of its class. `borrowing`: what it may use beyond `granted`;
+    `changes`: how the grant grows or shrinks at later times; `behind`: sizes of the runs behind it; `since`: when it
+    was queued; `starts`: how long the recent starts of the class had waited.
     """
 
     wait: WaitReason
@@ -101,7 +101,7 @@ class EstimateFacts:
 
     @property
     def most_granted(self) -> int:
-        """At any instant from now on."""
+        """The most units granted at any time from now on."""
         most = granted = self.granted
         for _at, together in groupby(sorted(self.changes), key=_moment):
             granted += sum(units for _at, units in together)
@@ -110,13 +110,13 @@ class EstimateFacts:
 
     @property
     def is_for_borrowed(self) -> bool:
-        """The team's own quota does not suffice even if all of it is free, now or later."""
+        """The team's own quota is too small even if all of it is free, now or later."""
         return self.units > self.most_granted
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """`is_open`: it may start at any moment until the latest."""
+    """`is_open`: the run may start at any time until `latest`."""
 
     earliest: datetime
     latest: datetime
@@ -127,7 +127,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class CannotTell:
-    """`because`: the same as `code`, for people, with numbers."""
+    """`because`: the reason `code` in words, with numbers."""
 
     code: Unknown
     because: str
@@ -144,7 +144,7 @@ def estimate(facts: EstimateFacts, *, now: datetime) -> Estimate | CannotTell:
         return CannotTell(Unknown.TOO_LARGE, why)
     last = None if facts.wait is WaitReason.NODE else _surest(facts, begin)
     latest = None if last is None else last + HANDOVER
-    # How long others waited means nothing while scheduling is paused.
+    # Waiting times of other runs mean nothing while scheduling is paused.
     waits = [] if facts.wait is WaitReason.HELD else sorted(one for one in facts.starts if one > now - facts.since)
     if len(waits) < FEWEST_STARTS:
         if latest is None:
@@ -159,11 +159,12 @@ def estimate(facts: EstimateFacts, *, now: datetime) -> Estimate | CannotTell:
 
 
 def _soonest(facts: EstimateFacts, begin: datetime) -> datetime | None:
-    """None: not even if everything of the team ended."""
+    """Returns the earliest start; None if the run could not start even if all runs of the team ended."""
     steps = [*facts.changes, *((one.ends_at or begin, one.units) for one in facts.running)]
     demand = facts.units
     for one in facts.ahead:
-        # A smaller run ahead has started when this one can; without a time limit it may be over by then.
+        # When this run can start, a smaller run ahead has started too. Without a time limit, that run may have ended by
+        # then.
         if one.units <= facts.units and one.minutes is not None:
             demand += one.units
             steps.append((begin + timedelta(minutes=one.minutes), one.units))
@@ -171,7 +172,7 @@ def _soonest(facts: EstimateFacts, begin: datetime) -> datetime | None:
 
 
 def _surest(facts: EstimateFacts, begin: datetime) -> datetime | None:
-    """None: the known ends do not bring it there."""
+    """Returns the latest start; None if the known ends do not free enough units."""
     if len(facts.ahead) > FOLLOWED:
         return None
     steps = [*facts.changes, *((one.ends_at, one.units) for one in facts.running if one.ends_at is not None)]
@@ -194,7 +195,7 @@ def _smaller(sizes: Iterable[int], than: int) -> int:
 
 
 def _when(free: int, steps: Sequence[UnitChange], demand: int, begin: datetime) -> datetime | None:
-    """The first instant at which so much is there."""
+    """Returns the first time at which `demand` units are available."""
     there = free + sum(units for at, units in steps if at <= begin)
     if there >= demand:
         return begin
@@ -215,7 +216,7 @@ def _quantile(waits: Sequence[timedelta], share: float) -> timedelta:
 def _told(
     facts: EstimateFacts, earliest: datetime, latest: datetime, code: Basis, begin: datetime, starts: int = 0
 ) -> Estimate:
-    """In whole minutes, outwards."""
+    """Rounds the range outwards to whole minutes."""
     is_open = facts.wait is not WaitReason.HELD and earliest <= begin
     floor = earliest.replace(second=0, microsecond=0)
     ceiling = latest.replace(second=0, microsecond=0)
@@ -235,7 +236,7 @@ def _told(
 
 
 def _place(facts: EstimateFacts) -> str:
-    """For a run that waits for other teams' units, the position means nothing."""
+    """For a run that waits for other teams' units, the position is meaningless."""
     if facts.position is None or facts.is_for_borrowed:
         return ""
     return f"{ordinal(facts.position)} in your team's queue"
@@ -273,7 +274,7 @@ def _unbounded(facts: EstimateFacts, starts: int) -> str:
     elif len(facts.ahead) > FOLLOWED:
         why = f"{len(facts.ahead)} workloads of your team are ahead"
     elif endless := sum(one.ends_at is None for one in facts.running) + sum(one.minutes is None for one in facts.ahead):
-        # Running ones without a time limit use the units that it waits for: they are ahead too.
+        # Running runs without a time limit use the units that this run waits for, so they count as ahead.
         why = f"{plural(endless, 'workload')} ahead {'has' if endless == 1 else 'have'} no time limit"
     else:
         why = f"at no known time are enough {unit} of your team free"

@@ -1,4 +1,4 @@
-"""Start estimates of queued runs: their facts, for all of a namespace at once."""
+"""Reads the facts for the start estimates of queued runs, for all runs of a namespace at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from workloads.interruption.queries import ActiveRun
     from workloads.status.workload_row import WorkloadRow
 
-# The newest of all classes that something waits for.
+# The newest starts, of all classes that some run waits for.
 STARTS_READ = 2000
 WAIT_REASONS = {
     "waiting_for_quota": WaitReason.UNITS,
@@ -61,18 +61,18 @@ WAIT_REASONS = {
     "not_in_queue": WaitReason.QUEUE,
 }
 REASONS_WITH_FIGURES = frozenset({WaitReason.UNITS, WaitReason.NODE, WaitReason.HELD})
-# Their sentence states what is next.
+# The status sentence already states what happens next.
 NO_TIME = frozenset({"put_back", "checked", "reserved"})
 
 
 def wait_reason(status: Status) -> WaitReason | None:
-    """None: it does not wait for a start, or it is admitted."""
+    """Returns None if the run does not wait for a start, or is admitted."""
     if status.phase is Phase.BLOCKED and WAIT_REASONS.get(status.reason, WaitReason.NODES) is WaitReason.NODES:
         return WaitReason.NEVER if status.explained is not None and status.explained.is_final else None
     if status.phase not in (Phase.QUEUED, Phase.BLOCKED) or status.reason in NO_TIME:
         return None
     if status.reason in PREEMPTED_REASONS:
-        # The sentence is about both; the figures are of what it waits for now.
+        # The sentence covers the preemption and the wait; the figures are of what the run waits for now.
         return (
             WaitReason.UNITS
             if "missing_units" in status.facts
@@ -86,9 +86,9 @@ def wait_reason(status: Status) -> WaitReason | None:
 def estimates_of(
     namespace: Namespace, rows: Iterable[WorkloadRow], own: GrantedUnits, alive: Collection[ActiveRun]
 ) -> dict[int, EstimateOutcome]:
-    """By workload id, of those rows of the namespace that wait. `own`: the team's quota now; `alive`: runs of these
-    rows. No query when no figures are needed, else one; three when others use units or wait, one more when the queue
-    was not read before.
+    """Returns estimates by workload id, for the rows that wait; all rows are of this namespace. `own`: the team's quota
+    now; `alive`: the unfinished runs of these rows. No query if no figures are needed, otherwise one; three if other
+    runs use units or wait, and one more if the queue was not read before.
     """
     found = {row.workload.pk: (row, wait) for row in rows if row.run and (wait := wait_reason(row.status)) is not None}
     classes = {row.gpu_class.pk: row.gpu_class for row, wait in found.values() if wait in REASONS_WITH_FIGURES}
@@ -110,7 +110,9 @@ def _facts(row: WorkloadRow, wait: WaitReason, there: _There | None) -> Estimate
 
 @dataclass(frozen=True)
 class _There:
-    """By run id: `queued`. By class id: the rest; `line`: runs that wait, in Kueue's order."""
+    """Facts about the team's queue and classes. `queued` is by run id, all others are by class id; `line`: waiting runs
+    in Kueue's order.
+    """
 
     queued: Mapping[int, Queued]
     line: Mapping[int, Sequence[Run]]
@@ -154,13 +156,13 @@ class _There:
         line = self.line.get(one.pk, ())
         place = next((place for place, other in enumerate(line) if other.pk == run.pk), None)
         queued = self.queued.get(run.pk)
-        # What cannot be admitted yet has no position, but some are ahead of it once it can.
+        # A run that cannot be admitted yet has no position, but some runs will be ahead of it once it can be.
         before = place if place is not None else self._before(queued, line)
         reserved = queued.condition("QuotaReserved") if queued is not None and run.admitted_at else None
         return EstimateFacts(
             wait=wait,
             units=run.total_units,
-            # A preempted run waits anew.
+            # The waiting time of a preempted run starts again.
             since=(reserved.since if reserved else None) or run.requested_at,
             unit=catalog.unit_of(one),
             position=None if place is None else place + 1,
@@ -184,7 +186,7 @@ class _There:
 def _running(
     one: GpuClass, in_kueue: Mapping[str, Queued], of_job: Mapping[str, Run], now: datetime
 ) -> Iterable[RunningUnits]:
-    """What uses units of the class in the team's queue, started in the portal or not."""
+    """Returns everything that uses units of the class in the team's queue, whether started in the portal or not."""
     flavor = catalog.flavor_name(one)
     for uid, queued in in_kueue.items():
         if not queued.is_true("QuotaReserved") or queued.is_true("Finished"):
@@ -200,7 +202,7 @@ def _running(
 
 
 def _end(run: Run, now: datetime) -> datetime | None:
-    """Known: a stop was requested, its time limit ends then, or people were notified that it stops for being idle."""
+    """Returns the known end: a stop was requested, the time limit ends then, or a stop for being idle was announced."""
     if run.stop_requested_at is not None:
         return now
     watch = getattr(run, "watch", None)
@@ -214,7 +216,7 @@ def _minutes(run: Run) -> int | None:
 
 
 def _granted(own: GrantedUnits) -> tuple[dict[int, int], dict[int, tuple[UnitChange, ...]]]:
-    """By class id: units in effect, and scheduled changes."""
+    """Returns by class id the units granted now and the scheduled changes."""
     granted: dict[int, int] = {}
     changes: dict[int, list[UnitChange]] = {}
     for one in own.running:
@@ -227,7 +229,7 @@ def _granted(own: GrantedUnits) -> tuple[dict[int, int], dict[int, tuple[UnitCha
 
 
 def _starts(cluster_id: int, slugs: Mapping[str, int], now: datetime) -> dict[int, tuple[timedelta, ...]]:
-    """By class id: how long recently started runs had waited, of all teams. One query."""
+    """Returns by class id how long recently started runs of all teams had waited. One query."""
     found: dict[int, list[timedelta]] = {}
     with connection.cursor() as cursor:
         cursor.execute(_STARTS, [now - RECENT, cluster_id, list(slugs), STARTS_READ])
@@ -246,7 +248,9 @@ SELECT run.spec ->> 'gpu_class', run.started_at - run.requested_at
 
 
 def _known(alive: Collection[ActiveRun]) -> tuple[dict[str, Run], dict[str, Queued]]:
-    """By Job uid: runs, and the queue's status of them and of all that uses units there."""
+    """Returns by Job uid the given runs, and the Kueue status of these runs and of all others that use units in the
+    queue.
+    """
     of_job = {one.seen.job.uid: one.run for one in alive if one.seen.job is not None}
     in_kueue = {one.job_uid: one for one in next((one.seen.holding for one in alive), ())}
     in_kueue |= {one.seen.queue.job_uid: one.seen.queue for one in alive if one.seen.queue is not None}
@@ -254,7 +258,7 @@ def _known(alive: Collection[ActiveRun]) -> tuple[dict[str, Run], dict[str, Queu
 
 
 def _runs_by_job(namespace: Namespace) -> dict[str, Run]:
-    """By Job uid: what has not ended, with the watch of each. One query."""
+    """Returns by Job uid the unfinished runs, each with its watch. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_RUNS, [namespace.cluster_id, namespace.name, f"{table_label(Workload)}.", namespace.pk])
         rows = cursor.fetchall()

@@ -28,14 +28,14 @@ _NESTED = re.compile(r"\s*\([^()]*\)")
 
 
 class Refused(StrEnum):
-    """What the API server refuses; the value is the noun for sentences."""
+    """The kind of object that the API server refuses; the value is the noun for sentences."""
 
     POD = "pod"
     JOB = "job"
 
 
 def refused_pod(message: str) -> Explanation:
-    """The event FailedCreate of a Job: it is admitted, but the API server refuses its pod."""
+    """Explains the event FailedCreate of a Job: the Job is admitted, but the API server refuses its pod."""
     found = _refused(message, Refused.POD) or Explanation(
         "pod_refused",
         "The cluster rejected the pod.",
@@ -47,7 +47,7 @@ def refused_pod(message: str) -> Explanation:
 
 
 def refused_job(message: str) -> Explanation:
-    """The API server's answer to the Job itself."""
+    """Explains the API server's answer to the Job itself."""
     found = _refused(message, Refused.JOB)
     if found is None:
         found = Explanation(
@@ -62,7 +62,9 @@ def refused_job(message: str) -> Explanation:
 
 
 def not_created(code: str, text: str, *, kind: str) -> Explanation | None:
-    """Why the worker could not create the Job at its last attempt, which it retries; None: nothing to report."""
+    """Explains why the worker's last attempt, which it will repeat, could not create the Job; None: nothing to
+    report.
+    """
     saved = f"Your {kind} is saved and starts automatically when possible."
     if code == "namespace_missing":
         said = f"Your team's namespace does not exist in the cluster yet. {saved}"
@@ -166,7 +168,7 @@ def _by_limits(message: str, what: Refused) -> Explanation | None:
 
 
 def with_numbers(found: Explanation, asked: Mapping[str, str], most: Mapping[str, str]) -> Explanation:
-    """Kueue's message about limits has no numbers. `most`: what one container may request."""
+    """Adds numbers, which Kueue's message about limits lacks. `most`: the most that one container may request."""
     over = [name for name in asked if name in most and is_more(name, asked[name], most[name])]
     if found.reason != "limit_range" or not over:
         return found

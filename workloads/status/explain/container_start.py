@@ -1,4 +1,4 @@
-"""Why a container on its node does not run: image, settings, volume, network. Pure."""
+"""Why a container does not run although its pod is on a node: image, settings, volume, network. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from workloads.status.explain.types import (
     volume_missing,
 )
 
-# Why the worker cannot decrypt what a team sealed.
+# Why the worker cannot decrypt the team's encrypted secrets.
 NO_KEY, OTHER_KEY = "no_worker_key", "sealed_for_another_key"
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull", "ImageInspectError")
 _SETTING_UP = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
-# Codes of explanations that another image resolves.
+# Codes of explanations for which another image is the solution.
 IMAGE_REASONS = frozenset(
     {
         "bad_image_name", "image_not_accepted", "image_not_allowed", "image_not_found", "image_not_pulled",
@@ -54,7 +54,7 @@ _SILENT = (
 
 @dataclass(frozen=True)
 class RegistryAccess:
-    """Of an image that the team named by reference: whether the run has the team's credentials for its registry."""
+    """For an image that the team named by reference: whether the run has the team's credentials for its registry."""
 
     registry: str
     is_kept: bool
@@ -70,14 +70,14 @@ class UnreadableSecrets:
 
     @classmethod
     def of(cls, code: str, text: str, names: Sequence[str]) -> UnreadableSecrets | None:
-        """`code`: of the worker's last failure, whatever that was."""
+        """`code`: of the worker's last failure of any kind."""
         return cls(code, text, len(names)) if names and code in (NO_KEY, OTHER_KEY) else None
 
 
 def waiting_container(
     reason: str, message: str, *, image: str, node: str, sign_in: RegistryAccess | None = None
 ) -> Explanation | None:
-    """None: nothing is wrong."""
+    """Returns None if nothing is wrong."""
     found = _waiting(reason, message, image, node)
     if found is not None and found.reason == "image_not_allowed" and sign_in is not None:
         found = _not_given_out(image, sign_in)
@@ -104,7 +104,9 @@ def _change(reason: str, sentence: str, remedy: str) -> Explanation:
 
 
 def _pull(message: str, image: str, node: str) -> Explanation:
-    """From the message of a registry or the node; the surest signs first, since several texts contain "not found"."""
+    """Reads the message of a registry or the node. The most reliable patterns come first, since several texts contain
+    "not found".
+    """
     if "no space left on device" in message:
         return Explanation(
             "node_disk_full", f"Node {node} has no disk space for the image {image}.", "Contact an operator."
@@ -171,7 +173,7 @@ def _setting_up(message: str, image: str, node: str) -> Explanation:
 
 
 def not_set_up(reason: str, message: str, *, node: str) -> Explanation:
-    """A warning about the pod itself: FailedAttachVolume, FailedMount or FailedCreatePodSandBox."""
+    """Explains a warning about the pod itself: FailedAttachVolume, FailedMount or FailedCreatePodSandBox."""
     found = _not_set_up(reason, message, node)
     who = "the storage" if reason == "FailedAttachVolume" else "the kubelet"
     return replace(found, raw=f"{reason}: {message}", raw_from=who, facts=_at(node))
@@ -202,7 +204,7 @@ def _in_use(message: str) -> Explanation:
 
 
 def slow_pull(node: str, since: datetime, limit: timedelta, image: ImagePresence | None) -> Explanation:
-    """Of an image whose pull takes longer than `limit`."""
+    """Explains an image pull that takes longer than `limit`."""
     facts: dict[str, Any] = {}
     size = others = ""
     if image is not None and image.size_mib is not None:
@@ -219,7 +221,7 @@ def slow_pull(node: str, since: datetime, limit: timedelta, image: ImagePresence
 
 
 def secrets_unreadable(sealed: UnreadableSecrets, *, node: str) -> Explanation:
-    """The Secret of a run is not created, since the worker cannot decrypt what the team sealed."""
+    """The Secret of the run is not created, since the worker cannot decrypt the team's secrets."""
     what = "the secret" if sealed.count == 1 else f"one or more of the {sealed.count} secrets"
     them = "it" if sealed.count == 1 else "them"
     if sealed.code == NO_KEY:

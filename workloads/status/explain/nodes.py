@@ -1,7 +1,7 @@
-"""Why no node of a class is available for a run, by what is known of each of them. Pure.
+"""Why no node of a class is available for a run, from what is known about each node. Pure.
 
-Kueue tries the flavors of a resource one after the other and keeps the last message alone: with several classes it
-often states nothing about the run's own. The nodes explain it, with more numbers.
+Kueue tries the flavors of a resource in order and keeps only the last message: with several classes, that message often
+says nothing about the run's own class. The nodes explain the wait, with more numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ _RULED_OUT = r"untolerated taint \{gpu-portal/class [^}]*\} in flavor [a-z0-9.-]
 _OTHERS_ONLY = re.compile(rf"{_PREFIX}[a-z0-9-]+: {_RULED_OUT}(?:, {_RULED_OUT})*")
 _DOMAINS = ("no topology domains at level", "to fit")
 
-# What is nearest to an end first: a cordoned node is uncordoned, one that is down comes back, a taint stays.
+# The state that is likely to end first comes first: a cordoned node is uncordoned, a node that is down comes back, a
+# taint stays.
 _STATES = {CLOSED: CORDONED, "down": is_in_state("not ready"), OTHER: RESERVED}
 ONE_NODE = "It starts when one node has enough free units; fewer units may start sooner."
 _ALL_DOWN = f"It starts when one of them is ready again. {CONTACT_OPERATORS}"
 
 
 def is_about_nodes(message: str) -> bool:
-    """Whether Kueue lacks a node for it: it states so, or it only names the flavors of other classes."""
+    """Returns whether Kueue found no node: its message says so, or names only the flavors of other classes."""
     return names_only_other_flavors(message) or ("topolog" in message and any(part in message for part in _DOMAINS))
 
 
@@ -36,7 +37,7 @@ def names_only_other_flavors(message: str) -> bool:
 
 
 def by_nodes(seen: ClassNodes | None, message: str, *, class_name: str, workers: int = 1) -> Explanation | None:
-    """`message`: of Kueue. None: it is about something else, or nothing is known that explains it."""
+    """`message`: by Kueue. Returns None if it is about something else, or if the nodes do not explain it."""
     if seen is None or not is_about_nodes(message):
         return None
     found = _by_nodes(seen, class_name, workers)
@@ -44,7 +45,7 @@ def by_nodes(seen: ClassNodes | None, message: str, *, class_name: str, workers:
 
 
 def waits_for_terminating_pod(seen: ClassNodes | None, told: Explanation, class_name: str) -> Explanation | None:
-    """`told`: the scheduler's message about the pod, which is admitted."""
+    """`told`: the explanation of the scheduler's message about the pod, which is admitted."""
     if seen is None or told.reason != "no_node_fits":
         return None
     found = _ending(seen, "Admitted, but the previous pod", class_name)
@@ -70,7 +71,7 @@ def _by_nodes(seen: ClassNodes, class_name: str, workers: int) -> Explanation | 
 
 
 def _ending(seen: ClassNodes, whose: str, class_name: str) -> Explanation | None:
-    """Where all that is missing is in use by a terminating pod."""
+    """All missing units are still in use by a terminating pod."""
     node = seen.ending_on
     if node is None:
         return None
@@ -84,7 +85,7 @@ def _ending(seen: ClassNodes, whose: str, class_name: str) -> Explanation | None
 
 
 def gang_too_large(fit: int, size: tuple[int, int], class_name: str, lacking: str = "") -> Explanation:
-    """`size`: units of each, and how many workers."""
+    """`size`: units per worker, and the number of workers."""
     units, workers = size
     return Explanation(
         "gang_fits_in_part",
@@ -119,7 +120,9 @@ def _besides(seen: ClassNodes) -> str:
 
 
 def _too_small(seen: ClassNodes, class_name: str) -> Explanation:
-    """How much is left is only stated of what alone is short: with less of it, it would fit."""
+    """States the free amount only if a single resource is too small; with a smaller request of it, the run would
+    fit.
+    """
     lead = f"Units of {class_name} are free, but their nodes have too little"
     remedy = "It starts when a workload on these nodes ends; with less {} it may start sooner."
     cores = [node.cpu_free for node in seen.with_units if node.memory_free_gib >= seen.memory_gib]

@@ -1,4 +1,4 @@
-"""Quantities and names of Kubernetes as people read them. Pure."""
+"""Quantities and names of Kubernetes in readable form. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def are(count: int) -> str:
 
 
 class Predicate(NamedTuple):
-    """What is stated about a number of nodes, for one and for several of them."""
+    """What is stated about a number of nodes, in singular and plural."""
 
     one: str
     many: str
@@ -37,7 +37,7 @@ def units_of(count: int, name: str) -> str:
 
 
 def number(resource: str, quantity: str | int) -> str:
-    """Cores, GiB or pieces; text that is no quantity is not changed."""
+    """Returns cores, GiB or a count; text that is not a quantity is not changed."""
     try:
         value = amount(_plain(resource), quantity)
     except ValueError:
@@ -48,7 +48,7 @@ def number(resource: str, quantity: str | int) -> str:
 
 
 def figure(resource: str, quantity: str | int) -> int | float | None:
-    """`number` as a number; None for what is none."""
+    """Returns `number` as a number; None if the text is not one."""
     try:
         value = float(number(resource, quantity))
     except ValueError:
@@ -57,7 +57,7 @@ def figure(resource: str, quantity: str | int) -> int | float | None:
 
 
 def figures(resource: str, **quantities: str | int) -> dict[str, Any]:
-    """Facts about one resource, in cores, GiB or pieces; unknown ones are left out."""
+    """Returns facts about one resource, in cores, GiB or a count; unknown ones are omitted."""
     found = {name: figure(resource, quantity) for name, quantity in quantities.items()}
     return {"resource": resource_name(resource), **{name: value for name, value in found.items() if value is not None}}
 
@@ -73,7 +73,7 @@ def is_bytes(resource: str) -> bool:
 
 
 def is_more(resource: str, one: str, other: str) -> bool:
-    """Whether one quantity is more than the other; False where one of them is none."""
+    """Returns whether the first quantity is larger; False if one of them is not a number."""
     try:
         return amount(_plain(resource), one) > amount(_plain(resource), other)
     except ValueError:
@@ -89,12 +89,12 @@ def resource_name(resource: str) -> str:
 
 
 def image_size(mib: int) -> str:
-    """Of an image: 4300 → "4.2 GiB", 40 → "40 MiB"."""
+    """Returns the size of an image as text: 4300 → "4.2 GiB", 40 → "40 MiB"."""
     return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib} MiB"
 
 
 def quantity_text(quantity: str) -> str:
-    """A quantity of memory or disk as people write it: 52Mi → "52 MiB"."""
+    """Returns a quantity of memory or disk as readable text: 52Mi → "52 MiB"."""
     try:
         value = amount("memory", quantity)
     except ValueError:

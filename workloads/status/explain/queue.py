@@ -1,4 +1,4 @@
-"""Kueue's messages about a workload that it does not admit, or has preempted. Pure."""
+"""Kueue's messages about a workload that it does not admit or has preempted. Pure."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _HELD = re.compile(r"untolerated taint \{gpu-portal/held[^}]*\} in flavor ([a-z0
 _NO_DEVICE_CLASS = re.compile(
     r"failed to get DeviceClass ([a-z0-9.-]+): .*not found|DeviceClass ([a-z0-9.-]+) is not mapped"
 )
-# Which team's workload it was, and the path through the queues: for operators, in the cluster itself.
+# These parts name the preempting team's workload and the path through the queues. Operators find them in the cluster.
 _ANOTHERS = re.compile(r" \(UID: [^)]*\)|; preempt(?:or|ee) path: [^;]*")
 _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
 
 
 def pending(message: str, *, units: int, class_name: str, slug: str, workers: int = 1) -> Explanation:
-    """Kueue's condition QuotaReserved=False. It lists every flavor of the resource; those of other classes are ruled
-    out by their taint, so that a sentence about quota or topology is about the class's own. `units` are of each worker.
+    """Explains Kueue's condition QuotaReserved=False. It lists every flavor of the resource; flavors of other classes
+    are excluded by their taint, so a sentence about quota or topology is about the run's own class. `units` are per
+    worker.
     """
     return replace(_pending(message, (units, workers), class_name, slug), raw=message, raw_from="Kueue")
 
@@ -39,12 +40,12 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     if "LimitRange constraints" in message:
         return _limit_range(message)
     if _MISMATCH.search(message):
-        # Other classes' flavors are ruled out by their taint before.
+        # Flavors of other classes were already excluded by their taint.
         text = f"It requests nodes by an earlier definition of {class_name}, which has changed since it was launched."
         remedy = "Start it again to use the current definition of its class."
         return Explanation("flavor_mismatch", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
     more_needed = _MORE_NEEDED.search(message)
-    # Of several flavors of a class, whose nodes were relabelled, one is enough.
+    # A class whose nodes were relabelled has several flavors; one of them is enough.
     if more_needed is None and (found := _OVER_MAXIMUM.search(message)):
         return Explanation(
             "exceeds_maximum",
@@ -72,7 +73,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
             facts={"units": units},
         )
     if names_only_other_flavors(message):
-        # There was quota of its own class, and no node: Kueue went on to the others, which its taint rules out.
+        # The run's own class had quota but no node. Kueue then tried the other flavors, which their taint excludes.
         text = f"No node is available for {units_of(units * workers, class_name)}."
         return Explanation("no_node_fits", text, ONE_NODE, facts={"units": units})
     if "no topology domains" in message:
@@ -132,7 +133,9 @@ def _limit_range(message: str) -> Explanation:
 
 
 def class_held(sentence: str, message: str) -> Explanation:
-    """`sentence`: since when, for what reason, until when. Nothing new starts then, whatever Kueue reported last."""
+    """`sentence`: since when, why and until when scheduling is paused. Nothing new starts then, whatever Kueue reported
+    last.
+    """
     return Explanation(
         "class_held",
         sentence,
@@ -143,7 +146,7 @@ def class_held(sentence: str, message: str) -> Explanation:
 
 
 def preempted(message: str, rule: str = "") -> Explanation:
-    """Never which team preempted it: another team's name and workloads are private. `rule`: Kueue's name."""
+    """Never names the preempting team: names and workloads of other teams are private. `rule`: Kueue's name."""
     known = preemption_rule(rule, message)
     reason = "preempted_in_team" if known == IN_TEAM else "preempted"
     return Explanation(

@@ -1,4 +1,4 @@
-"""What keeps a workload in the queue beside quota and nodes: stopped queues, admission checks, retries. Pure."""
+"""What keeps a workload in the queue besides quota and nodes: stopped queues, admission checks, retries. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _OUT = {"PodsReadyTimeout": "it was not ready in time"}
 
 
 def queue_hold(at: LocalQueueState | None, queue: KueueWorkload, message: str, now: datetime) -> Explanation | None:
-    """By something else than quota and nodes. `message`: Kueue's about the wait; None: by nothing known here."""
+    """Explains a wait for something else than quota and nodes. `message`: Kueue's message about the wait. None: not
+    known here.
+    """
     if queue.requeue_at is not None and queue.requeue_at > now:
         evicted = queue.condition("Evicted")
         times = queue.requeue_count or sum(queue.evictions.values())
@@ -30,8 +32,8 @@ def queue_hold(at: LocalQueueState | None, queue: KueueWorkload, message: str, n
 
 
 def _closed(message: str, *, why: str, is_stopped: bool) -> Explanation | None:
-    """Kueue reports an inactive queue. `why`: its message about the team's queue, as the mirror has it; "" it is
-    active there, or that is unknown.
+    """Kueue reports an inactive queue. `why`: its message about the team's queue in the mirror; "" if that queue is
+    active or unknown.
     """
     if "is inactive" not in message and "is stopped" not in message:
         return None
@@ -51,7 +53,7 @@ def _closed(message: str, *, why: str, is_stopped: bool) -> Explanation | None:
 
 
 def _put_back(at: datetime, *, checks: Mapping[str, str], reason: str, times: int) -> Explanation:
-    """Kueue retries at that moment and not before. `reason`: of the eviction, as Kueue names it."""
+    """Kueue retries at that time and not before. `reason`: of the eviction, as Kueue names it."""
     asked = _listed(name for name, state in checks.items() if state == "Retry")
     why = f"the cluster's admission check {asked} requested a later retry" if asked else _OUT.get(reason, "")
     when = f"{date_and_time(at)}:{at:%S}"
@@ -63,7 +65,7 @@ def _put_back(at: datetime, *, checks: Mapping[str, str], reason: str, times: in
 
 
 def _reserved(checks: Mapping[str, str]) -> Explanation:
-    """Its quota is reserved, and it is not admitted yet."""
+    """The quota is reserved, but the workload is not admitted yet."""
     waits_for = _listed(name for name, state in checks.items() if state != "Ready")
     if not waits_for:
         return Explanation("reserved", "Its quota is reserved; it starts in a moment.", "It starts automatically.")
@@ -72,7 +74,7 @@ def _reserved(checks: Mapping[str, str]) -> Explanation:
 
 
 def deactivated(checks: Mapping[str, str]) -> Explanation:
-    """Kueue does not process it any more."""
+    """Kueue no longer processes the workload."""
     refused = _listed(name for name, state in checks.items() if state == "Rejected")
     why = f": the cluster's admission check {refused} rejected it" if refused else ""
     text = f"Kueue deactivated it{why}."
@@ -80,14 +82,14 @@ def deactivated(checks: Mapping[str, str]) -> Explanation:
 
 
 def mirror_outdated(at: datetime, problem: str) -> Explanation:
-    """The mirror is older than this run's Job."""
+    """The mirror is older than the Job of this run."""
     text = f"No cluster updates since {date_and_time(at)}; the status is unknown."
     remedy = "Contact an operator. The cluster continues to process submitted workloads."
     return Explanation("mirror_stale", text, remedy, problem, "the mirror", facts={"heard_at": at.isoformat()})
 
 
 def no_pod(at: datetime) -> Explanation:
-    """Admitted at that time, and nothing reports why there is no pod."""
+    """The workload was admitted at that time, but there is no pod and no message explains why."""
     text = f"Admitted at {date_and_time(at)}, but its pod has not been created since."
     return Explanation("no_pod", text, "Contact an operator: the cluster's Job controller may be down.")
 

@@ -24,7 +24,8 @@ def _too_little(what: str) -> Callable[[str], Predicate]:
     return lambda _: has(f"too little {what} free")
 
 
-# The part of the scheduler's reason, what kind of lack it is, and what is stated about the nodes. The first match.
+# The text in the scheduler's reason, what kind of problem it is, and what is stated about the nodes. The first match
+# counts.
 _REASONS: tuple[tuple[str, str, Callable[[str], Predicate]], ...] = (
     ("Insufficient ephemeral-storage", SIZES, _too_little("disk space")),
     ("Insufficient cpu", SIZES, _too_little("cpu")),
@@ -60,7 +61,7 @@ _CHANGE_HELPS = (UNITS, SIZES, VOLUME)
 
 
 class _NodeLack(NamedTuple):
-    """What so many nodes lack, in words. `is_known`: False where the words are the scheduler's own."""
+    """What a number of nodes lack, in words. `is_known`: False if the words are the scheduler's own."""
 
     nodes: int
     kind: str
@@ -69,7 +70,7 @@ class _NodeLack(NamedTuple):
 
 
 def unschedulable(message: str) -> Explanation:
-    """The condition PodScheduled=False of an admitted pod."""
+    """Explains the condition PodScheduled=False of an admitted pod."""
     return replace(_unschedulable(message), raw=message, raw_from="the scheduler")
 
 
@@ -102,7 +103,9 @@ def _no_devices(found: re.Match[str] | None) -> Explanation:
 
 
 def _of_nodes(count: int, reasons: str) -> Explanation:
-    """One lack decides what helps: on nodes that otherwise match, a free unit is nearer than another kind of node."""
+    """One problem decides the remedy: on nodes that otherwise match, a free unit is more likely than another kind of
+    node.
+    """
     items = [_item(text) for text in re.split(r"[.,] (?=\d|preemption:|still )", _without_preemption(reasons))]
     known = [item for item in items if item is not None]
     if not known:

@@ -1,6 +1,6 @@
-"""Why a pod ended: by itself, by the node, or by the cluster; and why a repository was not cloned. Pure.
+"""Why a pod ended: by itself, by the node or by the cluster; and why a repository was not cloned. Pure.
 
-Only what the facts support: exit code 137 means that something killed it, not that memory ran out.
+States only what the facts support: exit code 137 means that the process was killed, not that memory ran out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOT_SAVED = "Unsaved work is lost."
 LOG = "See the log; it is kept for one hour after the end."
 ENDED = ("stop", "log", "change")
 CHANGE = ("stop", "change", "log")
-# What has not started has no log.
+# A container that has not started has no log.
 NEVER_RAN = ("stop", "change")
 # For a reason of the kubelet, or of a disruption, that is not known here.
 UNKNOWN_DISRUPTIONS = frozenset({"node_refused", "disrupted"})
@@ -43,8 +43,9 @@ _OWN_LIMIT = re.compile(r"(?:total limit of containers|local ephemeral storage l
 
 @dataclass(frozen=True)
 class PodTermination:
-    """Of a pod that failed or is being removed. `disruption`: reason of its condition DisruptionTarget, "" none;
-    `container`: which one ended; `message`: that container's last lines; `memory`: bytes that the pod may use.
+    """A pod that failed or is being removed. `disruption`: reason of its condition DisruptionTarget, "" if none;
+    `container`: which container ended; `message`: the last lines of that container; `memory`: bytes that the pod may
+    use.
     """
 
     node: str
@@ -60,7 +61,7 @@ class PodTermination:
 
     @property
     def comes_back(self) -> bool:
-        """A Job of ours starts another pod after a disruption or a refusal of the kubelet, not after a crash."""
+        """The Job starts another pod after a disruption or a refusal by the kubelet, but not after a crash."""
         return bool(self.disruption) or (self.exit_code is None and bool(self.pod_reason))
 
 
@@ -87,7 +88,7 @@ def _by_cluster(ended: PodTermination) -> Explanation:
 
 
 def _numbers(text: str) -> dict[str, Any]:
-    """Why the kubelet rejected it."""
+    """Why the kubelet rejected the pod."""
     if found := _DEVICES.search(text):
         return {"resource": found[1], "asked": int(found[2]), "available": int(found[3])}
     if found := _INSUFFICIENT.search(text):
@@ -96,7 +97,7 @@ def _numbers(text: str) -> dict[str, Any]:
 
 
 def _quantities(found: re.Match[str]) -> list[str]:
-    """The kubelet's numbers: cpu in millicores, memory in bytes."""
+    """Reads the kubelet's numbers: cpu in millicores, memory in bytes."""
     return [f"{part}m" if found[1] == "cpu" else part for part in found.group(2, 3, 4)]
 
 
@@ -269,7 +270,7 @@ def _clone_by_text(ended: PodTermination) -> tuple[str, str, str]:
 
 
 def _bare(address: str) -> str:
-    """Without credentials before an @."""
+    """Removes credentials before an @."""
     return re.sub(r"//[^/@]*@", "//", address)
 
 

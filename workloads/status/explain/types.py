@@ -13,7 +13,7 @@ STOP = ("stop",)
 STOP_OR_CHANGE = ("stop", "change")
 
 
-# Names and types of a sentence's numbers, for page, API and mail.
+# Names and types of the numbers in a sentence, for pages, API and email.
 FACTS: Mapping[str, type | tuple[type, ...]] = {
     "again_at": str,
     "asked": (int, float),
@@ -47,10 +47,10 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """`reason` is a code for programs; `is_final`: waiting alone will never help. `facts`: the sentence's numbers, by
-    names of FACTS; of several resources, those of the first. `wait_sentence`: of a preempted run, the part of
-    `sentence` about what it waits for now. `is_known`: False of a text of the cluster that is shown unchanged.
-    `raw_about`: another workload of the team that `raw` is about, where the cluster wrote it for that one alone.
+    """`reason` is a code for programs; `is_final`: waiting alone will never help. `facts`: the numbers of the sentence,
+    by the names in FACTS; if several resources are named, those of the first. `wait_sentence`: for a preempted run, the
+    part of `sentence` about what it waits for now. `is_known`: False if a text of the cluster is shown unchanged.
+    `raw_about`: the other workload of the team that `raw` is about, if the cluster wrote the message only for that one.
     """
 
     reason: str
@@ -67,13 +67,13 @@ class Explanation:
 
     @property
     def raw_source(self) -> str:
-        """Who wrote `raw`, and about which workload if it is not this one. For people."""
+        """Names the author of `raw`, and the workload that it is about if that is another one. For people."""
         about = f" (about {self.raw_about}, an equivalent workload)" if self.raw_about else ""
         return f"{self.raw_from}{about}"
 
 
 def volume_missing(name: str, *, is_going: bool = False) -> Explanation:
-    """The portal creates a claim once: a new claim of the same name in place of a deleted one would be empty."""
+    """The portal creates a claim only once: a new claim with the name of a deleted one would be empty."""
     state = "is being deleted in the cluster" if is_going else "does not exist in the cluster"
     text = f"The volume {name} {state}."
     remedy = "Choose another volume, or none. Contact an operator if it should exist: it may have been deleted."

@@ -11,7 +11,7 @@ from workloads.status.explain.types import Explanation
 UNEXPLAINED = Counter(
     "portal_unknown_explanations_total", "Texts of the cluster that no explanation knows.", ["said_by", "reason"]
 )
-# Pages are read again and again: a text of a run counts once in each process.
+# Pages are read again and again: each text of a run is counted only once per process.
 _REMEMBERED = 10_000
 _counted: OrderedDict[tuple[int, str], None] = OrderedDict()
 

@@ -1,5 +1,5 @@
-"""Of several workloads in a queue that request the same, Kueue tries one and puts the others aside with it, without a
-message for them. Here the others get the message of the one that was tried, with that one's name.
+"""If several workloads in a queue have the same request, Kueue tries one of them and sets the others aside without a
+message. This module gives the others the message of the one that was tried, with its name.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tenants.models import Namespace
 from workloads.models import Run, Workload
 from workloads.status.explain import queue
 
-# What follows from the size of the request, and so is true of all that request it.
+# Reasons that follow from the size of the request, and therefore apply to all workloads with the same request.
 SHARED_REASONS = frozenset({"waiting_for_quota", "no_node_fits", "gang_fits_in_part", "exceeds_maximum"})
 
 
 def with_equivalent_messages(cluster_id: int, queued: Mapping[str, Queued]) -> dict[str, Queued]:
-    """The same by Job uid; what waits without a message of its own has that of the first workload of its team before
-    it that requests the same. One query, none when all have a message.
+    """Returns the workloads by Job uid. A waiting workload without a message gets the message of the first workload of
+    its team before it with the same request. One query, none if all have a message.
     """
     silent = [uid for uid, one in queued.items() if _is_silent(one)]
     if not silent:

@@ -1,4 +1,4 @@
-"""The team's queue as the mirror shows it, and the limits of its namespace where they keep something waiting."""
+"""The team's queue as the mirror shows it, and the namespace's limits if they keep a workload waiting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from workloads.status.explain.quantities import is_more
 
 
 def local_queue_state(cluster_id: int, namespace: str, in_kueue: Iterable[KueueWorkload]) -> LocalQueueState | None:
-    """None: the mirror has none, or nothing waits in it. One query then; one more where limits delay something."""
+    """Returns None if the mirror has no such queue, or if nothing waits in it. Otherwise one query, and one more if
+    limits delay a workload.
+    """
     pending = [one.condition("QuotaReserved") for one in in_kueue if not one.is_true("QuotaReserved")]
     found = mirror.object_named(cluster_id, "ClusterQueue", namespace) if pending else None
     if found is None:
@@ -28,7 +30,7 @@ def local_queue_state(cluster_id: int, namespace: str, in_kueue: Iterable[KueueW
 
 
 def _limits(cluster_id: int, namespace: str) -> dict[str, str]:
-    """The smallest of all that are there."""
+    """Returns the smallest limit of each kind."""
     found: dict[str, str] = {}
     for one in mirror.objects(cluster_id, kind="LimitRange", namespace=namespace):
         for limit in one.record["limits"]:

@@ -1,4 +1,4 @@
-"""The nodes of a run's class as the mirror shows them, with what is in use there: units, cores and memory."""
+"""The nodes of a run's class as the mirror shows them, with the units, cores and memory in use on them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PodDemand:
 
     @classmethod
     def of(cls, run: Run) -> PodDemand | None:
-        """None where no node advertises its units: those of slices, and runs without a GPU."""
+        """Returns None if no node advertises the units: for claimed slices, and for runs without a GPU."""
         spec = run.spec
         if spec.get("interface") != PLUGIN or not spec["node_labels"]:
             return None
@@ -44,7 +44,7 @@ class PodDemand:
 
     @classmethod
     def of_class(cls, one: GpuClass) -> PodDemand | None:
-        """What one unit of it requests; None as with `of`."""
+        """Returns what one unit of the class requests; None as with `of`."""
         if one.interface != PLUGIN or not one.node_labels:
             return None
         tolerations = tuple(one.tolerations)
@@ -52,7 +52,7 @@ class PodDemand:
 
 
 def nodes_of(cluster_id: int, places: Mapping[int, PodDemand]) -> dict[int, ClassNodes]:
-    """By the key of each place. One query, none of no place."""
+    """Returns the nodes by the key of each place. One query; none without places."""
     if not places:
         return {}
     labels = [json.dumps(dict(place.labels)) for place in places.values()]
@@ -70,14 +70,14 @@ def nodes_of(cluster_id: int, places: Mapping[int, PodDemand]) -> dict[int, Clas
 
 
 def with_nodes(cluster_id: int, seen: Mapping[int, Observation], runs: Mapping[int, Run]) -> dict[int, Observation]:
-    """The same, with the nodes of those that wait for one. One query when something does."""
+    """Returns the observations, with nodes for those that wait for one. One query if a run waits for a node."""
     waiting = {pk: runs[pk] for pk, one in seen.items() if pk in runs and _waits_for_node(one)}
     places = {pk: place for pk, run in waiting.items() if (place := PodDemand.of(run)) is not None}
     nodes = nodes_of(cluster_id, places)
     return {pk: replace(one, nodes=nodes[pk]) if pk in nodes else one for pk, one in seen.items()}
 
 
-# What pods use is summed once per node, however many runs request it.
+# The use by pods is summed once per node, however many runs request it.
 _NODES = f"""
 WITH fitting AS (
     SELECT wanted.pk, wanted.resource, node.name, node.ready, node.schedulable, node.record

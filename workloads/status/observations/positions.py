@@ -1,4 +1,6 @@
-"""Positions in a team's queue. Read as text: a queue is long just when many pages read it, and its rows are JSON."""
+"""Positions in a team's queue. Read with SQL text for speed: a queue is long at the time when many pages read it, and
+its rows are JSON.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from workloads.status.explain import queue
 
 
 def queue_positions(cluster_id: int, namespace: str) -> dict[str, int]:
-    """By Job uid: its place among the team's queued workloads of the same class, 0 first, in Kueue's order: priority,
-    time of creation, which has whole seconds, uid. What can never be admitted has none, and delays no other. One query.
+    """Returns by Job uid the position among the team's queued workloads of the same class, 0 first, in Kueue's order:
+    priority, creation time (whole seconds), uid. A workload that can never be admitted has no position and delays no
+    other. One query.
     """
     found: dict[str, int] = {}
     lengths: Counter[str] = Counter()
@@ -30,13 +33,13 @@ def queue_positions(cluster_id: int, namespace: str) -> dict[str, int]:
 
 
 def queue_order(waits: Queued) -> tuple[int, datetime, str]:
-    """The order of `places`, for what has none."""
+    """Returns the sort key of `queue_positions`, for workloads without a position."""
     return -waits.priority, waits.created_at, waits.uid
 
 
 @lru_cache(maxsize=4096)
 def is_hopeless(pending: str) -> bool:
-    """`pending`: Kueue's message about the wait, the same for all that wait for the same."""
+    """`pending`: Kueue's message about the wait, which is the same for all workloads with the same wait."""
     return queue.pending(pending, units=1, class_name="", slug="").is_final
 
 

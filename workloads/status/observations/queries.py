@@ -1,5 +1,5 @@
-"""What the mirror shows of runs: Jobs, Kueue's Workloads, pods, warnings, their nodes and images; a few queries for all
-runs of a namespace.
+"""What the mirror shows of runs: Jobs, Kueue Workloads, pods, warnings, nodes and images; a few queries for all runs of
+a namespace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from workloads.status.observations.positions import queue_positions
 
 @dataclass(frozen=True)
 class AwaitedImage:
-    """Of a run whose containers have not started: its image, and the labels of the nodes that it may go to."""
+    """For a run whose containers have not started: its image, and the labels of the nodes that it may run on."""
 
     reference: str
     node_labels: Mapping[str, str]
@@ -42,10 +42,11 @@ class AwaitedImage:
 def observe(
     namespace: Namespace, runs: Mapping[int, str], images: Mapping[int, AwaitedImage] | None = None
 ) -> dict[int, Observation]:
-    """By workload id: what the mirror, which must be known, shows of its run of that name.
+    """Returns by workload id what the mirror shows of its run of that name. The mirror must be known.
 
-    At most eight queries, however many others there are: nodes when something is on one, places when one of them waits
-    in the queue, messages about others when one has none of its own, and `images` when one of them has a Job.
+    At most eight queries, whatever the number of runs: nodes only if a run is on one, positions only if a run waits in
+    the queue, messages of equivalent workloads only if a run has no message of its own, and `images` only if one of
+    their runs has a Job.
     """
     cluster_id, name = namespace.cluster_id, namespace.name
     owners = {f"{table_label(Workload)}.{pk}": pk for pk in runs}
@@ -99,7 +100,7 @@ def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[
 
 
 def _troubles(cluster_id: int, nodes: set[str]) -> dict[str, NodeTrouble]:
-    """Of those of the nodes that are not ready."""
+    """Returns the problems of those nodes that are not ready."""
     wanted = nodes - {""}
     if not wanted:
         return {}
@@ -116,7 +117,9 @@ def _troubles(cluster_id: int, nodes: set[str]) -> dict[str, NodeTrouble]:
 
 
 def _images(cluster_id: int, wanted: Mapping[int, AwaitedImage]) -> dict[int, ImagePresence]:
-    """By workload id: the ready nodes of its class that name its image. One query, none when nothing waits for one."""
+    """Returns by workload id the ready nodes of its class that list its image. One query, none if no run waits
+    for one.
+    """
     if not wanted:
         return {}
     keys = [image_key(image.reference) for image in wanted.values()]

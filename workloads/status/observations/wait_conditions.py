@@ -1,4 +1,6 @@
-"""Whether a run has reached the state that a call waits for. The doors process checks on each namespace change."""
+"""Whether a run has reached the state that an API call waits for. The doors process checks this at each namespace
+change.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from workloads.models import Run
 
 
 def has_reached(namespace: str, name: str, until: str, number: int | None = None) -> bool:
-    """Whether the run of this number, or else the last one, got there: "admitted", "ready" or "finished".
+    """Returns whether the run of this number, or otherwise the last run, has reached "admitted", "ready" or "finished".
 
-    What has ended will not get any further. What is to follow another run has not started; there is nothing to wait
-    for with a number that does not exist and will not. One query.
+    A run that has ended cannot reach a further state. A requested next run has not started. A call does not wait for a
+    number that does not exist and is not requested. One query.
     """
     rows = Run.objects.filter(workload__namespace__name=namespace, workload__name=name, workload__deleted_at=None)
     if number is not None:
-        # With the previous run, which records whether this one is requested.
+        # Includes the previous run, which records whether this run is requested.
         rows = rows.filter(number__in=(number, number - 1))
     found = rows.order_by("-number").values(*_COLUMNS, kind=KT("spec__kind"), workers=KT("spec__workers")).first()
     if found is None:
