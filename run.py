@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands of the README. This file only finds its way into the virtual environment; the rest is in devcluster/."""
+"""The commands of the README. This file only switches to the virtual environment; the commands are in devcluster/."""
 
 import sys
 from pathlib import Path

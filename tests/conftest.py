@@ -1,4 +1,6 @@
-"""The cast and the services. Alice owns team A, Bob is a member, Charlie a stranger, Dana decides, Olga operates."""
+"""People and services that all tests use. Alice owns team A, Bob is a member, Charlie a stranger, Dana decides, Olga
+operates.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,12 @@ from tests.support.processes.streaming import IN_DATABASE, NOTEBOOKS, Doors
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
-# Fixtures that tests of several rooms use.
+# Fixtures that tests of several folders use.
 pytest_plugins = ("tests.support.cluster.queued", "tests.support.workload_fixtures")
 ROOT = Path(__file__).parent.parent
-# The simulated hardware has one of it.
+# The simulated hardware has only one unit of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
-# A minute or more each, of those with a browser and of the others.
+# Files that take a minute or more: those with a browser and the others.
 LONG_WALKS = (
     "test_pages",
     "test_notebook_origin",
@@ -67,7 +69,7 @@ sign_cookies()
 def django_db_setup(
     django_test_environment: None, django_db_blocker: DjangoDbBlocker, services: dict[str, Any]
 ) -> None:
-    """The plugin's own would apply the migrations in each process."""
+    """Replaces the plugin's fixture, which would apply the migrations in each process."""
     with django_db_blocker.unblock():
         template_database.create_database(services["database_url"])
 
@@ -94,7 +96,7 @@ def services() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def admin(services: dict[str, Any]) -> Api:
-    """An independent client with all rights: sees the cluster as it is, not as the portal says."""
+    """An independent client with all rights: it reads the cluster itself, not the portal's view of it."""
     return Api(services["kubeconfigs"]["admin"])
 
 
@@ -111,19 +113,23 @@ def kube_watcher(services: dict[str, Any]) -> Kube:
 
 @pytest.fixture
 def unique(request: pytest.FixtureRequest) -> str:
-    """Eight characters that no other test, now or in a process beside this one, has: for names in the cluster."""
+    """Eight characters for names in the cluster. No other test has them, in this process or in a parallel one."""
     return hashlib.sha256(f"{request.node.nodeid} {os.getpid()}".encode()).hexdigest()[:8]
 
 
 @pytest.fixture(autouse=True)
 def guesses_of_its_own(monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
-    """Redis outlives a test: what was guessed as Alice in one does not slow her down in the next."""
+    """Gives each test its own prefix in Redis, which outlives a test: failed sign-ins as Alice do not delay the next
+    test.
+    """
     monkeypatch.setattr(login_backoff, "PREFIX", f"sign-in:{unique}")
 
 
 @pytest.fixture
 def whole_hardware(admin: Api) -> Iterator[None]:
-    """For tests that need the one unit of a scarce resource: one at a time, and after the pods of the one before."""
+    """For tests that need the only unit of a scarce resource: they run one at a time, each after the previous test's
+    pods.
+    """
     with alone("turn"):
         wait_until(lambda: not any(map(_holds_scarce, admin.list("v1/pods"))), within_s=60, what="the unit is free")
         yield
@@ -131,7 +137,7 @@ def whole_hardware(admin: Api) -> Iterator[None]:
 
 @contextmanager
 def alone(what: str) -> Iterator[None]:
-    """In no other process of this run at the same time."""
+    """Holds a lock that only one process of this run can have at a time."""
     with Path(os.environ[SERVICES_VARIABLE]).with_suffix(f".{what}").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield
@@ -144,14 +150,14 @@ def _holds_scarce(pod: dict[str, Any]) -> bool:
 
 @pytest.fixture
 def cordons_alone() -> Iterator[None]:
-    """For tests that cordon many nodes, and for those of what the scheduler says where none is cordoned: in turn."""
+    """Tests that cordon many nodes, and tests of scheduler messages that expect no cordoned node, run one at a time."""
     with alone("cordons"):
         yield
 
 
 @pytest.fixture
 def clean_cluster(admin: Api, unique: str) -> Iterator[None]:
-    """Removes what the test's own names left in the cluster."""
+    """Removes what the test left in the cluster, found by its unique name."""
     yield
     remove_from_cluster(admin, unique)
 
@@ -160,7 +166,9 @@ def clean_cluster(admin: Api, unique: str) -> Iterator[None]:
 def running_doors(
     django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, services: dict[str, Any]
 ) -> Iterator[Doors]:
-    """One process for the tests of all folders: it holds no connection and no state of one for more than seconds."""
+    """One doors process for the tests of all folders: it keeps no connection and no state of a test for more than
+    seconds.
+    """
     log_path = tmp_path_factory.mktemp("doors") / "doors.log"
     port = free_port()
     environment = {
@@ -201,7 +209,7 @@ def running_doors(
         process.wait(15)
 
 
-# ---- the cast ----------------------------------------------------------------------------------------------------
+# ---- people and teams --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -221,7 +229,7 @@ def charlie(db: None) -> User:
 
 @pytest.fixture
 def dana(db: None) -> User:
-    """Approver of all classes."""
+    """Dana is an approver of all classes."""
     return make.approver("Dana")
 
 
@@ -232,7 +240,7 @@ def olga(db: None) -> User:
 
 @pytest.fixture
 def cluster(db: None, unique: str) -> Cluster:
-    """The one cluster; with a cohort of its own, so that tests do not lend to each other."""
+    """The only cluster. It has a cohort of its own, so that tests do not lend units to each other."""
     return Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost", cohort=f"gpu-portal-{unique}")
 
 
@@ -252,24 +260,24 @@ def namespace_a(team_a: Tenant) -> Namespace:
 
 @pytest.fixture
 def a100(cluster: Cluster, unique: str) -> GpuClass:
-    """Whole A100 cards of the simulated hardware; a slug of its own, since flavors are cluster-wide."""
+    """A class of whole A100 GPUs of the simulated hardware. Its slug is unique because flavors are cluster-wide."""
     return make.gpu_class(cluster, slug=f"a100-{unique}")
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays until the end: 0.3 s for each full look of the garbage collector at all of it."""
+    """Freezes what was collected: otherwise each full garbage collection visits all of it, which takes 0.3 s."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, then those that wait for the cluster, so that no process is left alone with one of them
-    at the end, and those that compute run while others wait.
+    """Orders the files: the longest first, then those that wait for the cluster, then those that compute. So no process
+    is left alone with a long file at the end, and the computing tests run while others wait.
 
-    Browser tests last: Playwright keeps an event loop in this thread until the end, and asyncio wants none. Of those
-    the long ones first, for the same reason. Kueue is not woken when a pod that it does not manage gives a device back:
-    who takes the only slice with media engines without a queue comes after those who queue for it.
+    Browser tests come last, the long ones first: Playwright keeps an event loop in this thread until the end, and
+    asyncio allows no second one. Kueue is not woken when a pod that it does not manage frees a device. So the test that
+    takes the only slice with media engines without a queue runs after the tests that queue for it.
     """
     live, browsers = (
         {item.path for item in items if fixture in getattr(item, "fixturenames", ())}

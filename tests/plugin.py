@@ -35,13 +35,13 @@ def database_url(url: str, name: str) -> str:
 
 
 def process_environment() -> dict[str, str]:
-    """For a process that a test starts: the portal's settings, on the test's own database."""
+    """The environment for a process that a test starts: the portal's settings, with the test's own database."""
     url = os.environ["DATABASE_URL"]
     return {**os.environ, "DATABASE_URL": database_url(url, f"test_{urlsplit(url).path.lstrip('/')}")}
 
 
 def redis_number() -> int:
-    """Processes of one run are neighbours, whatever their ids are; 0 is the portal's own."""
+    """This process's Redis database. Processes of one run have adjacent numbers; 0 is the portal's own."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     return 1 + (os.getppid() + int(worker.removeprefix("gw")) if worker else os.getpid()) % 15
 
@@ -56,7 +56,7 @@ def _settle_environment() -> None:
     os.environ["SECRETS_PUBLIC_KEY"] = pair.public_key.encode(Base64Encoder).decode()
     os.environ["SECOND_FACTOR_KEY"] = base64.b64encode(hashlib.sha256(b"a key for tests only").digest()).decode()
     os.environ["DATABASE_URL"] = database_url(services["database_url"], f"portal_{os.getpid()}")
-    # Redis databases of other test processes on the same server are left alone.
+    # Redis databases of other test processes on the same server are not flushed.
     os.environ["REDIS_URL"] = urlunsplit(urlsplit(services["redis_url"])._replace(path=f"/{redis_number()}"))
     os.environ["EMAIL_URL"] = "memorymail://"
     os.environ.setdefault("LOG_LEVEL", "WARNING")
@@ -76,7 +76,7 @@ if os.environ.get(rewording.VARIABLE):
 
 
 def pytest_unconfigure() -> None:
-    """By force: a stream or a process may have left a connection behind."""
+    """Drops the database by force: a stream or a process may have left a connection open."""
     services = read_services()
     with psycopg.connect(database_url(services["database_url"], "postgres"), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS test_portal_{os.getpid()} WITH (FORCE)")

@@ -1,6 +1,6 @@
-"""Every body that the API takes: the contract says what each field may be, and what is beyond is refused by its name.
+"""Every body that the API takes: the contract describes each field, and an invalid field is refused by its name.
 
-A stranger is told that nothing is there, whatever is wrong with the body.
+A stranger gets 404, whatever is wrong with the body.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import Run, Volume
 from workloads.storage import actions as storage_actions
 
-# Anybody may send these: there is nothing in them that a stranger may not know of.
+# Everybody may send these: a stranger learns nothing from the answer.
 OF_NO_TEAM = {"tokens_create", "joins_ask", "delegations_create", "team_requests_ask", "trials_begin"}
 
 
@@ -74,7 +74,7 @@ def test_the_contract_bounds_every_field() -> None:
     assert [path for name, (_method, _path, schema) in bodies().items() for path in unbounded(schema, name)] == []
 
 
-# ---- what is beyond ----------------------------------------------------------------------------------------------
+# ---- invalid bodies ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def calls(
     dana: User,
     olga: User,
 ) -> dict[str, Call]:
-    """Of each operation one by somebody who may, with a body that is well."""
+    """One call of each operation by an authorized user, with a valid body."""
     GpuClass.objects.filter(pk=a100.pk).update(run_hours_limit=12, idle_stop_minutes=60, promise_limit=8)
     a100.refresh_from_db()
     make.grant(namespace_a.tenant, a100, units=8)
@@ -196,7 +196,7 @@ def calls(
 
 
 def well(schema: Schema) -> Any:
-    """Some value that it takes."""
+    """A value that the schema accepts."""
     found = whole(schema)
     if "enum" in found:
         return found["enum"][0]
@@ -205,7 +205,7 @@ def well(schema: Schema) -> Any:
 
 
 def beyond(schema: Schema, value: Any, path: str = "") -> Iterator[tuple[str, Any, bool]]:
-    """`value` with one thing wrong, each time another one: the field that is to blame, and whether a number is."""
+    """Yields `value` with one error each time, the field with the error, and whether it is a number."""
     found = whole(schema)
     if "enum" in found:
         yield path, "no-such-choice", False
@@ -255,7 +255,7 @@ def _beyond_object(found: Schema, value: dict[str, Any], path: str) -> Iterator[
 
 @pytest.mark.django_db
 def test_what_is_beyond_is_refused_with_its_field_a_number_and_nothing_done(calls: dict[str, Call]) -> None:
-    """Of every call, and the same well is taken."""
+    """Covers every call; the same call with a valid body succeeds."""
     assert calls.keys() == bodies().keys()
     wrong = {}
     with signed_in_once({call.who for call in calls.values()}):
@@ -271,9 +271,9 @@ def taken_beyond(operation: str, call: Call) -> Iterator[str]:
     for where, body, is_number in beyond(bodies()[operation][2], call.body):
         answer = answer_of(call.who, operation, call, body)
         if (operation, where) == ("requests_file", "team") and answer.status_code == 404:
-            continue  # what no team can be called is no team
+            continue  # an invalid team name finds no team
         said = answer.json() if answer.content else {}
-        # A verb names the field, not the way to it.
+        # The action names the field without its path.
         names_it = said.get("field") in (where, where.rpartition(".")[2])
         is_code = (said.get("code") == "unknown_field") is where.endswith("no_such_field")
         says_number = not is_number or re.search(r"[0-9]", said.get("message", "").replace(where, ""))

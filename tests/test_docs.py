@@ -1,4 +1,4 @@
-"""What the documentation names is there: links, commands, flags, variables, addresses, codes; its examples work."""
+"""Links, commands, flags, variables, addresses and codes in the documentation exist; its examples work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def name_of(path: object) -> str:
 
 
 def section(page: str, heading: str) -> str:
-    """From a heading of the second level to the next one."""
+    """The text from a second-level heading to the next one."""
     text = (ROOT / page).read_text()
     assert f"\n## {heading}\n" in text
     return text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
@@ -68,7 +68,7 @@ def test_pictures_are_shown_and_small() -> None:
 
 @pytest.mark.parametrize("drawing", DRAWINGS, ids=name_of)
 def test_drawings_are_text_and_bring_nothing_along(drawing: Path) -> None:
-    """Letters stay letters, in light and in dark, and nothing is fetched from elsewhere."""
+    """Drawings keep their letters as text, work in light and dark, and load nothing from elsewhere."""
     text = drawing.read_text()
     assert ET.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     assert len(text) <= 40_000
@@ -96,8 +96,8 @@ def test_files_and_folders_named_in_the_texts_exist() -> None:
 
 
 def missing_files(text: str, beside: Path) -> list[str]:
-    """Words in backticks that end as a file or folder of ours does, and are neither at the root, nor beside the page,
-    nor, as a name alone, anywhere in the project.
+    """Words in backticks that end like one of the project's files or folders, and exist neither at the root, nor beside
+    the page, nor, as a name alone, anywhere in the project.
     """
     words = re.findall(r"`((?![./])[\w.*-]+(?:/[\w.*-]+)*(?:/|\.(?:py|html|md|svg|toml|css|js)))`", text)
     missing = []
@@ -128,12 +128,12 @@ def test_a_file_that_is_gone_is_seen() -> None:
 
 # ---- rooms -----------------------------------------------------------------------------------------------------
 
-# Django finds them at the root of an app; and what stands at the root of two packages.
+# Files that Django looks for at the root of an app; and the files at the root of two packages.
 NO_ROOMS = {"admin", "tasks", "management", "urls", "wsgi", "asgi", "celery", "templatetags", "__main__", "bootstrap"}
 
 
 def rooms_by_contract() -> dict[str, list[str]]:
-    """App → its rooms from top to bottom, as .importlinter has them."""
+    """App → its rooms from top to bottom, in the order of .importlinter."""
     contracts = configparser.ConfigParser()
     contracts.read(ROOT / ".importlinter")
     return {
@@ -178,7 +178,7 @@ def test_commands_and_flags_exist(line: str) -> None:
 
 
 def test_flags_named_alone_exist() -> None:
-    """`--port` in a sentence."""
+    """For example `--port` in a sentence."""
     known = {flag for command in _commands().values() for flag in command}
     named = set(re.findall(r"`(--[a-z]+)", (ROOT / "README.md").read_text()))
     assert named
@@ -366,7 +366,7 @@ def codes() -> dict[str, set[int]]:
 
 
 def _either(argument: ast.expr) -> list[object]:
-    """`"a" if so else "b"` is both."""
+    """`"a" if so else "b"` gives both."""
     parts = [argument.body, argument.orelse] if isinstance(argument, ast.IfExp) else [argument]
     return [getattr(part, "value", None) for part in parts]
 
@@ -381,7 +381,7 @@ def test_scopes_are_as_documented() -> None:
 
 @pytest.mark.django_db
 def test_the_first_steps_work() -> None:
-    """As they stand in docs/operators.md, on an empty database; the watcher has listed an empty cluster."""
+    """Runs the steps of docs/operators.md on an empty database; the watcher has listed an empty cluster."""
     text = section("docs/operators.md", "Install")
     steps = [line.split()[2:] for line in re.findall(r"^python manage\.py .+$", text, re.MULTILINE)]
     assert [step[1] for step in steps] == ["settle", "propose", "accept"]
@@ -428,7 +428,7 @@ def test_the_list_of_decisions_is_complete() -> None:
 
 
 def test_no_text_names_a_place_on_the_machine_that_wrote_it() -> None:
-    """Package index hosts are looked for in all files by tests/test_shape.py."""
+    """tests/test_shape.py looks for package index hosts in all files."""
     places = re.compile(r"(?<![\w.])/(?:work|root|home/(?!work\b)\w+)(?:/|\b)|\.\./shared")
     found = [
         f"{name_of(page)}: {match.group()}"

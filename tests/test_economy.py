@@ -1,4 +1,4 @@
-"""What tests spare each other."""
+"""The shortcuts of tests/support/economy.py keep tests correct."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_tables_are_emptied_although_somebody_still_reads() -> None:
     url = process_environment()["DATABASE_URL"]
 
     with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as reader, psycopg.connect(url, autocommit=True) as seen:
-        reader.execute("SET deadlock_timeout = '20s'")  # whoever looks first is ended
-        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # it could still see what is deleted
+        reader.execute("SET deadlock_timeout = '20s'")  # a process that still reads is terminated
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # its snapshot could still see deleted rows
         reader.execute("SELECT FROM workloads_workload")
         empties = thread.submit(lambda: connection.cursor().execute("SELECT pg_backend_pid()").fetchone()[0]).result()
         emptied = thread.submit(_empty_tables, TransactionTestCase())
@@ -49,7 +49,7 @@ def test_tables_are_as_if_nothing_had_been_in_them() -> None:
     _empty_tables(TransactionTestCase())
 
     assert not User.objects.exists()
-    assert not Event.objects.exists()  # which refuse to be deleted
+    assert not Event.objects.exists()  # events, whose trigger refuses deletion
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_relation_size('accounts_user') + pg_relation_size('accounts_event')")
         assert cursor.fetchone() == (0,)

@@ -1,6 +1,6 @@
-"""What Schemathesis finds at the bounds of the contract: nothing. Of a part of the operations, one of each kind.
+"""Schemathesis finds no problem at the bounds of the contract, in one operation of each kind.
 
-All of them, and with random calls, too: `run.py soak contract`.
+All operations, and also with random calls: `run.py soak contract`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tests.load import fuzzed
 
 
 def part(operations: list[Any]) -> list[Any]:
-    """By method, and by what it takes: a body, something in the address, something behind the `?`. The last of each,
-    since those of teams and their work come after those of staff.
+    """Groups operations by method and by their input: a body, path parameters, query parameters. Takes the last of
+    each, since operations of teams and workloads come after those of staff.
     """
     found: dict[tuple[object, ...], Any] = {}
     for one in operations:
@@ -34,5 +34,5 @@ def test_nothing_is_found(cluster: Cluster, unique: str, settings: Any) -> None:
     assert {label: said for label, said in found.items() if said} == {}
     assert {one.method for one in asked} == {"get", "post", "put", "patch", "delete"}
     assert two.made > 10 * len(asked)
-    # The rest is of staff, or needs what is made up nowhere, a bundle's name for one.
+    # The others are for staff, or need a value that the generator cannot find, such as a bundle's name.
     assert len(two.done) > len(asked) / 2, sorted({one.label for one in asked} - two.done)

@@ -1,6 +1,6 @@
-"""What stands behind the `?` of every call of the API: bounded in the contract, and refused where it is not known.
+"""Query parameters of every API call: bounded in the contract, and refused if they are unknown.
 
-A name or a size that cannot be is the same mistake for everybody, so that it is told before anything is looked up.
+An impossible name or size is the same error for everybody, so it is refused before anything is looked up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.http import contract
 
 pytestmark = pytest.mark.django_db
 FILLED = {"pk": "1", "number": "1", "slug": "a100", "team": "team-a", "name": "one", "prefix": "p", "registry": "r"}
-# Of the web process: the contract itself takes nothing, and the log is doors' own.
+# Operations of the web process: the contract's own address has no parameters, and doors serves the log.
 OPERATIONS = {
     operation["operationId"]: (method, path.format(**FILLED), operation)
     for path, operations in contract.contract()["paths"].items()
@@ -59,7 +59,7 @@ def test_the_contract_says_what_every_parameter_is() -> None:
         for operation, (_method, _path, described) in OPERATIONS.items()
         for one in described.get("parameters", [])
     }
-    # A list of the values alone, as drf-spectacular makes one, says nothing that `enum` does not.
+    # drf-spectacular's list of the values alone adds nothing to `enum`.
     assert [one for one, text in said.items() if not text or "* `" in text] == []
 
 

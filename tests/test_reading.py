@@ -1,6 +1,5 @@
-"""Every GET of the URL map, as the first of owner, approver, operator and auditor who is shown it: no row of any table
-is another one afterwards, and whatever the answer is, it carries the headers that keep it in its place. As everybody,
-and about our own tables alone: tests/matrix.
+"""A GET of any route changes no row of any table, and every answer has the security headers. Each is sent as the first
+of owner, approver, operator and auditor who may see it. tests/matrix covers all roles, for the portal's own tables.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def missing_headers(answer: object) -> list[str]:
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[str]:
-    """Of the administration too."""
+    """Includes the routes of the admin."""
     for pattern in patterns:
         route = prefix + str(pattern.pattern).removeprefix("^").removesuffix("$")
         if isinstance(pattern, URLResolver):
@@ -67,7 +66,7 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
 
 @pytest.fixture
 def house(team_a: Tenant, a100: GpuClass, alice: User) -> dict[str, str]:
-    """Something under most addresses: a parameter's name → what the URL map is asked for."""
+    """Objects for most addresses: a parameter's name → its values."""
     mirrored.hardware_seen(a100.cluster)
     Image.objects.create(name="JupyterLab", reference="quay.io/jupyter/scipy-notebook:2025-11-10", kind="notebook")
     make.grant(team_a, a100, units=4)
@@ -90,8 +89,8 @@ def house(team_a: Tenant, a100: GpuClass, alice: User) -> dict[str, str]:
 
 
 def address(route: str, house: dict[str, str]) -> str:
-    """Of the row that the route is about where the house has one; any other number finds nothing, and Django's
-    administration then puts a sentence about it into the session: "" for those.
+    """The address of the house's row for the route; any other number finds nothing, and Django's admin then puts a
+    message about it into the session: "" for those.
     """
     values = dict(house)
     if "images/<" in route:
@@ -114,7 +113,7 @@ def people(alice: User, dana: User, olga: User) -> dict[str, User]:
 
 
 def test_reading_changes_nothing(house: dict[str, str], alice: User, dana: User, olga: User) -> None:
-    """Not in the URL map: the way into a notebook spends its one-time ticket, on the notebook's own host."""
+    """Not in the URL map: the URL that opens a notebook spends its one-time ticket, on the notebook's own host."""
     paths = sorted({address(route, house) for route in routes(get_resolver().url_patterns)} - {""})
     changed, shown, bare = [], 0, {}
     cast = people(alice, dana, olga)
@@ -140,7 +139,7 @@ def test_reading_changes_nothing(house: dict[str, str], alice: User, dana: User,
 
 
 def test_a_token_knows_when_it_was_used_last_and_nothing_else_is_written(client: Client, alice: User) -> None:
-    """The one exception, once a minute."""
+    """The last use of a token is the one exception, once a minute."""
     token, text = api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=9, by=Actor(alice, "page"))
     before = json.loads(rows_of(*EVERYTHING))
 
@@ -233,7 +232,7 @@ def test_messages_are_kept_in_the_session_alone(alice: User) -> None:
 
 
 def test_a_page_without_a_message_costs_nothing_for_them(alice: User) -> None:
-    """The session is at hand for whose it is; it is written where a message is put or shown, and nowhere else."""
+    """The session is loaded to find its user; it is written only when a message is added or shown."""
     client = Client()
     client.force_login(alice)
     client.get("/tokens")

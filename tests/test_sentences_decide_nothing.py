@@ -1,6 +1,6 @@
-"""Sentences for people decide nothing, and none is edited: codes and fields do. New words change no behaviour.
+"""No code decides by a sentence for people, or edits one: codes and fields decide. New words change no behaviour.
 
-Texts of Kubernetes, Kueue and people are another matter: they are all that is known. Modules that read such texts are
+Texts of Kubernetes, Kueue and people are different: they are the only information. Modules that read such texts are
 listed with the reason.
 """
 
@@ -25,7 +25,7 @@ METHODS = frozenset(
 )  # fmt: skip
 PATTERNS = frozenset({"search", "match", "fullmatch", "findall", "finditer"})
 
-# Module: names of texts in it that are not ours, and whose they are.
+# Module: names of texts in it that are not the portal's own, and their source.
 OTHERS_TEXTS: dict[str, tuple[Collection[str], str]] = {
     "cluster/reads/namespace_deletion.py": ({"message"}, "conditions of a namespace, by Kubernetes"),
     "workloads/interruption/preemption.py": ({"message"}, "Kueue's condition Preempted"),
@@ -41,7 +41,7 @@ OTHERS_TEXTS: dict[str, tuple[Collection[str], str]] = {
 
 
 def parsed_sentences(source: str, others: Collection[str] = ()) -> Iterator[str]:
-    """Expressions that read a sentence of ours to find something out. `others`: names of texts that are not ours."""
+    """Expressions that parse one of the portal's sentences. `others`: names of texts from other sources."""
     names = SENTENCES - set(others)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -55,7 +55,7 @@ def parsed_sentences(source: str, others: Collection[str] = ()) -> Iterator[str]
 
 
 def _compares(node: ast.Compare, names: Collection[str]) -> bool:
-    """A part of it, or the whole; whether there is any is no question about its words."""
+    """Compares a part of the sentence or the whole; a test for emptiness does not depend on its words."""
     for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
         # `said` may be a set as well.
         is_part = isinstance(operator, ast.In | ast.NotIn) and (_name(right) != "said" or _is_text(left))
@@ -123,7 +123,7 @@ def test_what_only_shows_a_sentence_is_none(source: str) -> None:
 
 
 def test_other_words_change_what_decides_by_a_sentence() -> None:
-    """What `run.py soak reworded` does to the whole product."""
+    """`run.py soak reworded` does this to the whole product."""
     source = "def why(): return 'Stopped by its owner.'\ndef may_restart(): return why() != 'Stopped by its owner.'"
     plain: dict[str, Any] = {}
     other: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """The shape of the project: import contracts, rooms, roles by file name, names, migrations, time-outs, Events.
 
-`.importlinter` says which app and which room may know which. What a contract cannot say is asked here, of every module
-at any depth. Each rule is a pure function, so that a planted violation shows that it sees one.
+`.importlinter` says which app and which room may import which. Rules that a contract cannot express are tested here,
+for every module at any depth. Each rule is a pure function, and a planted violation shows that it works.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.core.management import call_command
 
 from tests.support.source import APPS, PACKAGES, ROOT, import_graph, named, product_modules, tracked_files
 
-# What a file name says of a module, and how high it stands: a role knows those below it and its equals.
+# The role that a file name gives a module, and its level: a role may import lower roles and its equals.
 RANKS = {
     "models": 0,
     "types": 0,
@@ -38,7 +38,7 @@ RANKS = {
     "tasks": 5,
 }
 EDGES = frozenset({"views", "api", "admin", "tasks"})
-# Words and figures made of rows: a query of another room may hand them on as they are.
+# Words and figures made of rows: a query of another room may return them unchanged.
 AS_IMPORTED = {**RANKS, "shown": RANKS["queries"]}
 Graph = Mapping[str, Iterable[str]]
 
@@ -54,7 +54,7 @@ def test_apps_and_rooms_import_downwards_only() -> None:
 
 
 def role_violations(graph: Graph) -> list[str]:
-    """Imports by which a role knows one above it, an edge another edge, or a reconciler a verb of its own app."""
+    """Imports of a higher role, of an edge by an edge, or of an action of the same app by a reconciler."""
     found = []
     for module, imported in graph.items():
         for other in imported:
@@ -74,7 +74,7 @@ def _role(module: str) -> str:
 
 
 def _is_found_by_django(module: str, role: str, other_role: str) -> bool:
-    """Django looks for `<app>.admin`, which hands it the classes of the rooms."""
+    """Django looks for `<app>.admin`, which imports the admin classes of the rooms."""
     return role == other_role == "admin" and module.count(".") == 1
 
 
@@ -98,7 +98,7 @@ def test_a_planted_import_is_seen(module: str, imported: str) -> None:
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """Sets of modules that know each other, by Tarjan's algorithm."""
+    """Sets of modules that import each other, by Tarjan's algorithm."""
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_modules: list[str] = []
@@ -135,10 +135,10 @@ def test_a_planted_circle_is_seen() -> None:
     assert circles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
 
 
-# ---- what policies and other pure modules know -------------------------------------------------------------------
+# ---- what policies and other pure modules import --------------------------------------------------------------------
 
 IMPURE = ("django.db", "kubernetes", "psycopg", "redis", "cluster.client.kube")
-# Rooms and modules that take values and give values, beside every `policy` and every `types`.
+# Rooms and modules without side effects, in addition to every `policy` and every `types`.
 PURE = (
     "cluster/manifests",
     "cluster/mirror/records",
@@ -188,7 +188,7 @@ def impurities(source: str) -> Iterator[str]:
 
 
 def test_pure_modules_know_no_database() -> None:
-    """Policies, phases, manifests and calculations take values and give values."""
+    """Policies, phases, manifests and calculations take values and return values."""
     modules = pure_modules()
     assert len(modules) > 80
     assert {named(path): list(found) for path in modules if (found := [*impurities(path.read_text())])} == {}
@@ -207,11 +207,13 @@ def test_a_planted_impurity_is_seen(source: str) -> None:
     assert list(impurities(source))
 
 
-# ---- no app knows one above it, neither by a name in a string ------------------------------------------------------
+# ---- no app refers to a higher app, not even by a name in a string ---------------------------------------------------
 
 
 def upward_strings(app: str, source: str, labels: Iterable[str], reversed_names: Iterable[str]) -> list[str]:
-    """Models of apps above, as `app.Model` in a string, and what they add to rows below, as `name__…` in a look-up."""
+    """Models of higher apps, as `app.Model` in a string, and their reverse names on lower models, as `name__…` in a
+    look-up.
+    """
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -228,7 +230,7 @@ MANAGER_METHODS = frozenset({"aggregate", "all", "count", "exists", "filter", "f
 
 
 def models_above(app: str) -> tuple[set[str], set[str]]:
-    """Labels of models of the apps above, and the names under which Django adds them to models of apps up to `app`."""
+    """Labels of models of higher apps, and the reverse names that Django adds to models of apps up to `app`."""
     above = {*APPS[APPS.index(app) + 1 :]}
     labels = {model._meta.label for name in above for model in apps.get_app_config(name).get_models()}
     added = {
@@ -269,7 +271,7 @@ SUFFIXES = tuple(f"_{role}" for role in RANKS if role != "types")
 
 
 def test_no_folder_is_crowded() -> None:
-    """Migrations, decisions of architecture and mutants are lists, not rooms."""
+    """Migrations, ADRs and mutants are lists, not rooms."""
     lists = {"migrations", "adr", "mutants", "golden"}
     files = Counter(path.parent for path in tracked_files() if not lists & {*path.parts} and path.parent != ROOT)
     assert {named(folder): count for folder, count in files.items() if count > FILES_MAX} == {}
@@ -286,7 +288,7 @@ def test_a_role_is_a_file_of_its_own() -> None:
 
 
 def test_packages_say_what_is_in_the_room_and_hold_no_code() -> None:
-    """`__init__` has a docstring alone: what stands in a room has one address."""
+    """`__init__` has only a docstring: everything in a room has one import path."""
     silent, busy = [], []
     for path in product_modules():
         if path.name != "__init__.py" or path.parts[-3:-1] == ("cli", "gpu_cli"):
@@ -299,7 +301,7 @@ def test_packages_say_what_is_in_the_room_and_hold_no_code() -> None:
 
 
 def test_a_class_name_is_unique_in_its_app() -> None:
-    """Classes inside of classes (choices, Meta) are named with what they are in; commands have Django's name."""
+    """Nested classes (choices, Meta) are named with their outer class; commands have Django's name."""
     twice = {}
     for app in PACKAGES:
         found = Counter(
@@ -351,14 +353,14 @@ def test_no_file_names_a_package_index() -> None:
 # ---- every action writes one Event -----------------------------------------------------------------------------
 
 
-# And verbs of accounts that record, with which others end theirs.
+# And actions of accounts that record an event and with which others end theirs.
 RECORDING = ("record", "create_token", "end_token")
 
 
 def test_every_action_that_someone_asks_for_records_an_event() -> None:
-    """`by=` is who asks; such a transaction, in any module, reaches `record`, itself or by what it calls."""
+    """`by=` is the user; such a transaction, in any module, reaches `record`, directly or by a call."""
     found, silent = 0, []
-    # desk joins apps and writes by their actions alone.
+    # desk joins apps and writes only by their actions.
     apps_that_write = APPS[:-1]
     modules = [path for path in product_modules() if path.relative_to(ROOT).parts[0] in apps_that_write]
     defined = {path: functions_of(path) for path in modules}

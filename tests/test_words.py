@@ -1,6 +1,6 @@
-"""What people read uses the words of ADR 48: templates, sentences of the product and the command, and the docs.
+"""Texts for users have the words of ADR 48: templates, sentences of the product and the command, and the docs.
 
-Each entry of `INSTEAD` is a word or phrase that was replaced. Decisions in docs/adr keep the words of their day.
+Each entry of `INSTEAD` is a word or phrase that was replaced. ADRs keep the words of their time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ INSTEAD = {
     r"e-mails?|by mail": "email",
 }
 PATTERN = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): better for words, better in INSTEAD.items()}
-# Words that are somebody else's, or quoted as such: file → phrases in which a word may stand.
+# Words of other products, or quoted ones: file → phrases in which a word may occur.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "docs/architecture.md": ("### tenants: teams",),  # the app
     # Codes of the API.
@@ -70,14 +70,14 @@ def words_to_replace(text: str, allowed: tuple[str, ...] = ()) -> list[str]:
 
 
 def template_text(source: str) -> str:
-    """What a reader sees: text between tags, and what attributes and parameters of components say."""
+    """The text that a reader sees: between tags, and in attributes and parameters of components."""
     source = _COMMENTS.sub(" ", source)
     said = [_TAGS.sub(" ", value) for value in _ATTRIBUTES.findall(source)]
     return " ".join([_MARKUP.sub(" ", _TAGS.sub(" ", source)), *said])
 
 
 def page_text(source: str) -> str:
-    """Not code and addresses: names of the API are asked by themselves."""
+    """Text without code and addresses: names of the API are tested separately."""
     return _CODE.sub(" ", source)
 
 

@@ -82,7 +82,7 @@ def _sign_in(page: Page, account: dict[str, Any]) -> None:
 
 
 def _fill_home(portal_url: str, accounts: dict[str, dict[str, Any]]) -> None:
-    """By the API: quota of four classes, four workloads that run and one that waits for quota."""
+    """Creates by the API: quota of four classes, four running workloads and one that waits for quota."""
     alice, dana = (
         httpx.Client(base_url=f"{portal_url}/api/v1", headers={"Authorization": f"Bearer {accounts[name]['token']}"})
         for name in ("Alice", "Dana")
@@ -127,11 +127,11 @@ def _take_home(page: Page) -> None:
 
 
 def _take_morning(page: Page) -> None:
-    """Quota of the team and what is queued, once the suggested actions are there."""
+    """Takes the pictures of the team's quota and of the queue, when the suggested actions are shown."""
     queued = page.locator("#state_waiting")
     expect(queued.locator(".pos")).to_have_count(4)
     expect(queued.get_by_role("link", name="Switch to")).to_have_count(4)
-    # Read at once: a part of a live page may be replaced between two questions.
+    # One read: a part of a live page may be replaced between two reads.
     x, top, width, bottom = page.evaluate(EDGES)
     clip = {"x": x - MARGIN, "y": top - MARGIN, "width": width + 2 * MARGIN, "height": bottom - top + 2 * MARGIN}
     page.screenshot(path=PICTURES / "morning-light.png", full_page=True, clip=clip)

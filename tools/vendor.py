@@ -1,6 +1,6 @@
-"""Re-create static/vendor from the npm registry: `python3 tools/vendor.py`. Needs npm, here and nowhere else.
+"""Creates static/vendor from the npm registry: `python3 tools/vendor.py`. Only this tool needs npm.
 
-What is taken, from which package and version, is the table below; the result and its hashes are written to
+The table below lists the files, packages and versions; the result and its hashes are written to
 static/vendor/manifest.json, which tests/portal/ui/test_static.py compares with the files. htmx is not here: it comes
 inside the django-htmx package.
 """
@@ -60,7 +60,7 @@ terminal-2 trash user users x
 
 
 def unpacked(package: Package, folder: Path) -> Path:
-    """The package's own folder, fetched with npm's client."""
+    """Returns the package's folder, fetched with npm's client."""
     subprocess.run(
         ["npm", "pack", "--silent", "--pack-destination", str(folder), f"{package.name}@{package.version}"],
         check=True,

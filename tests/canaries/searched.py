@@ -1,6 +1,6 @@
-"""Everything that the portal leaves behind, as bytes to be searched: rows, Redis, messages, objects, logs, mails.
+"""Collects everything that the portal leaves behind, as bytes to search: rows, Redis, messages, objects, logs, emails.
 
-What is sealed or hashed is not undone; what is merely written another way is.
+Encrypted and hashed values are not decoded; other encodings of the text are searched, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Named = tuple[str, str]
 
 
 def spellings(secret: str) -> set[bytes]:
-    """As it may be written: plain, in JSON, in an address, hexadecimal, and in Base64 at any place of a longer text."""
+    """All spellings of a text: plain, in JSON, in a URL, hexadecimal, and in Base64 at any offset of a longer text."""
     raw, in_json = secret.encode(), json.dumps(secret)[1:-1].encode()
     found = {raw, in_json, json.dumps(secret, ensure_ascii=False)[1:-1].encode(), html.escape(secret).encode()}
     found |= {quote(secret).encode(), quote_plus(secret).encode(), raw.hex().encode(), raw.hex().upper().encode()}
@@ -45,7 +45,7 @@ def spellings(secret: str) -> set[bytes]:
 
 @dataclass
 class Haystack:
-    """By place, what is in it."""
+    """The bytes found, by place."""
 
     places: dict[str, list[bytes]] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class Haystack:
 
 
 def database() -> Iterator[tuple[str, bytes]]:
-    """Each table as COPY writes it, bytes as hexadecimal; and what sessions hold, which is kept compressed."""
+    """Each table as COPY writes it, bytes as hexadecimal; and the contents of sessions, which are stored compressed."""
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             with cursor.copy(f'COPY "{table}" TO STDOUT') as copied:
@@ -97,12 +97,12 @@ def _flat(value: Any) -> bytes:
 
 
 class Sniffer:
-    """All that is sent to one database of Redis, messages to Celery among it, before anybody takes them."""
+    """Records all that is sent to one Redis database, including Celery messages, before a worker takes them."""
 
     def __init__(self, url: str) -> None:
         self.prefix = f" [{urlsplit(url).path.strip('/') or 0} ".encode()
         self.lines: list[bytes] = []
-        # Without an end: nothing may be sent for a while.
+        # No time-out: there may be no command for a while.
         self.connection = redis.Redis.from_url(url, socket_timeout=None).connection_pool.get_connection()
         self.connection.send_command("MONITOR")
         assert self.connection.read_response() == b"OK"
@@ -116,7 +116,7 @@ class Sniffer:
                     self.lines.append(codecs.escape_decode(line)[0])  # type: ignore[attr-defined]
 
     def messages(self) -> list[bytes]:
-        """What was published for workers: envelopes and the bodies in them."""
+        """Messages published for workers: the envelopes and their bodies."""
         found = []
         for line in self.lines:
             at = line.find(b'"LPUSH"')
@@ -127,7 +127,7 @@ class Sniffer:
         return found
 
     def close(self) -> None:
-        self.connection._sock.shutdown(socket.SHUT_RDWR)  # what reads in the thread ends by it
+        self.connection._sock.shutdown(socket.SHUT_RDWR)  # this ends the reading thread
         self.thread.join(10)
         self.connection.disconnect()
 
@@ -162,13 +162,13 @@ def objects(admin: Api) -> Iterator[tuple[str, bytes]]:
 
 
 def mails(folder: Path) -> list[bytes]:
-    """As sent, and decoded."""
+    """Emails as sent, and decoded."""
     raw = [path.read_bytes() for path in folder.glob("*")]
     return [*raw, *(quopri.decodestring(text) for text in raw)]
 
 
 class Logs:
-    """What was written to files of logs since this was made."""
+    """What was written to log files since this object was made."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,5 +1,5 @@
-"""Secrets are planted through the doors that are meant for them, and through some that are not, in all of the portal's
-processes on a real control plane. Then everything that was left behind is searched for each of them.
+"""Plants secrets in all of the portal's processes on a real control plane, in the fields meant for them and in others.
+Then searches everything that was left behind for each of them.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ TEAM = {"team": "team-a"}
 
 
 def canary(what: str) -> str:
-    """Random where it counts, with what makes quoting in addresses, JSON and HTML differ from the plain text."""
+    """A random secret with characters that are quoted differently in URLs, JSON and HTML."""
     return f"canary-{what}-{secrets.token_urlsafe(15)}<&\"'%+é"
 
 
 @dataclass
 class Grounds:
-    """`planted`: by what it is, the secret. `mark` is none: it stands beside each of them, and is to be found."""
+    """`planted`: the secrets by kind. `mark` is not secret: it stands beside each of them and has to be found."""
 
     portal: Portal
     sniffer: Sniffer
@@ -76,12 +76,12 @@ class Grounds:
         return self.kept(self.browser.get(path, **more), expected)
 
     def post(self, path: str, expected: int, **form: str) -> httpx.Response:
-        """A form of a page, as its browser sends it."""
+        """Sends a page's form as a browser does."""
         headers = {"X-CSRFToken": self.browser.cookies["csrf"], "Origin": self.portal.url}
         return self.kept(self.browser.post(path, data=form, headers=headers), expected)
 
     def call(self, method: str, path: str, expected: int, **more: Any) -> httpx.Response:
-        """As a program does, with the personal token."""
+        """Calls the API as a program does, with the personal token."""
         headers = {"Authorization": f"Bearer {self.planted['personal token']}", **more.pop("headers", {})}
         answer = httpx.request(method, f"{self.portal.url}{path}", headers=headers, timeout=90, **more)
         return self.kept(answer, expected)
@@ -98,7 +98,7 @@ class Grounds:
         return answer
 
     def shown(self, answer: httpx.Response) -> str:
-        """The one answer that has a secret in it: it is none of those that are searched."""
+        """An answer that contains a secret on purpose; it is not among the answers that are searched."""
         self.said.pop()
         return html.unescape(answer.text)
 
@@ -147,8 +147,10 @@ def grounds(
 
 
 def signs_in(on: Grounds, who: User) -> None:
-    """With the password in the wrong field, a wrong one, and the right one; then with a new one and a second factor."""
-    # Tests that ran on the same Redis have guessed as her, too.
+    """Signs in with the password in the wrong field, a wrong one, and the right one; then with a new one and a second
+    factor.
+    """
+    # Other tests on the same Redis have also made failed sign-ins as her.
     for at in ("password", "code"):
         login_backoff.reset_backoff(who.email, "127.0.0.1", at=at)
     on.get("/login")
@@ -179,7 +181,7 @@ def signs_in(on: Grounds, who: User) -> None:
 def makes_tokens(on: Grounds) -> None:
     form = {"name": on.mark, "scopes": "read", "expires_in_days": "30"}
     for what, path in (("personal token", "/tokens"), ("token of the team", "/teams/team-a/tokens")):
-        # httpx sends a list as the field several times.
+        # httpx sends a list by repeating the field.
         scopes = ["read", "launch", "request", *(["admin"] if what == "personal token" else [])]
         page = on.shown(on.post(path, 200, **{**form, "scopes": scopes}))  # type: ignore[arg-type]
         found = re.search(r"gpt_[a-z0-9]{8}_[\w-]+", page)
@@ -188,7 +190,7 @@ def makes_tokens(on: Grounds) -> None:
 
 
 def sets_a_password(on: Grounds, administrator: User) -> None:
-    """Of a new account: its code is shown to who made it, and in the form of who typed it beside something wrong."""
+    """For a new account: the administrator sees its code, and the form shows it again beside an invalid field."""
     email = f"{on.mark}@example.org"
     made = httpx.post(
         f"{on.portal.url}{API}/people", headers=bearer(administrator), json={"email": email, "name": on.mark}
@@ -206,14 +208,14 @@ def sets_a_password(on: Grounds, administrator: User) -> None:
 
 
 def comes_back_from_the_issuer(on: Grounds) -> None:
-    """Which is not there: what it would have said to the browser stands in the address."""
+    """The issuer is not reachable: the code that it would give to the browser is in the address."""
     on.get("/login")
     on.post("/login/oidc", 403)
     on.get("/login/oidc/back", 403, params={"code": on.plant("code of the issuer"), "state": on.mark})
 
 
 def keeps_secrets(on: Grounds) -> None:
-    """Once well, and in all ways that are refused."""
+    """Saves secrets once with success, and in every way that is refused."""
     value, path = on.plant("secret of the team"), f"{API}/secrets/KEEP"
     on.post("/teams/team-a/secrets", 302, name="KEEP", value=value)
     on.post("/teams/team-a/secrets", 422, name="LD_PRELOAD", value=value)
@@ -238,7 +240,9 @@ def keeps_secrets(on: Grounds) -> None:
 
 
 def goes_astray(on: Grounds) -> None:
-    """Secrets where none belong: in queries, headers and cookies, of pages, the API and doors; and a made-up token."""
+    """Sends secrets where none belong: in queries, headers and cookies of pages, the API and doors; and an invalid
+    token.
+    """
     lost = on.plant("secret that went astray")
     lost_token = on.plant("token that nobody made", f"gpt_abcdefgh_{secrets.token_urlsafe(32)}")
     sent = {"X-Api-Key": lost.encode(), "Authorization": f"Basic {base64.b64encode(lost.encode()).decode()}".encode()}
@@ -258,7 +262,7 @@ def goes_astray(on: Grounds) -> None:
 
 
 def launches(on: Grounds, gpu_class: GpuClass, admin: Api) -> None:
-    """A notebook that is opened, and a job of a registry's."""
+    """Launches and opens a notebook, and launches a job with a registry's image."""
     body = {"name": on.mark, "kind": "notebook", "gpu_class": gpu_class.slug, "units": 1, "image": "minimal",
             "options": {"secrets": ["KEEP"], "env": {"MARK": on.mark}}}  # fmt: skip
     on.call("POST", f"{API}/workloads", 201, params=TEAM, json=body)
@@ -292,7 +296,7 @@ def until_ready(on: Grounds) -> None:
 
 
 def watches(on: Grounds) -> None:
-    """What a page's stream and a log bring within moments."""
+    """Reads a page's stream and a log until the mark has come."""
     cookie = {"Cookie": f"session={on.planted['session']}"}
     for path, word in (
         (f"/live/{on.namespace}", on.mark.encode()),
@@ -309,7 +313,9 @@ def watches(on: Grounds) -> None:
 
 
 def fails(on: Grounds, gpu_class: GpuClass) -> None:
-    """The database refuses rows, and says which: web answers 500, the worker's task ends, both with a traceback."""
+    """The database refuses rows with their content in the message: web answers 500, the worker's task fails, both with
+    a traceback.
+    """
     raises = "BEGIN RAISE EXCEPTION 'no % here', NEW; END"
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE FUNCTION loud() RETURNS trigger AS $${raises}$$ LANGUAGE plpgsql")
@@ -328,7 +334,7 @@ def fails(on: Grounds, gpu_class: GpuClass) -> None:
 
 
 def is_refused(on: Grounds, gpu_class: GpuClass, admin: Api) -> None:
-    """The cluster refuses the Secret of a run, and tells what is in it; then warns with the same."""
+    """An admission policy refuses the Secret of a run and quotes its content; then it warns with the same text."""
     name = f"{on.namespace}-tells"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}
     tells = "'What it holds: ' + string(object.data['secret.KEEP'])"
@@ -398,7 +404,7 @@ def everything(on: Grounds, admin: Api, logs: Logs) -> Haystack:
 
 
 def tells_the_mark(on: Grounds) -> None:
-    """Where nothing else brings it."""
+    """Puts the mark into the places where no other step writes it."""
     on.get("/teams/team-a/members")
     on.post("/teams/team-a/members/add", 302, email="guest@example.org", role="viewer")
     hints.celery_sender().send_task(on.mark, args=[on.mark], queue=on.mark)
@@ -426,7 +432,7 @@ def test_no_secret_is_anywhere_but_where_it_is_meant_to_be(
     found = everything(on, admin, logs)
     redis.Redis.from_url(settings.REDIS_URL).delete(on.mark)
 
-    # Runs wait for the cluster, so which of them have theirs by now may differ; those of before have.
+    # Runs wait for the cluster, so later runs may or may not have their Secrets by now; the earlier ones have.
     meant = {
         "secret of the team": (f"{on.mark}-1", r"(train|warn|f-[\w-]+)-1"),
         "token of the notebook": (f"{on.mark}-1", "-"),
@@ -442,6 +448,6 @@ def test_no_secret_is_anywhere_but_where_it_is_meant_to_be(
         if places:
             astray[what] = places
     assert astray == {}
-    # What is searched for is found in each of the places.
+    # Shows that the search works: the mark is found in each of the places.
     marked = found.where(on.mark)
     assert [place for place in MARKED if not any(one.startswith(place) for one in marked)] == []

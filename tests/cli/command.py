@@ -1,4 +1,4 @@
-"""`gpu` in this process, against the portal itself: real rows, no network, a clock that is moved."""
+"""Runs `gpu` in this process against the portal itself: real rows, no network, a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Done:
 
 
 class Between(httpx.BaseTransport):
-    """In front of the portal: `faults` come first, one for each call; what was asked is kept."""
+    """A transport in front of the portal: `faults` answer first, one for each call; all requests are recorded."""
 
     def __init__(self) -> None:
         self._portal = Client(raise_request_exception=False)
@@ -47,7 +47,7 @@ class Between(httpx.BaseTransport):
         return fault(request) or self.answer(request)
 
     def answer(self, request: httpx.Request) -> httpx.Response:
-        """By Django's client: the handler under a real server would close the connection of the test's transaction."""
+        """Uses Django's client: the handler of a real server would close the connection of the test's transaction."""
         answer = self._portal.generic(
             request.method,
             request.url.raw_path.decode(),
@@ -74,7 +74,7 @@ def answered(status: int, *, body: Any = None, **headers: str) -> Callable[[http
 
 @dataclass
 class Gpu:
-    """gpu("status", "train"): what comes of it. `meanwhile` happens while it sleeps, one after the other."""
+    """gpu("status", "train") returns the result. `meanwhile`: functions that run one by one while it sleeps."""
 
     capsys: pytest.CaptureFixture[str]
     monkeypatch: pytest.MonkeyPatch

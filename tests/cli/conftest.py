@@ -13,7 +13,7 @@ from tests.cli.command import PORTAL, Gpu, token_of
 def gpu_of(
     db: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., Gpu]:
-    """gpu_of(bob, "read", "launch"): his command, by GPU_TOKEN."""
+    """gpu_of(bob, "read", "launch"): Bob's command, with a token of these scopes in GPU_TOKEN."""
 
     def made(user: User | None, *scopes: str) -> Gpu:
         environment = {"XDG_CONFIG_HOME": str(tmp_path), "GPU_PORTAL": PORTAL}
@@ -26,5 +26,5 @@ def gpu_of(
 
 @pytest.fixture
 def gpu(gpu_of: Callable[..., Gpu], bob: User) -> Gpu:
-    """Bob's, who may read, launch and ask."""
+    """The command of Bob, who may read, launch and request."""
     return gpu_of(bob, "read", "launch", "request")

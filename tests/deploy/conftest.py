@@ -1,4 +1,4 @@
-"""The identities of `deploy/` on the real control plane, a namespace of the portal, and one of somebody else."""
+"""The identities of `deploy/` on the real control plane, a namespace of the portal, and a foreign one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def doors(services: Json) -> Api:
 
 @pytest.fixture(scope="module")
 def ours(admin: Api, worker: Api) -> Iterator[str]:
-    """A namespace that the worker itself made."""
+    """A namespace that the worker itself created."""
     name = f"fence-ours-{uuid.uuid4().hex[:8]}"
     worker.create(namespace(name))
     wait_for_default_account(admin, name)
@@ -39,7 +39,7 @@ def ours(admin: Api, worker: Api) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def foreign(admin: Api) -> Iterator[str]:
-    """A namespace of somebody else, with a Secret and a ServiceAccount in it."""
+    """A foreign namespace with a Secret and a ServiceAccount."""
     name = f"fence-foreign-{uuid.uuid4().hex[:8]}"
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     wait_for_default_account(admin, name)

@@ -1,4 +1,4 @@
-"""Caddy with our Caddyfile between a client and small servers under uvicorn that say what reached them."""
+"""Caddy with the portal's Caddyfile between a client and small uvicorn servers that report their requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def seen(self) -> Json:
-        """What the server behind the gateway was asked."""
+        """The request that the server behind the gateway received."""
         return json.loads(self.text)
 
 
@@ -89,7 +89,7 @@ class Recorder:
             await _respond(send, 401, {}, "Open this notebook from its page in the portal.")
         elif notebook == "login":
             await _respond(send, 302, {"location": "http://portal.test/login", "set-cookie": "seen=1"}, "")
-        elif notebook == "nameless":  # let in, but doors forgets to say where
+        elif notebook == "nameless":  # authorized, but doors gives no upstream
             await _respond(send, 200, {}, "")
         elif notebook == "gone":
             free = free_port()

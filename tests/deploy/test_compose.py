@@ -1,4 +1,4 @@
-"""docker-compose.yml: who gets which secret, which network, which version. No engine is needed to read that."""
+"""docker-compose.yml: which service gets which secret, network and version. The test needs no engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_image_is_pinned(service: str) -> None:
 def test_everything_that_stays_up_has_a_health_check(service: str) -> None:
     check = SERVICES[service]["healthcheck"]
 
-    if service == "migrate":  # ends by itself; the others wait for its success
+    if service == "migrate":  # it ends by itself; the others wait for its success
         assert (check, SERVICES[service]["restart"]) == ({"disable": True}, "no")
     else:
         assert check["test"][0] in {"CMD", "CMD-SHELL"}

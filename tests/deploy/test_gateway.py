@@ -35,7 +35,7 @@ def gateway(services: Json, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def impatient(services: Json, tmp_path: Path) -> Iterator[Gateway]:
-    """Ends open streams after two seconds instead of a quarter of an hour."""
+    """Closes open streams after two seconds instead of a quarter of an hour."""
     with running(services, tmp_path, NOTEBOOK_STREAM_TIMEOUT="2s") as gateway:
         yield gateway
 
@@ -235,7 +235,9 @@ def test_another_origin_may_not_use_the_visitors_session(gateway: Gateway) -> No
     ("mode", "dest"), [("no-cors", "script"), ("no-cors", "image"), ("navigate", "iframe"), ("cors", "empty")]
 )
 def test_another_page_loads_nothing_of_a_notebook(gateway: Gateway, site: str, mode: str, dest: str) -> None:
-    """A GET without an Origin carries the cookie: a script of somebody's files would run in the page that asked."""
+    """A GET without an Origin carries the cookie: a script in another user's files would run in the page that requests
+    it.
+    """
     before = len(gateway.pod.asked)
     headers = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode), ("Sec-Fetch-Dest", dest)]
 
@@ -244,7 +246,7 @@ def test_another_page_loads_nothing_of_a_notebook(gateway: Gateway, site: str, m
 
 
 def test_no_page_puts_a_session_into_a_browser_in_passing(gateway: Gateway) -> None:
-    """A picture whose address is the way in, with a ticket of somebody else's."""
+    """For example an image whose URL is the sign-in of a notebook, with another user's ticket."""
     before = len(gateway.doors.asked)
     picture = [("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "image")]
     link = [("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
@@ -260,7 +262,7 @@ OWN = {"notebook": "n" * 43, "__Host-notebook": "h" * 43}
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
 @pytest.mark.parametrize("name", list(OWN))
 def test_cookies_that_others_pile_up_shut_nobody_out(gateway: Gateway, name: str, first: bool) -> None:
-    """Pages of other notebooks may set some for the domain of all: more than any server takes."""
+    """Pages of other notebooks may set cookies for the whole domain: more than any server accepts."""
     pile = "; ".join(f"c{index}=notebook={'x' * 4000}" for index in range(180))
     pile += "; " + "; ".join(f"{name}={'x' * 4000}" for _ in range(30))
     own = f"{name}={OWN[name]}; {name}=evil"
@@ -307,7 +309,7 @@ def test_a_websocket_works_and_is_authorised_as_a_plain_get(gateway: Gateway) ->
 
 
 def test_the_socket_of_a_session_that_ended_ends_too(impatient: Gateway) -> None:
-    """Nobody is asked while a socket is open: it is closed after a while, and the browser has to ask anew."""
+    """An open socket is not authorized again: it is closed after a while, and the browser has to reconnect."""
     with kernel(impatient) as channel:
         channel.recv(DEADLINE_S)
         impatient.doors.is_signed_out = True
@@ -364,7 +366,7 @@ def test_a_refused_websocket_is_not_opened(gateway: Gateway, name: str, origin: 
 
 
 def test_jupyters_own_page_for_an_error_is_not_shown(gateway: Gateway) -> None:
-    """It holds the server's token. Answers for programs do not, nor do pages of what else runs in a notebook."""
+    """That page holds the server's token. Answers for programs do not, nor do pages of other programs in a notebook."""
     answer = gateway.notebook("/none")
 
     assert (answer.status, answer.text) == (404, "The server of this notebook answered 404 Not Found.")

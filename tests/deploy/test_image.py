@@ -1,4 +1,4 @@
-"""The image: built from pinned bases, as nobody, with everything that the portal needs and nothing else."""
+"""The image: built from pinned bases, runs without root, with everything that the portal needs and nothing else."""
 
 from __future__ import annotations
 

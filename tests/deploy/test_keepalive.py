@@ -1,4 +1,6 @@
-"""Who keeps an idle connection for how long. The gateway lets go first; else a POST meets a server that is closing."""
+"""Keep-alive times: the gateway closes an idle connection first; otherwise a POST could meet a server that is closing
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What axe, the widths and the keyboard say of a page."""
+"""Checks a page with axe, at several widths and with the keyboard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZES = [("light", 1280), ("dark", 390)]
 
 
 def problems_of(page: Page) -> list[str]:
-    """What axe finds, as readable lines: which rule, where."""
+    """Returns axe's findings as readable lines: which rule, where."""
     found = Axe().run(page).response["violations"]
     return [f"{one['id']} ({one['impact']}): {node['html'][:120]}" for one in found for node in one["nodes"]]
 

@@ -14,7 +14,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
 
-# Streams come from the doors process; here they are counted, and say what a test has `window.stream` say.
+# Replaces streams from doors: counts them, and delivers what a test passes to `window.stream`.
 QUIET_STREAM = """
 window.openStreams = 0;
 window.EventSource = class extends EventTarget {
@@ -61,7 +61,7 @@ def open_page(browser: Browser, live_server: LiveServer, transactional_db: None)
             context.add_cookies([cookie])
         page = context.new_page()
         page.set_default_timeout(20_000)
-        # What the doors process serves; here it has nothing to say.
+        # Doors serves it; here it sends nothing.
         page.route("**/live/logs/**", lambda route: route.fulfill(content_type="text/html", body="<p>No log.</p>"))
         page.add_init_script(QUIET_STREAM)
         page.goto(path)
@@ -73,7 +73,7 @@ def open_page(browser: Browser, live_server: LiveServer, transactional_db: None)
 
 
 def signed_in(user: User) -> str:
-    """The session cookie of somebody who has signed in; the form itself has tests of its own."""
+    """The session cookie of a signed-in user; the form has tests of its own."""
     client = Client()
     client.force_login(user)
     return client.cookies[settings.SESSION_COOKIE_NAME].value

@@ -1,4 +1,4 @@
-"""The watcher's part of the fault matrix, done in the test: what is in the cluster now goes through the real mirror."""
+"""Does the watcher's part of the fault matrix in the test: the cluster's current objects go through the real mirror."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Eyes:
     scene: Scene
 
     def look(self) -> None:
-        """Everything of the scene is listed once, and what has changed is told."""
+        """Lists every object of the scene once and sends hints for what changed."""
         version = self.stage.admin.list_page("v1/namespaces")["metadata"]["resourceVersion"]
         found = self.stage.raw(self.scene)
         notes: list[tuple[WatchNote, ObservedObject | None]] = []
@@ -33,7 +33,7 @@ class Eyes:
 
 
 def eyes_on(stage: Stage, scene: Scene) -> Eyes:
-    """The nodes are seen, too, so that what can be lent is known."""
+    """Also mirrors the nodes, so that the lendable capacity is known."""
     found = Eyes(mirrored.hardware_seen(scene.row.cluster), stage, scene)
     found.look()
     return found

@@ -1,8 +1,8 @@
-"""A worker is killed before or after the n-th write of one provisioning; another takes the row when its lease is over.
+"""Kills a worker before or after the n-th write of one provisioning; another one claims the row when its lease expires.
 
-A real process and a real SIGKILL: requests for one namespace go out side by side, so that an exception in one of them
-would not be the end of the others. The proxy kills when the n-th write has arrived and was not sent on (before), or was
-done and not answered (after).
+It uses a real process and a real SIGKILL: requests for one namespace are sent in parallel, so that an exception in one
+of them would not end the others. The proxy kills the worker when the n-th write has arrived and was not forwarded
+(before), or was done and not answered (after).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Zygote:
 
 
 def killed_around_each_write(stage: Stage, zygote: Zygote, sort: str, moment: str, *, every: int = 1) -> int:
-    """`every`: at one write in so many, others for each moment. Returns how many died."""
+    """`every`: kills at one write in so many, at different ones for each moment. Returns how many workers died."""
     writes, wanted = undisturbed(stage, sort)
     told: dict[int, list[str]] = {}
     chosen = range(1 + MOMENTS.index(moment) % every, writes + 1, every)
@@ -89,7 +89,7 @@ def alone(scene: Scene) -> None:
 
 
 def after_death(stage: Stage, scene: Scene, wanted: dict[str, object]) -> list[str]:
-    """Nobody takes the row before the lease is over; then it goes on by itself, and the end is the same."""
+    """No worker claims the row before its lease expires; then the next worker continues, with the same end state."""
     alone(scene)
     model = type(scene.row)
     if due.claim(model) is not None:

@@ -1,8 +1,8 @@
-"""What is provisioned in the fault matrix, how the worker looks at it, and what the cluster holds in the end.
+"""What is provisioned in the fault matrix, how the worker reconciles it, and the resulting objects in the cluster.
 
-Objects are compared whole, without what the API server alone writes and with the names of the case taken out: two teams
-are equal when nothing but their names differs. Whether fields stay behind is compared as well: what is there as an
-`Update` of ours, and not in what was applied since, can never be taken away again.
+Objects are compared whole, without what only the API server writes, and with the names of the case replaced: two teams
+are equal when they differ only in names. Leftover fields are compared as well: a field that the portal owns by an
+`Update` and that is not in its later apply can never be removed again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tenants.models import Namespace
 from tenants.provisioning import reconcile, steps
 from tests.support.rows import make
 
-# Merge patches of what we send; names as in a comparison.
+# Merge patches of what the portal sends; names as in a comparison.
 EDITS: dict[str, dict[Key, dict[str, Any]]] = {
     "namespace": {
         ("Namespace", "NAME"): {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}},
@@ -74,20 +74,20 @@ CLUSTER_WIDE = {
 }
 PATHS = NAMESPACED | CLUSTER_WIDE
 UNITS = 2
-# A refused object is tried again after minutes: that long is let pass between two looks.
+# A refused object is retried after minutes: this much time passes between two reconciles.
 LATER = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One row with what is written for it. `words`: its own names, and what stands for them in a comparison."""
+    """One row with its AppliedObject rows. `words`: its own names, and their replacements in a comparison."""
 
     row: Row
     words: tuple[tuple[str, str], ...]
 
     @property
     def names(self) -> set[str]:
-        """What its cluster-wide objects are called."""
+        """The names of its cluster-wide objects."""
         return {name for name, word in self.words if word in ("NAME", "FLAVOR")}
 
     def again(self) -> Row:
@@ -111,7 +111,7 @@ class Stage:
     # ---- scenes --------------------------------------------------------------------------------------------------
 
     def team(self, name: str) -> Scene:
-        """Asked for and not yet looked at, with two units in force."""
+        """A requested team that was not yet reconciled, with two units in force."""
         full = f"{name}-{self.unique}"
         tenant = make.tenant(self.gpu_class.cluster, slug=full, namespace=full)
         make.grant(tenant, self.gpu_class, units=UNITS)
@@ -133,7 +133,7 @@ class Stage:
     # ---- the worker ----------------------------------------------------------------------------------------------
 
     def look(self, scene: Scene) -> Row:
-        """As a worker does: claimed, looked at, finished or failed. The row has to be due and free."""
+        """Reconciles as a worker does: claim, reconcile, finish or fail. The row has to be due and not leased."""
         model = type(scene.row)
         model._base_manager.exclude(pk=scene.row.pk).update(due_at=None)
         claimed = due.claim(model)
@@ -142,7 +142,7 @@ class Stage:
         return scene.again()
 
     def settle(self, scene: Scene) -> Row:
-        """Hours go by. Afterwards one more look writes nothing."""
+        """Reconciles as over hours until the row is settled. Afterwards one more reconcile writes nothing."""
         for _look in range(8):
             if is_settled(scene.again()):
                 break
@@ -158,13 +158,13 @@ class Stage:
         return row
 
     def writes(self) -> list[Call]:
-        """Of everything that tried to write through the proxy so far, also what never arrived."""
+        """Every write that was sent to the proxy so far, including those that never arrived."""
         return [done.call for done in list(self.proxy.done) if done.call.verb in WRITES and not done.call.dry_run]
 
     # ---- the cluster ---------------------------------------------------------------------------------------------
 
     def raw(self, scene: Scene) -> dict[Key, Json]:
-        """Every object of these kinds that bears one of the scene's names or lies in its namespace, whoever made it."""
+        """Every object of these kinds with one of the scene's names or in its namespace, whoever created it."""
         found: dict[Key, Json] = {}
         for kind, path in CLUSTER_WIDE.items():
             if isinstance(scene.row, Pool) and kind in ("Namespace", "ClusterQueue"):
@@ -176,7 +176,7 @@ class Stage:
             for kind, path in NAMESPACED.items():
                 for item in self.admin.list(path, namespace=scene.row.name):
                     found[(kind, item["metadata"]["name"])] = item
-        # The cluster's own, made some time after the namespace.
+        # Kubernetes creates it some time after the namespace.
         found.pop(("ServiceAccount", "default"), None)
         return found
 
@@ -198,7 +198,7 @@ def is_settled(row: Row) -> bool:
 
 
 def let_time_pass(scene: Scene) -> None:
-    """As if ten minutes had gone by for this row: leases lapse, what was refused may be tried again, and it is due."""
+    """Moves the row ten minutes on: its lease expires, refused objects may be retried, and it is due."""
     AppliedObject.objects.filter(owner=owner_label(scene.row)).update(sent_at=F("sent_at") - LATER)
     type(scene.row)._base_manager.filter(pk=scene.row.pk).update(due_at=Now(), leased_until=None)
 

@@ -1,4 +1,5 @@
-"""Each of our objects is deleted, edited or relabelled by somebody else: seen, written down, set back, nothing else.
+"""Each of the portal's objects is deleted, edited or relabelled by another client: the drift is seen, recorded and
+repaired, and nothing else changes.
 
 The watcher's part is done by the real mirror on the real objects (`eyes.py`).
 """
@@ -23,7 +24,7 @@ from tests.faults.eyes import Eyes, eyes_on
 from tests.faults.scenes import CLUSTER_WIDE, EDITS, OBJECTS, PATHS, Key, Scene, Stage, ids
 from tests.support.waiting import wait_until
 
-# What we never send: an apply alone would leave it there.
+# Fields that the portal never sends: an apply alone would leave them there.
 ADDITIONS: dict[Key, dict[str, Any]] = {
     ("Namespace", "NAME"): {"metadata": {"labels": {"pod-security.kubernetes.io/audit": "privileged"}}},
     ("ResourceQuota", "gpu-portal"): {"spec": {"hard": {"count/leases.coordination.k8s.io": "0"}}},
@@ -52,7 +53,7 @@ class Case:
         self.rest(timezone.now() + timedelta(hours=1))
 
     def again(self) -> None:
-        """Repaired, and everything at rest, as it was at first."""
+        """The object is repaired, and everything is settled as in the beginning."""
         next_second()
         self.rest(timezone.now() + timedelta(hours=1))
 
@@ -75,7 +76,7 @@ class Case:
         return due_at is not None and due_at <= timezone.now()
 
     def repair(self) -> None:
-        """The watcher looks, the worker looks, and so on until both have nothing to say any more."""
+        """Watcher and worker run in turns until neither finds a change."""
         before = len(self.stage.writes())
         self.stage.look(self.scene)
         written = {(call.resource, call.name) for call in self.stage.writes()[before:] if call.name}
@@ -89,8 +90,8 @@ class Case:
 
 
 def next_second() -> None:
-    """Writes are dated to the second: a repair in the second of the creation looks as if somebody had taken away the
-    defaults that go with the first apply, and costs one more apply.
+    """Waits for the next second. Managed fields have times in seconds: a repair in the second of the creation looks as
+    if another client had removed the defaults of the first apply, and costs one more apply.
     """
     before = timezone.now().replace(microsecond=0)
     wait_until(lambda: timezone.now().replace(microsecond=0) > before)
@@ -114,7 +115,7 @@ def test_these_are_all_of_our_objects(stage: Stage, sort: str) -> None:
 
 @pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
 def test_edited_added_to_relabelled_and_deleted(stage: Stage, sort: str, key: Key) -> None:
-    """One after the other, each time set back before the next."""
+    """Edits, additions, relabelling and deletion, one after the other; each is repaired before the next."""
     case = Case(stage, sort, key)
     edited(case, EDITS[sort][key])
     if key in ADDITIONS:
@@ -154,7 +155,7 @@ def deleted(case: Case) -> None:
 
 
 def given_away(case: Case) -> None:
-    """The owner's label is removed, then changed."""
+    """Removes the owner's label, then changes it."""
     for value in (None, "tenants.namespace.987654321"):
         case.rest(timezone.now() + timedelta(hours=1))
         case.relabel(OWNER_LABEL, value)
@@ -163,8 +164,8 @@ def given_away(case: Case) -> None:
 
 
 def disowned(case: Case) -> None:
-    """Without the label that says it is ours the worker may not touch a cluster-wide object: that is said until
-    somebody puts the label back.
+    """Removes the managed label. Without it the worker may not touch a cluster-wide object: the refusal is shown until
+    an administrator restores the label.
     """
     case.relabel(MANAGED_LABEL, None)
     assert any(field.startswith("metadata.labels") for field in noted(case)["fields"])
@@ -193,7 +194,9 @@ def test_the_whole_namespace_deleted(stage: Stage) -> None:
 
 
 def test_a_queue_without_its_label_is_read_as_ours(stage: Stage) -> None:
-    """Taken for absent it would be sent anew, closed and without the flavors that only what runs still needs."""
+    """If it were read as absent, it would be sent again on hold and without the flavors that only running workloads
+    need.
+    """
     case = Case(stage, "namespace", ("ClusterQueue", "NAME"))
     row = case.scene.row
     assert isinstance(row, Namespace)

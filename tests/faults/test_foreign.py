@@ -1,6 +1,7 @@
-"""An object of each of our names is there before us, or takes the place of ours: never touched, told in words.
+"""A foreign object has one of the portal's names before the portal creates it, or replaces its object: it is never
+touched, and the row shows the reason.
 
-When it is removed the portal goes on by itself.
+When it is removed, the portal continues by itself.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 class Intruder:
-    """Somebody else's object under one of our names."""
+    """A foreign object with one of the portal's names."""
 
     def __init__(self, stage: Stage, scene: Scene, key: Key) -> None:
         self.admin: Api = stage.admin
@@ -47,7 +48,7 @@ class Intruder:
         self.before = self.stamp()
 
     def stamp(self) -> tuple[str, Any, Any]:
-        """What it is, apart from the status that controllers write: its version moves with that."""
+        """The object's identity without the status that controllers write, which changes its resource version."""
         found = self.admin.get(self.path, self.name, namespace=self.namespace)
         managers = [one for one in found["metadata"]["managedFields"] if one["manager"] == "gpu-portal"]
         return found["metadata"]["uid"], {**found, "metadata": found["metadata"]["labels"], "status": None}, managers
@@ -73,7 +74,7 @@ def test_it_was_there_before(stage: Stage, sort: str, key: Key) -> None:
     stage.look(calm)
     scene = stage.scene(sort, "before")
     if key[0] in NAMESPACED:
-        # It came between our namespace and what we put into it.
+        # It was created between the portal's namespace and the objects in it.
         ours = {MANAGED: "gpu-portal", "gpu-portal/owner": owner_label(scene.row)}
         metadata = {"name": scene.row.name, "labels": ours}  # type: ignore[union-attr]
         stage.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
@@ -118,7 +119,7 @@ def test_it_took_the_place_of_ours(stage: Stage, sort: str, key: Key) -> None:
 
 
 def test_a_namespace_in_the_place_of_ours_gets_nothing(stage: Stage) -> None:
-    """Nothing is even tried in it, whatever the fence would say."""
+    """The portal does not even try to write into it, whether or not the admission policy would refuse."""
     scene = stage.team("gone")
     eyes = eyes_on(stage, scene)
     stage.look(scene)

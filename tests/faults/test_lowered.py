@@ -1,4 +1,4 @@
-"""A team's quota is lowered below what it uses while a neighbour wants the cards, with the real Kueue."""
+"""A team's quota is lowered below its use while a neighbour wants the GPUs, with the real Kueue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_nothing_that_runs_is_lost_within_the_grace(
     kube_worker: Kube,
     admin: Api,
 ) -> None:
-    """All four cards of the node run jobs of team A; from now on one of them is its own and three are team B's."""
+    """All four GPUs of the node run jobs of team A; from now on its quota is one GPU and team B's is three."""
     wait_until(lambda: all(pod["spec"].get("nodeName") != "intel-xe" for pod in admin.list("v1/pods")), within_s=60)
     grant = make.grant(team_a, xe, units=4)
     look()

@@ -1,4 +1,4 @@
-"""Writes that go wrong, short form: every fault, at some of the writes; `run.py soak faults` takes them all."""
+"""Failing writes, short form: every fault at some of the writes; `run.py soak faults` covers all of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A zygote whose children work as the worker does and are there to be killed. Django is imported once.
+"""A zygote that forks workers which tests kill. It imports Django once.
 
-Each line on its standard input is a table and a kubeconfig: a child claims the row that is due, looks at it once
-through that kubeconfig and ends. The zygote answers with the child's process id, and with how it ended.
+Each line on its standard input is a table and a kubeconfig: a child claims the due row, reconciles it once with that
+kubeconfig and ends. The zygote answers with the child's process id, and then with its exit status.
 """
 
 from __future__ import annotations

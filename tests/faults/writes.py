@@ -1,7 +1,7 @@
-"""Each write of one provisioning in turn goes wrong in each way that networks and API servers know.
+"""Makes each write of one provisioning fail in turn, in each way that networks and API servers fail.
 
-How many writes there are is measured, not typed. A fault strikes once or lasts from that write on; while it lasts the
-row says so in words and the API server is not hammered; when it is over, the end state equals the undisturbed one.
+The number of writes is measured, not hard-coded. A fault occurs once or lasts from that write on. While it lasts, the
+row shows the error in words and the API server is not flooded; afterwards the end state equals the undisturbed one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REFUSED = {"403", "422"}
 
 
 def undisturbed(stage: Stage, sort: str) -> tuple[int, dict[str, object]]:
-    """How many writes it takes, and what is there then."""
+    """Returns the number of writes without faults, and the resulting objects."""
     scene = stage.scene(sort, "calm")
     before = len(stage.writes())
     stage.look(scene)
@@ -39,7 +39,7 @@ def undisturbed(stage: Stage, sort: str) -> tuple[int, dict[str, object]]:
 
 
 def problems(stage: Stage, scene: Scene, fault: str, rule: Rule, wanted: dict[str, object]) -> list[str]:
-    """What is not as it should be, in words; [] is well."""
+    """Returns the problems in words; [] if there are none."""
     found = []
     row = stage.look(scene)
     try:
@@ -75,9 +75,10 @@ def shown_as_refused(scene: Scene) -> bool:
 
 
 def hammering(stage: Stage, scene: Scene, fault: str) -> list[str]:
-    """The next look, some seconds later, tries as many objects as go side by side at most, whatever there is to send.
+    """The next reconcile, some seconds later, tries at most as many objects as are sent in parallel.
 
-    What was refused waits for minutes; but a queue that was not let open is sent on hold, which is another manifest.
+    A refused object waits for minutes before its retry; but a queue that may not open is sent on hold, as another
+    manifest.
     """
     before = len(stage.writes())
     type(scene.row)._base_manager.filter(pk=scene.row.pk).update(due_at=timezone.now())
@@ -97,7 +98,7 @@ def differences(stage: Stage, scene: Scene, wanted: dict[str, object]) -> list[s
 
 
 def each_write_in_turn(stage: Stage, sort: str, fault: str, *, lasting: bool, every: int = 1) -> int:
-    """`every`: one write in so many, another one for each fault. Returns how many cases there were."""
+    """`every`: one write in so many, a different one for each fault. Returns the number of cases."""
     writes, wanted = undisturbed(stage, sort)
     assert writes >= 2
     told: dict[int, list[str]] = {}

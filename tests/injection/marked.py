@@ -1,4 +1,4 @@
-"""A payload in every text field of the API: as much of it as the field's rule lets in."""
+"""Puts a payload into every text field of the API: as much of it as the field's rule accepts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, 
 from tests.support.http.visits import signed_in_once, undone
 
 Way = tuple[str, ...]
-# What others need to be as it is: they come last.
+# These operations change what others need, so they come last.
 LAST = ("withdraw", "end", "delete", "stop", "decline", "namespace", "revoke")
 
 
 def texts(schema: Schema, way: Way = ()) -> Iterator[Way]:
-    """The way to each text that somebody may choose; "[]" is in a list, "{}" under a key of one's own."""
+    """The path to each free text in the schema; "[]" is a list item, "{}" a value under a free key."""
     found = whole(schema)
     match kind_of(found) if "enum" not in found else "enum":
         case "string":
@@ -38,7 +38,7 @@ def texts(schema: Schema, way: Way = ()) -> Iterator[Way]:
 
 
 def put(body: Any, way: Way, text: str) -> Any:
-    """A copy with the text there."""
+    """Returns a copy with the text at that path."""
     step, *rest = way
     if step == "[]":
         item = put(body[0] if body else {}, tuple(rest), text) if rest else text
@@ -50,7 +50,7 @@ def put(body: Any, way: Way, text: str) -> Any:
 
 
 def mark(calls: dict[str, Call]) -> tuple[set[str], set[str]]:
-    """Each operation is done once. Fields that took a payload, and those whose rule lets none in."""
+    """Does each operation once. Returns the fields that accepted a payload, and those whose rule accepts none."""
     took, refused = set(), set()
     with signed_in_once({call.who for call in calls.values()}):
         for operation in sorted(calls, key=lambda name: any(word in name for word in LAST)):
@@ -73,7 +73,7 @@ def mark(calls: dict[str, Call]) -> tuple[set[str], set[str]]:
     return took, refused
 
 
-# Texts that come from elsewhere: the administration, the catalog's file, identity providers, the cluster.
+# Texts from other sources: the administration, the catalog's file, identity providers, the cluster.
 FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "accounts.User": ("name",),
     "accounts.ApiToken": ("name",),
@@ -103,7 +103,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "workloads.Run": ("group", "message", "stop_message"),
     "workloads.NotebookWatch": ("error_text", "problem", "kept_reason"),
 }  # fmt: skip
-# Of which the database or an address knows what they may be.
+# Columns whose values the database or a URL restricts.
 WORDS = (
     "actor_kind", "address", "api_version", "basis", "body", "call", "code", "cohort", "device_class",
     "device_selector", "digest", "email", "error_code", "format", "gpu_class", "image", "job_uid", "key", "kind",
@@ -113,7 +113,7 @@ WORDS = (
     "stop_reason", "subject", "tenant", "uid", "verb", "via",
 )  # fmt: skip
 
-# What the database wants to be there with it.
+# Columns that a database constraint requires together with this one.
 BESIDE: dict[str, dict[str, Any]] = {"terms": {"terms_version": 1}, "held_reason": {"held_since": Now()}}
 
 
@@ -126,10 +126,10 @@ def text_columns() -> Iterator[tuple[type[Model], str]]:
 
 
 def mark_rows() -> list[str]:
-    """A payload in every column that is no word of the portal's own. Left out: those that nobody has a reason for."""
+    """Puts a payload into every free text column. Returns the columns that are in neither list."""
     unknown = []
     with connection.cursor() as cursor:
-        # Events are for ever, and the database insists.
+        # A trigger forbids changes of events.
         cursor.execute("ALTER TABLE accounts_event DISABLE TRIGGER USER")
         for model, name in text_columns():
             if name in FROM_ELSEWHERE.get(model._meta.label, ()):

@@ -1,4 +1,4 @@
-"""What somebody may type to have it run in the browser of somebody else, and how to see that it was not."""
+"""A text that would run in another user's browser if it were not escaped, and checks that it did not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-# A quote, a tag, a script, a template, a formula; letters that turn the text around, and one that nobody sees.
+# A quote, a tag, a script, a template, a formula; characters that reverse the text direction, and an invisible one.
 LONG = "\"'><img src=x data-marked onerror=window.marked=1><script>window.marked=1</script>{{7*7}}\u202e\u200b=1+1"
 MIDDLE, SHORT = "\"'><script data-marked>marked()</script>", "\"'><i data-marked>"
 LINES = f"{LONG}\r\nBcc: marked@example.org\r\n\r\n<b data-marked>"
@@ -16,7 +16,7 @@ RAW = re.compile(rb"<(?:(?:img src=x|script|i|b) data-marked|script>window\.mark
 
 
 class _Own(HTMLParser):
-    """Elements and attributes that are the payload's own, where it should be text."""
+    """Elements and attributes of the payload that became markup in place of text."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""Whatever somebody types is text for everybody else: a payload in every field and every column, then all pages, their
-forms, mails, the catalog's file and streams are looked at, as bytes and in a browser.
+"""What a user types stays text for all other users: a payload is put into every field and every column, then all pages,
+their forms, emails, the catalog's file and streams are checked, as bytes and in a browser.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from tests.support.rows import make, mirrored
 from tests.support.waiting import wait_until
 from tests.test_bodies import calls
 
-# Fixtures of others, by their names.
+# Fixtures of other modules, by their names.
 __all__ = ["browser_type_launch_args", "calls", "open_page"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pytest.mark.timeout(480)]
-# No rule for text lets any of it in: names, addresses, choices. Each answers with a sentence.
+# These rules accept no part of the payload: names, addresses, choices. Each field answers with a sentence.
 REFUSED = {
     "image_prefixes_allow prefix: 422 bad_prefix",
     "joins_ask team: 404 not_found",
@@ -73,7 +73,7 @@ REFUSED = {
 
 
 def paths(pk: dict[str, int], name: str, slug: str) -> list[str]:
-    """Every page of the URL map, about rows that are there."""
+    """Every page of the URL map, about existing rows."""
     found = []
     for route, _pattern in all_routes():
         if route.startswith(("api/v1", "live/", "static", "admin", "logout", "livez", "readyz", "open/")):
@@ -86,20 +86,20 @@ def paths(pk: dict[str, int], name: str, slug: str) -> list[str]:
     return found
 
 
-# What a script of it left, and how many elements it made.
+# What a script of the payload left, and how many elements it created.
 OWN = "[window.marked ?? null, document.querySelectorAll('[data-marked], [onerror]').length]"
 
 
 @pytest.fixture
 def numbers(calls: dict[str, Call], bob: User) -> dict[str, int]:
-    """Of rows that pages are about, by how their addresses begin."""
+    """Primary keys of the rows that pages are about, by the prefix of their URLs."""
     request, founded = (rows.order_by("pk")[0].pk for rows in (QuotaRequest.objects, TeamRequest.objects))
     return {"requests/": request, "team-requests/": founded, "people/": bob.pk}
 
 
 @dataclass
 class Looked:
-    """`shown`: who sees a payload where, each page once. `forms`: each field that was sent, by its form's address."""
+    """`shown`: which user sees a payload where, each page once. `forms`: each field sent, by its form's URL."""
 
     shown: list[tuple[Client, str]] = field(default_factory=list)
     forms: set[tuple[str, str]] = field(default_factory=set)
@@ -113,7 +113,7 @@ def signed_in(who: User) -> Client:
 
 
 def walk(pages: list[str], clients: list[Client], *, fills_in: bool = True) -> Looked:
-    """Every page, and every form of it, once; what it is refused with as well: a field shows again what was typed."""
+    """Visits every page and sends every form once; a refused form is checked, too: its fields show the input again."""
     looked = Looked()
     shown, forms, wrong = looked.shown, looked.forms, looked.wrong
     for client in clients:
@@ -142,7 +142,7 @@ def walk(pages: list[str], clients: list[Client], *, fills_in: bool = True) -> L
 
 
 def check_mails() -> None:
-    """Plain text, whose headers nobody adds to."""
+    """Emails are plain text, and no header is injected."""
     deliveries = list(Delivery.objects.all())
     assert any("data-marked" in one.body for one in deliveries)
     for delivery in deliveries:
@@ -154,7 +154,7 @@ def check_mails() -> None:
 
 
 def check_file(path: Path) -> None:
-    """The catalog's, which a site keeps in git: what was written is read again as the same."""
+    """The catalog's file, which a site keeps in git: reading it returns what was written."""
     call_command("catalog", "export", str(path))
     text = path.read_text()
     assert "data-marked" in text
@@ -171,7 +171,7 @@ def check_stream(doors: Doors, namespace: str, who: User) -> None:
 
 
 def check_browser(shown: list[tuple[Client, str]], open_page: Callable[..., Page]) -> None:
-    """No dialog, no script, no element of the payload's own, and nothing that the policy had to stop."""
+    """No dialog, no script, no element of the payload, and no violation of the content security policy."""
     said: list[str] = []
     wrong: list[Any] = []
     browsers: dict[int, Page] = {}
@@ -198,7 +198,7 @@ def check_browser(shown: list[tuple[Client, str]], open_page: Callable[..., Page
             wrong.append((path, own, [*said]))
             said.clear()
     assert wrong == []
-    # Where it is not escaped, it is seen.
+    # Where it is not escaped, the check sees it.
     page = next(iter(browsers.values()))
     page.evaluate("text => document.body.insertAdjacentHTML('beforeend', text)", LONG)
     wait_until(lambda: page.evaluate(OWN) == [None, 1] and said, what="what the policy stopped")
@@ -208,7 +208,7 @@ def test_whatever_is_typed_is_text_for_everybody(
     calls: dict[str, Call], numbers: dict[str, int], a100: GpuClass, namespace_a: Namespace, alice: User, dana: User,
     olga: User, doors: Doors, open_page: Callable[..., Page], tmp_path: Path,
 ) -> None:  # fmt: skip
-    """One long test: to plant them takes longer than to look at one kind of place."""
+    """One long test: planting the payloads takes longer than one kind of check."""
     mirrored.hardware_seen(a100.cluster)
     silent = MirrorNode.objects.order_by("name")[0]
     silent.ready, silent.record = False, {**silent.record, "ready_reason": SHORT, "ready_message": LONG}
@@ -224,7 +224,7 @@ def test_whatever_is_typed_is_text_for_everybody(
     assert len(looked.forms) >= 45
     assert len(looked.shown) >= 40
     assert f"/nodes/{silent.name}" in [path for _client, path in looked.shown]
-    # Its forms are Django's own.
+    # The admin's forms are Django's own.
     administration = walk([*addresses()], [make.administrator(signed_in(olga), olga)], fills_in=False)
     assert administration.wrong == []
     assert len(administration.shown) >= 10

@@ -1,7 +1,7 @@
-"""What is wanted keeps changing while workers die at random before and after they touch the cluster.
+"""The wanted state keeps changing while workers die at random before and after their writes to the cluster.
 
-The claim that is tested: whatever dies, no two workers are on one row at a time, and when the dying stops every row
-settles and the cluster holds exactly what the rows want. A short form runs in the suite, 24 workers in `run.py soak`.
+The claim: no two workers lease a row at the same time, and when no more workers die, every row settles and the cluster
+holds exactly what the rows want. A short form runs in the suite, 24 workers in `run.py soak`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass
 class Zygote:
-    """The process that forks workers; `stop` ends them all and says how often one died and whether two overlapped."""
+    """The process that forks workers; `stop` ends them all and returns how many died and whether two overlapped."""
 
     process: subprocess.Popen[str]
     log: Path
@@ -72,12 +72,12 @@ def start(*, workers: int, death_rate: float, kubeconfig: str, log: Path, seed: 
     return Zygote(process, log)
 
 
-# ---- what keeps changing, and what has to be true in the end ---------------------------------------------------
+# ---- what keeps changing, and what has to hold in the end -------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class World:
-    """Teams with one class each to hold; all rows committed, so that other processes see them."""
+    """Teams with a grant of one class each; all rows are committed, so that other processes see them."""
 
     namespaces: list[Namespace]
     gpu_class: GpuClass
@@ -85,7 +85,7 @@ class World:
 
 
 def build_world(*, cluster: Cluster, gpu_class: GpuClass, teams: int, kube: Kube, unique: str) -> World:
-    """The flavor is there before the chaos begins; namespaces are made in the middle of it."""
+    """Creates the flavor before the chaos begins; namespaces are created during it."""
     catalog.ensure_pool(cluster)
     rows = [make.tenant(cluster, slug=f"team-{n}", namespace=f"chaos-{unique}-{n}") for n in range(teams)]
     due.drain(Pool, lambda row, deadline: reconcile.reconcile_pool(row, deadline, kube=kube), for_s=5)
@@ -96,7 +96,7 @@ def build_world(*, cluster: Cluster, gpu_class: GpuClass, teams: int, kube: Kube
 
 
 def change_something(world: World, dice: random.Random) -> None:
-    """Somebody changes their mind about one team: suspended or not, another number of units."""
+    """Changes one team: suspends or resumes it, or changes its number of units."""
     namespace = dice.choice(world.namespaces)
     with transaction.atomic():
         if dice.random() < 0.3:
@@ -109,14 +109,14 @@ def change_something(world: World, dice: random.Random) -> None:
 
 
 def is_settled() -> bool:
-    """Nobody is on a row, none is due, and each was applied in the generation that is wanted."""
+    """No row is leased or due, and each was applied in its wanted generation."""
     return not Namespace.objects.exclude(
         leased_until=None, due_at__gt=timezone.now(), observed_generation=F("generation"), error_code=""
     ).exists()
 
 
 def differences(world: World, admin: Api) -> list[str]:
-    """Where the cluster, seen by an independent client, is not what the rows want."""
+    """Differences between the cluster, as an independent client sees it, and the rows."""
     found = []
     for namespace in Namespace.objects.select_related("tenant"):
         queue = admin.find("kueue.x-k8s.io/v1beta2/clusterqueues", namespace.name)
@@ -138,7 +138,7 @@ def differences(world: World, admin: Api) -> list[str]:
 def run(
     world: World, *, admin: Api, kubeconfig: str, log: Path, workers: int, death_rate: float, for_s: float, deaths: int
 ) -> dict[str, int]:
-    """Chaos for a while and until so many died, then calm. Returns how many died and overlapped."""
+    """Runs chaos for a while and until so many workers died, then waits. Returns how many died and overlapped."""
     dice = random.Random(7)
     zygote = start(workers=workers, death_rate=death_rate, kubeconfig=kubeconfig, log=log)
     try:

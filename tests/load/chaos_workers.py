@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-# Short leases, so that a row whose worker died is taken up again within the test's time.
+# Short leases, so that the row of a dead worker is claimed again within the test's time.
 SHORT = {"LEASE_S": 6, "RECONCILE_BUDGET_S": 2, "KUBE_TIMEOUT_S": 1.5}
 DIED = 9
 OVERLAP = 17
-# A worker with nothing to do for so long was forgotten.
+# A worker that is idle for so long was forgotten.
 IDLE_AT_MOST_S = 3600
 
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> None:
     def end(*_: object) -> None:
         nonlocal is_over
         is_over = True
-        # Whoever waits for a child's death waits no longer.
+        # A waiter for the child's death waits no longer.
         for pid in children:
             with suppress(ProcessLookupError):  # it died this moment
                 os.kill(pid, signal.SIGKILL)
@@ -110,13 +110,13 @@ def _live(arguments: argparse.Namespace, dice: random.Random, parent: int) -> No
         with _only_one(row.pk):
             return steps.work_on_namespace(row, deadline, kube=kube)
 
-    # No hint comes here: the rows alone are looked at.
+    # No hint arrives here: the worker polls the rows.
     while os.getppid() == parent:
         wait_until(lambda: due.drain(Namespace, alone, for_s=1) or os.getppid() != parent, within_s=IDLE_AT_MOST_S)
 
 
 class _only_one:
-    """A session lock of PostgreSQL for one row: dies with its worker, and tells when two are on the row."""
+    """A session advisory lock for one row: it ends with its worker and shows when two workers have the same row."""
 
     def __init__(self, pk: int) -> None:
         self.pk = pk

@@ -1,4 +1,4 @@
-"""A mirror with as many nodes and pods as a test wants, written as rows: the simulated hardware, over and over."""
+"""A mirror with any number of nodes and pods, written as rows: the simulated hardware, repeated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cluster.models import Cluster, MirrorPod
 from devcluster.controlplane import hardware
 from tests.support.rows import make, mirrored
 
-# One of each: whole cards, MIG mixed and single, time slices, MPS, DRA, AMD, Intel, cpu.
+# One of each: whole GPUs, MIG mixed and single, time slices, MPS, DRA, AMD, Intel, cpu.
 KINDS_OF_NODES = 10
 PODS_PER_NODE = 8
 TEAMS = 5
@@ -24,9 +24,9 @@ Raw = dict[str, Any]
 
 
 def crowd(cluster: Cluster, *, nodes: int) -> list[GpuClass]:
-    """Every node has eight pods: two of teams that hold devices, or cores, and six strangers with cpu alone.
+    """Every node has eight pods: two of teams that hold devices or cores, and six foreign ones with cpu alone.
 
-    Returns the classes that discovery proposes for them, open. Statistics are fresh, as they are where autovacuum runs.
+    Returns the classes that discovery proposes for them, active. Statistics are fresh, as with autovacuum.
     """
     mirrored.seen(cluster)
     rows: dict[str, list[Raw]] = {"Node": [], "Pod": [], "ResourceSlice": [], "ResourceClaim": []}
@@ -55,7 +55,7 @@ def _classes(cluster: Cluster) -> list[GpuClass]:
 
 @functools.cache
 def templates() -> list[tuple[Raw, list[Raw]]]:
-    """The first node of every kind of hardware with its slices. Read once: the file takes a second."""
+    """The first node of every kind of hardware with its ResourceSlices. Cached: reading the file takes a second."""
     seen = hardware.read("mixed")
     found: dict[tuple[str, ...], Raw] = {}
     for node in seen.nodes:
@@ -86,7 +86,7 @@ def _of_node(number: int) -> list[tuple[str, Raw]]:
 
 
 def _devices(slices: list[Raw], name: str) -> list[tuple[str, Raw]]:
-    """Its slices under the new name; one device of each is held by a claim."""
+    """Its ResourceSlices under the new name; a claim holds one device of each."""
     found: list[tuple[str, Raw]] = []
     for one in slices:
         spec = one["spec"]

@@ -1,7 +1,7 @@
-"""Calls that Schemathesis makes up from the contract, at bounds and beyond them, as the owners of two teams.
+"""Calls that Schemathesis generates from the contract, at and beyond its bounds, as the owners of two teams.
 
-In this process, in one transaction: what a call did is taken back before the next one. Most addresses name what is
-there, since of made up ones nothing but 404 would be learnt.
+They run in this process, in one transaction: each call is rolled back before the next one. Most addresses name existing
+objects, since invented ones would only show 404.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.support.http.visits import undone
 from workloads.models import Workload
 
 SEED = 2026
-# In all of a team's texts that only its own people may read.
+# In all texts of a team that only its own people may read.
 MARKS = {"team-a": "canary-a1c9", "team-b": CANARY}
 EXPECTED = ("400", "401", "403", "404", "405", "409", "415", "422")
 CHECKS = [
@@ -56,12 +56,12 @@ CHECKS = [
 
 
 def contract(*, max_examples: int) -> Any:
-    """The document as the application gives it; of each operation so many random calls besides those at its bounds."""
+    """The document as the application serves it; each operation gets so many random calls beside its bounds."""
     config = SchemathesisConfig.from_dict(
         {
             "seed": SEED,
             "generation": {"deterministic": True, "max-examples": max(max_examples, 1), "no-shrink": True},
-            # That a tag is not one of them is told by its own status.
+            # An If-Match tag that does not match has a status of its own.
             "checks": {"negative_data_rejection": {"expected-statuses": [*EXPECTED, "412"]}},
             "phases": {
                 "coverage": {"generate-duplicate-query-parameters": True},
@@ -73,13 +73,13 @@ def contract(*, max_examples: int) -> Any:
 
 
 def operations(schema: Any) -> list[Any]:
-    """Those of the web process: logs are doors' own."""
+    """Operations of the web process: doors serves logs."""
     found = [one.ok() for one in schema.get_all_operations()]
     return [one for one in found if one.path.startswith("/api/")]
 
 
 def found_in(schema: Any, operation: Any, ask: Callable[[Any], None]) -> str:
-    """What is wrong with the answers of one operation; the first of it."""
+    """The first problem in the answers of one operation."""
 
     def asked(case: Any) -> None:
         ask(case)
@@ -98,7 +98,7 @@ def found_in(schema: Any, operation: Any, ask: Callable[[Any], None]) -> str:
 
 @contextmanager
 def in_one_transaction() -> Iterator[None]:
-    """As Django's own client does it: the end of a request closes no connection."""
+    """As in Django's own test client: the end of a request closes no connection."""
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
     try:
@@ -110,7 +110,7 @@ def in_one_transaction() -> Iterator[None]:
 
 @dataclass
 class Two:
-    """The owners, and what there is."""
+    """The two owners and their objects."""
 
     world: World
     teams: dict[str, Tenant]
@@ -122,7 +122,7 @@ class Two:
     done: set[str] = field(default_factory=set)
 
     def ask(self, case: Any) -> None:
-        """One call, by one owner and then the other, and all that has to hold of its answer. Raises what does not."""
+        """Sends one call, by one owner and the other in turn, and checks its answer. Raises if a check fails."""
         self.made += 1
         team, other = MARKS if self.made % 2 else reversed(MARKS)
         if self.made % 7:
@@ -139,8 +139,8 @@ class Two:
             case.validate_response(answer, checks=CHECKS, headers=headers, transport_kwargs={"headers": headers})
 
     def name_what_is_there(self, case: Any) -> None:
-        """In turn of one's own team, of the other, what was deleted, and what never was. What is beyond the contract
-        stays as it was made up.
+        """Uses, in turn, objects of the owner's team, of the other team, deleted ones, and ones that never existed.
+        Values that violate the contract stay as generated.
         """
         about = ABOUT.get((case.operation.method.upper(), case.operation.path), "")
         values = self.world.address(about, RELATIONS[self.made % len(RELATIONS)], "owner")
@@ -169,7 +169,7 @@ def two(cluster: Cluster, unique: str) -> Two:
 
 
 def _mark(team: Tenant, mark: str) -> None:
-    """As the world has it for the other team."""
+    """Marks this team's texts as the world marks the other team's."""
     Tenant.objects.filter(pk=team.pk).update(name=f"Team {mark}", purpose=mark)
     Workload.objects.filter(tenant=team).update(command=[mark])
     QuotaRequest.objects.filter(tenant=team).update(justification=mark)
@@ -178,7 +178,7 @@ def _mark(team: Tenant, mark: str) -> None:
 
 
 def _token(who: User) -> str:
-    """Noted as used tomorrow, so that no call writes that it was used."""
+    """Its last use lies in the future, so that no call records a use."""
     text, now = token_text.new_token(), timezone.now()
     ApiToken.objects.create(
         user=who,
@@ -193,7 +193,7 @@ def _token(who: User) -> str:
 
 
 def rows_of_team(team: Tenant, *, asked_by: User) -> str:
-    """Everything of the team, but what strangers may leave with it: that they ask to join."""
+    """Every row of the team, except join requests of strangers."""
     found: list[Any] = [list(Tenant.objects.filter(pk=team.pk).values())]
     for app in OURS:
         for model in apps.get_app_config(app).get_models():

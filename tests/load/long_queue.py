@@ -1,4 +1,4 @@
-"""Teams with as much waiting work as a test wants, written as rows: launched, in Kueue's queue, without units."""
+"""Teams with any number of waiting workloads, written as rows: launched, in Kueue's queue, without units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.rows import make, mirrored
 from workloads.launch import spec as launch_spec
 from workloads.models import Run, Workload
 
-# One word for each flavor of the resource, as Kueue says it.
+# One reason for each flavor of the resource, in Kueue's wording.
 PENDING = (
     "couldn't assign flavors to pod set main: untolerated taint {gpu-portal/class=a100-mps NoSchedule <nil>} in flavor "
     "a100-mps-41d8c7f5aa, untolerated taint {gpu-portal/class=a100-sliced NoSchedule <nil>} in flavor "
@@ -32,9 +32,9 @@ BATCH = 1000
 
 
 def long_queue(cluster: Cluster, *, teams: int, each: int) -> list[Namespace]:
-    """`each` pieces of work of one class wait in every team, asked for at different moments with three priorities.
+    """`each` workloads of one class wait in every team, requested at different times with three priorities.
 
-    Statistics are fresh, as they are where autovacuum runs.
+    Statistics are fresh, as with autovacuum.
     """
     mirrored.hardware_seen(cluster)
     gpu_class, person = make.gpu_class(cluster), make.user("Alice")

@@ -1,4 +1,4 @@
-"""A portal of as many teams as a test wants, written as rows: what pages must not grow slow with."""
+"""A portal with any number of teams, written as rows: pages must not become slow with them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ BATCH = 2000
 
 
 def many_teams(cluster: Cluster, *, teams: int, waiting: int, events: int = EVENTS) -> list[Tenant]:
-    """Every team has an owner, two grants, decided requests, events and mails that were sent; `waiting` of them wait
-    for a decision. The hardware is seen; statistics are fresh, as they are where autovacuum runs.
+    """Every team has an owner, two grants, decided requests, events and sent emails; `waiting` of them have a pending
+    request. The hardware is mirrored; statistics are fresh, as with autovacuum.
     """
     mirrored.hardware_seen(cluster)
     classes = [make.gpu_class(cluster, slug=f"class-{number}", promise_limit=10 * teams) for number in range(8)]
@@ -55,7 +55,7 @@ def many_teams(cluster: Cluster, *, teams: int, waiting: int, events: int = EVEN
 
 
 def _grants(teams: Sequence[Tenant], classes: Sequence[GpuClass]) -> None:
-    """Ends on twenty different days."""
+    """The grants end on twenty different days."""
     now = timezone.now()
     Grant.objects.bulk_create(
         (

@@ -1,4 +1,4 @@
-"""What is sent along, by the name that the table gives it; to the API as JSON, by pages as a form."""
+"""Request bodies, by the name that the table uses. The API takes them as JSON, pages take them as a form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.matrix.world import World
 
 
 def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
-    """`values`: of the address."""
+    """`values` are the values in the address."""
     slug, now = world.gpu_class.slug, timezone.now()
     run = {"kind": "job", "gpu_class": slug, "units": 1, "image": "python", "command": ["true"]}
     bodies: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Asks everything that the table has, in every way, and says where the answer is another one."""
+"""Sends every request of the table in every role and reports each answer that differs from the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.http.routes import routes
 from tests.support.http.visits import undone
 
 OURS = ("accounts", "catalog", "cluster", "tenants", "workloads")
-# Events are looked at by themselves; the mirror is the watcher's.
+# Events are compared separately; the watcher owns the mirror.
 TABLES = [
     model._meta.db_table
     for app in OURS
@@ -53,7 +53,7 @@ class Before:
 
 
 def sweep(rows: Iterable[Row], world: World, *, whole: bool = False) -> Found:
-    """`whole`: also of things that the answer does not depend on, since it is given before they are looked at."""
+    """`whole`: also sends the cases whose answer is given before the object is looked up and so cannot depend on it."""
     found, rows = Found(), list(rows)
     before = Before(state(), Event.objects.count())
     written = tuples_written()
@@ -79,19 +79,19 @@ def sweep(rows: Iterable[Row], world: World, *, whole: bool = False) -> Found:
 
 
 def is_nobody(row: Row, role: str) -> bool:
-    """Who is refused before it is asked what for: by authentication and scope alone."""
+    """Whether the request is refused by authentication and scope alone, before its object is looked up."""
     return role in DEAD or (role in TOKENS and (not row.is_api or role != f"token {row.scope}"))
 
 
 def roles_asking(row: Row, *, is_sample: bool) -> tuple[str, ...]:
-    """That authentication and scopes are the same for all addresses is seen in their views (test_way_in.py). So those
-    who are nobody ask a sample; without any account, everything is asked.
+    """Returns the roles that send this row's request. test_way_in.py shows that authentication and scopes are the same
+    for all addresses. So roles that authentication or scope refuses send only a sample; "anonymous" sends everything.
     """
     return tuple(role for role in ROLES if is_sample or role == "anonymous" or not is_nobody(row, role))
 
 
 def first_of_each_way_in(rows: Iterable[Row]) -> list[Row]:
-    """Of the API one for each method and its scopes; of pages, which have views of their own, one for each module."""
+    """Returns the sample. API: one row for each method and scopes. Pages have own views: one row for each module."""
     found: dict[object, Row] = {}
     for row in rows:
         way = (row.method, scopes(row)) if row.is_api else VIEWS[row.route].__module__
@@ -100,7 +100,7 @@ def first_of_each_way_in(rows: Iterable[Row]) -> list[Row]:
 
 
 def scopes(row: Row) -> tuple[str, ...]:
-    """One of them is enough for the view, and which is the action's question."""
+    """Scopes of which the view needs one; the action decides which one it needs."""
     return () if row.open_because else scopes_of(VIEWS[row.route].cls, row.method)
 
 
@@ -111,9 +111,9 @@ def asked_about(row: Row, role: str, world: World) -> list[str]:
 
 
 def is_asked_elsewhere(row: Row, role: str, relation: str, world: World) -> bool:
-    """For reading, a thing of one's own and a colleague's are one case, and to staff those of any team are, where the
-    table says the same of both. What is not there is asked for by one of a team, one of the staff and by tokens, where
-    they are told just that.
+    """Whether another relation covers this case. For reading, "own" and "others" (a colleague's) are one case where the
+    table expects the same answer of both; for staff, so are "own" and "foreign". Objects that do not exist are
+    requested by one role of the team, one of the staff and by tokens, where the answer is not_found alone.
     """
     told = expected(row, role, relation)
     if relation in ("deleted", "random"):
@@ -160,7 +160,7 @@ def leaked(answer: HttpResponse, role: str) -> Any:
 
 
 def done(row: Row, codes: Collection[str], before: Before, has_written: bool) -> Any:
-    """Nothing changed, or what the row says was done and recorded."""
+    """Returns a problem unless nothing changed, or exactly what the row declares was done and recorded."""
     is_done = "" in codes
     if not is_done and not has_written:
         return None
@@ -176,9 +176,11 @@ def done(row: Row, codes: Collection[str], before: Before, has_written: bool) ->
 
 
 def tuples_written() -> int:
-    """In this transaction so far, taken back or not: where it stays as it is, nothing can have changed.
+    """The number of tuples written in this transaction so far, rolled back or not: if it is unchanged, no row has
+    changed.
 
-    By number: the view pg_stat_xact_user_tables goes through all tables and indexes first, for three times as much.
+    Reads the statistics by table number: the view pg_stat_xact_user_tables goes through all tables and indexes first
+    and takes three times as long.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -198,7 +200,7 @@ def _numbers() -> list[int]:
 
 
 def state() -> list[str]:
-    """Of each table something that differs when a row does."""
+    """A digest of each table, which differs when a row differs."""
     parts = (f"(SELECT md5(string_agg(one::text, '' ORDER BY one::text)) FROM {table} one)" for table in TABLES)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT ARRAY[{', '.join(parts)}]")

@@ -1,4 +1,4 @@
-"""The Django admin: every address of it × every role, with and without a second factor, looked at and written to."""
+"""The Django admin: every address × every role, with and without a second factor, for reading and writing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMES_IN = ("operator", "admin", "auditor")
 METHODS = ("GET", "POST")
 KEPT_OUT = (302, 403, 404, 405)
 NOBODY = {*DEAD, *TOKENS}
-# Of those who have no part in it one of each sort asks for everything, and the others for what comes first.
+# Of the roles without access, one of each sort requests everything, and the others only the first addresses.
 EVERYTHING = ("anonymous", "owner", "approver")
 FIRST = 12
 
@@ -35,7 +35,7 @@ def world(cluster: Cluster, unique: str) -> World:
 
 
 def led(client: Client, method: str, address: str) -> tuple[int, str]:
-    """The status in the end, and whereto outside of the administration."""
+    """Returns the final status, and the target of a redirect out of the admin."""
     answer = client.generic(method, address)
     while answer.status_code == 302:
         sent_to = answer["Location"].partition("?")[0]

@@ -1,4 +1,4 @@
-"""Every method of every address of the API × every role × whose thing it is."""
+"""Every method of every API address × every role × each owner of the object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever may do it is made to do it by somebody else, or says it in a way that can be read twice: nothing is done."""
+"""Requests that another site makes an authorized user send, or that can be read as two methods, change nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def who_may(row: Row, world: World) -> tuple[str, dict[str, str]] | None:
-    """A role and an address for which it would be done."""
+    """Returns a role and the values of an address for which the request would succeed."""
     for role in (*TEAM, *STAFF):
         for relation in RELATIONS:
             values = world.address(row.about, relation, role)
@@ -38,7 +38,7 @@ def who_may(row: Row, world: World) -> tuple[str, dict[str, str]] | None:
 
 
 def by_nobody_else(row: Row, world: World, role: str) -> Client:
-    """The person's own browser, with the checks that tests usually do without."""
+    """The person's own browser, with the CSRF checks that Django's test client skips by default."""
     client = Client(enforce_csrf_checks=True)
     client.cookies = world.client(role).cookies
     return client
@@ -55,7 +55,7 @@ def without_token(row: Row, path: str, sent: dict[str, Any], client: Client) -> 
 
 
 def from_elsewhere(row: Row, path: str, sent: dict[str, Any], client: Client) -> HttpResponse:
-    """With the right token, as somebody who has seen it would send it from a page of another address."""
+    """Sends the right CSRF token from a page of another origin, as an attacker who has seen the token would."""
     client.get("/tokens")
     token = client.cookies["csrf"].value
     text, kind = (
@@ -68,7 +68,7 @@ def from_elsewhere(row: Row, path: str, sent: dict[str, Any], client: Client) ->
 
 
 def overridden(row: Row, path: str, sent: dict[str, Any], client: Client) -> HttpResponse:
-    """Reading, which needs no token, with a word beside it that it was meant otherwise."""
+    """Sends a GET, which needs no CSRF token, with headers and parameters that ask for another method."""
     headers = {"x-http-method-override": row.method, "x-http-method": row.method, "x-method-override": row.method}
     query = urlencode({"_method": row.method, "_content": json.dumps(sent, default=str), "_content_type": JSON})
     return client.get(f"{path}{'&' if '?' in path else '?'}{query}", headers=headers)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""No method of any address is without a row of the table."""
+"""The table has a row for every method of every address."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.matrix.tables.page_table import PAGES
 from tests.matrix.world import World, build
 
 pytestmark = pytest.mark.django_db
-# Beside the table, and where they are looked at.
+# Routes that are not in the table, and where they are tested.
 ELSEWHERE = {
     "login": "the way in: tests/accounts/credentials/test_views.py",
     "oidc-begin": "the way in by an issuer, not there without one: tests/identity",
@@ -30,7 +30,7 @@ def world(cluster: Cluster, unique: str) -> World:
 
 
 def test_every_method_of_every_address_has_a_row(world: World) -> None:
-    """A method that nobody knows is answered with those that there are."""
+    """An unknown method is answered with the methods that exist."""
     said: dict[str, set[str]] = {}
     for row in (*API, *PAGES):
         said.setdefault(row.route, set()).add(row.method)

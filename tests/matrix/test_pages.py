@@ -1,4 +1,4 @@
-"""Every page and every form × every role × whose thing it is."""
+"""Every page and every form × every role × each owner of the object."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Authentication and scopes are the same for all addresses, so that a sample of them shows what the nobodies are told.
+"""Authentication and scopes are the same for all addresses, so a sample shows the answers to refused roles.
 
-Which sample: `first_of_each_way_in`. All of them ask for everything in `run.py soak matrix`.
+`first_of_each_way_in` gives the sample. In `run.py soak matrix` the refused roles request everything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.matrix.tables.api_table import API
 from tests.matrix.tables.page_table import PAGES
 from tests.support.source import ROOT, tracked_files
 
-# What of a view decides who comes in, before it is asked what for.
+# Attributes of a view that decide about access before the object is looked up.
 DECIDE = (
     "as_view",
     "check_permissions",
@@ -30,13 +30,13 @@ DECIDE = (
     "perform_authentication",
     "permission_denied",
 )
-# Nobody else looks at that header: a token opens no page, and a dead one is refused by the one who reads it.
+# No other module reads that header: a token opens no page, and its reader refuses an expired or revoked token.
 READ_TOKENS = {"accounts/api_tokens/authentication.py", "desk/streaming/application.py"}
 SAMPLE = first_of_each_way_in(API)
 
 
 def own(view: type[APIView]) -> list[str]:
-    """What it, or a parent of ours, decides by itself."""
+    """Methods about access that the view itself, or a parent class of the portal, overrides."""
     ours = [one for one in view.__mro__ if not one.__module__.startswith(("rest_framework", "django", "builtins"))]
     return [f"{one.__name__}.{name}" for one in ours for name in DECIDE if name in vars(one)]
 
@@ -56,7 +56,7 @@ def test_every_call_lets_in_by_the_same_classes(name: str) -> None:
 
 
 def reads_the_header(node: ast.AST) -> bool:
-    """Takes something by that name, or by the one that the environment of WSGI has for it."""
+    """Whether the node reads the header, by its own name or by its name in the WSGI environment."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
         names: list[ast.expr] = [node.slice]
     else:

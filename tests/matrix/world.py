@@ -1,6 +1,6 @@
-"""Two teams with everything in them that an address can name, and everybody who may come by.
+"""Two teams with everything that an address can name, and a person for every role.
 
-What is of team B carries CANARY in all texts that no address has: nobody outside of it and of the staff may read that.
+All texts of team B that are in no address carry CANARY: only team B and staff may read them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from workloads.models import RegistryCredential, Run, Volume, Workload
 CANARY = "canary-b7f3"
 NOBODY = 987_654_321
 FUTURE = timedelta(days=1)
-# One request for a team is possible at a time.
+# A person can have only one open request for a team.
 ASK_FOR_NO_TEAM = ("viewer", "operator")
 
 
@@ -54,22 +54,22 @@ class World:
     sessions: dict[str, str]
     teams: dict[str, Tenant]
     gpu_class: GpuClass
-    # By thing and relation, what stands in its address; `{who}` of "own" is filled in.
+    # By object and relation: the values of its address. The key "own {who}" is for one role.
     things: dict[str, dict[str, dict[str, str]]]
 
     def client(self, role: str) -> Client:
-        """As a browser that was opened just now: nothing of an earlier visit but the session."""
+        """Returns the role's client as a new browser: it keeps the session cookie and no other cookie."""
         client = self.clients[role]
         client.cookies = SimpleCookie({settings.SESSION_COOKIE_NAME: self.sessions.get(role, "")})
         return client
 
     def address(self, about: str, relation: str, who: str) -> dict[str, str] | None:
-        """Values of the address; None where there is no such thing for this person."""
+        """Returns the values of the address; None where this role has no such object."""
         return self.things[about].get(f"{relation} {who}") or self.things[about].get(relation)
 
 
 def base(role: str) -> str:
-    """Whose right it is that the role acts by."""
+    """Returns the role whose rights this role uses."""
     if role in TOKENS:
         return "approver" if role == "token decide" else "owner"
     return role
@@ -87,7 +87,7 @@ def build(cluster: Cluster, unique: str) -> World:
     a = make.tenant(cluster, slug="team-a", namespace=f"team-a-{unique}")
     b = make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}")
     Tenant.objects.filter(pk=b.pk).update(name=f"Team {CANARY}", purpose=CANARY)
-    # Of what is asked for and waits, so that more can be asked of the other one.
+    # A class that pending requests are for, so that the other class can still be requested.
     asked_class = make.gpu_class(cluster, slug=f"h100-{unique}")
     people = _people(a, (gpu_class, asked_class), other_class)
     colin = make.user("Colin")
@@ -128,7 +128,9 @@ def _signed_in(who: User) -> Client:
 
 
 def _by_token(people: dict[str, User]) -> dict[str, Client]:
-    """Used tomorrow already: that a token is used is noted once a minute, which is no change that is asked about."""
+    """`last used` lies in the future: a token's use is recorded once a minute, and the tests must not see that as a
+    change.
+    """
     found = {}
     scopes = {role: [role.removeprefix("token ")] for role in TOKENS}
     dead = {role: ["read", "launch", "request", "decide", "admin"] for role in DEAD if role.startswith("token ")}
@@ -319,7 +321,7 @@ def _named(world: World, about: str, key: str, name: str, gone: str = "") -> Non
 
 
 def _numbered(world: World, about: str, own: int, foreign: int) -> None:
-    """The third: another team's thing under the address of one's own team."""
+    """ "random" is another team's object under the address of the user's own team."""
     world.things[about] = {
         "own": {"tenant": "team-a", "pk": str(own)},
         "foreign": {"tenant": "team-b", "pk": str(foreign)},

@@ -1,10 +1,10 @@
-"""What the API takes over its SQL: a list, one workload, and a PUT that changes nothing, as CI asks for them.
+"""What the API costs compared with its SQL: a list, one workload, and a PUT that changes nothing, as CI sends them.
 
-gunicorn with one process serves the portal, another one a bare application that sends the statements of one recorded
-call (`_bare_wsgi`) and its answer. Both are held to one core and asked in turn: as fast as they answer, then at 70 %
-load, which can be read in two ways, each with the bar: both at 0.7 of what it managed itself, and both with as many
-calls as ours gets then, which is a third of what the peer can. There are 10,000 teams; with 100 it is the same
-statements.
+gunicorn with one process serves the portal; another one serves a bare application that sends the statements of one
+recorded call (`_bare_wsgi`) and its answer. Both are bound to one core and are measured in turn: first as fast as they
+answer, then at 70 % load. That load has two readings, each with its own figure: each server at 0.7 of its own rate; and
+the peer at the portal's load, which is a third of what the peer can do. There are 10,000 teams; with 100 the statements
+are the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.perf.support.recorded_calls import Recorded, keep, recorded
 CONNECTIONS = 4
 ROUNDS = 7
 TURNS = 5
-# 600 in all turns, whose slowest hundredth is asked for: of 200 it would be two, which any hiccup of the machine makes.
+# 600 requests in all turns, for the p99: with 200 it would be the slowest two, which any hiccup of the machine causes.
 A_TURN = 120
 LOAD = 0.7
 # At least 0.4 of the peer's rate.
@@ -35,7 +35,7 @@ P99_SLOWER = 3
 FEW, MANY = 100, 10_000
 BARE = "tests.perf.servers.bare_wsgi:application"
 PEER = "a bare application with the same SQL"
-# The limit of a token is not what is measured.
+# The rate limit of a token is not measured here.
 UNLIMITED = {"API_REQUESTS_PER_MINUTE": "100000000"}
 
 
@@ -57,7 +57,7 @@ def api(context: Context) -> Iterator[Figure]:
 
 
 def _figures(ground: Ground, calls: Mapping[str, Recorded]) -> Iterator[Figure]:
-    """Rates as milliseconds a call, since a bar is the most that something may be."""
+    """Gives rates as milliseconds a call, since a bar is an upper limit."""
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "calls"
         keep(calls.values(), kept)
@@ -73,7 +73,7 @@ def _figures(ground: Ground, calls: Mapping[str, Recorded]) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class _Round:
-    """Of ours and the peer, in this order."""
+    """Each pair is (portal, peer)."""
 
     ms: tuple[float, float]
     cpu_ms: tuple[float, float]
@@ -82,7 +82,7 @@ class _Round:
 
 
 def _round(ground: Ground, kept: Path) -> dict[str, _Round]:
-    """With processes of its own: where one lies in memory makes it up to a tenth faster or slower, for all its life."""
+    """Starts new processes: the memory layout of a process makes it up to 10 % faster or slower for its whole life."""
     core = {min(os.sched_getaffinity(0))}
     with (
         served_by_gunicorn(cores=core, **UNLIMITED) as ours,
@@ -92,13 +92,13 @@ def _round(ground: Ground, kept: Path) -> dict[str, _Round]:
 
 
 def _measured(ours: Served, peer: Served, asked: Asked) -> _Round:
-    # The first calls prepare statements, and fill what a process remembers.
+    # The first calls prepare statements and fill caches.
     for server in (ours, peer):
         _took(server, asked)
     turns: list[tuple[tuple[float, float], tuple[float, float]]] = []
     paced: list[list[float]] = [[], [], []]
     for _ in range(TURNS):
-        # 70 % of what each managed just now: a virtual core may be a fifth slower some seconds later.
+        # 70 % of the rate just measured: a virtual core may be 20 % slower some seconds later.
         turn = _took(ours, asked), _took(peer, asked)
         turns.append(turn)
         of_ours, of_peer = (LOAD * 1000 / ms for ms, _ in turn)
@@ -118,7 +118,7 @@ def _measured(ours: Served, peer: Served, asked: Asked) -> _Round:
 
 
 def _took(server: Served, asked: Asked) -> tuple[float, float]:
-    """Milliseconds for a call, and of the processor."""
+    """Returns milliseconds and processor milliseconds for a call."""
     before = server.cpu_s
     a_second = Pace(server.port, CONNECTIONS).rate(lambda _index: asked, A_TURN)
     return 1000 / a_second, (server.cpu_s - before) * 1000 / A_TURN

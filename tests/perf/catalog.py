@@ -1,7 +1,7 @@
-"""What 1,000 nodes with 8,000 pods cost over 10 with 80: catalog page, classes and capacity of the API.
+"""What 1,000 nodes with 8,000 pods cost compared with 10 with 80: catalog page, classes and capacity of the API.
 
-Django in this process, with a database of its own: two clusters of the same kinds of hardware, each with somebody who
-has a team there. The same request goes to the one and to the other in turn; nothing between requests is remembered.
+Django runs in this process, on its own database: two clusters with the same kinds of hardware, each with a user who has
+a team there. The same request goes to both in turn; nothing is cached between requests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def catalog(context: Context) -> Iterator[Figure]:
 
 
 def _round(clients: dict[int, Client], path: str) -> tuple[float, float]:
-    """(many, few) nodes: medians of requests that took turns."""
+    """Returns medians for (many, few) nodes, from requests in turn."""
     from cluster.models import MirrorEpoch, MirrorKind
 
     MirrorEpoch.objects.update(beat_at=_now())
@@ -63,7 +63,7 @@ def _request(clients: dict[int, Client], path: str, nodes: int) -> float:
 
 
 def _clusters() -> dict[int, Client]:
-    """By number of nodes: somebody who is signed in, with a team and a unit of every class in that cluster."""
+    """By number of nodes: a signed-in user with a team and a unit of every class in that cluster."""
     from django.test import Client
 
     from cluster.models import Cluster

@@ -1,8 +1,9 @@
-"""What a launch costs over the request that it ends in: from the click to the Job in the cluster.
+"""What a launch costs compared with the API request that it ends in: from the click to the Job in the cluster.
 
-Ours: first byte of the launch form's POST, through the gateway, until an independent watch shows the Job. The limit: a
-POST of the same manifest by the worker's identity on a kept-alive connection, on the same watch. Both once idle, and
-once while another team has 20 launches on their way, through the same gateway, web, worker and watcher.
+Portal: from the first byte of the launch form's POST, through the gateway, until an independent watch shows the Job.
+Limit: a POST of the same manifest with the worker's identity on a kept-alive connection, on the same watch. Both are
+measured once idle, and once while another team has 20 launches in progress, through the same gateway, web, worker and
+watcher.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ BUSY = """
          + (SELECT count(*) FROM cluster_mirrorpod WHERE namespace = %(team)s)"""
 
 
-# (Job, Pod) of ours, (Job, Pod) of the raw POST; milliseconds.
+# (Job, Pod) of the portal, (Job, Pod) of the raw POST; milliseconds.
 Sample = tuple[tuple[float, float], tuple[float, float]]
 
 
@@ -80,7 +81,7 @@ def _p99(values: list[float]) -> float:
 
 
 class _Ground:
-    """A team with quota, a person signed in, two watches and a connection of the worker's."""
+    """A team with quota, a signed-in person, two watches and a connection with the worker's identity."""
 
     def __init__(self, context: Context) -> None:
         self.alice = context.account("Alice")
@@ -108,7 +109,7 @@ class _Ground:
         return [self.sample(f"{prefix}-{index:02}") for index in range(LAUNCHES)]
 
     def sample(self, name: str) -> Sample:
-        """Both cleaned up and settled after."""
+        """Measures one launch and one raw POST, each on a quiet cluster; both are removed."""
         self._settle()
         twin = f"r{name}"
         began = time.perf_counter()
@@ -128,9 +129,9 @@ class _Ground:
         return (ours[0], ours[1]), (raw[0], raw[1])
 
     def _settle(self) -> None:
-        """What the sample before left is gone: Kueue's Workload, the mirror's rows of it, a worker that is on a row.
+        """Waits until the previous sample is gone: Kueue's Workload, the mirror's rows of it, and leased rows.
 
-        Otherwise both sides are measured while the cluster still clears up after the other one.
+        Otherwise both sides would be measured while the cluster still cleans up after the other one.
         """
         self.seen.until("a quiet cluster", self._is_quiet)
 
@@ -149,7 +150,7 @@ class _Ground:
         return str(next(one["slug"] for one in whole if one["resource"] == "nvidia.com/gpu"))
 
     def _grant(self, team: str, owner: BrowserSession, dana: BrowserSession) -> None:
-        """Instead of what the team of the demo already asked for."""
+        """Replaces the quota that the demo's team already requested."""
         for one in _ok(owner.api("GET", f"/api/v1/requests?team={team}&state=pending")).json()["items"]:
             _ok(owner.api("POST", f"/api/v1/requests/{one['id']}/withdraw"))
         lines = [
@@ -177,7 +178,7 @@ class _Ground:
 
 
 class _Arrivals:
-    """When each name was ADDED, as an independent watch saw it."""
+    """The time at which an independent watch received ADDED for each name."""
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch

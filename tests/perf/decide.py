@@ -1,8 +1,8 @@
-"""What a decision takes over the one conditional UPDATE that it comes down to: on one hot class, and over many teams.
+"""What a decision costs compared with its one conditional UPDATE: on one contended class, and over many teams.
 
-Django in this process, with a database of its own. Four people decide at once. A decision is
-`tenants.requests.decisions.actions.decide_request` of one line, with its evidence, its Event and its mail; the peer is
-the UPDATE of such a row in a transaction of its own.
+Django runs in this process, on its own database. Four people decide at once. A decision is
+`tenants.requests.decisions.actions.decide_request` of one line, with its evidence, its Event and its email; the peer is
+the UPDATE of such a row in its own transaction.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _round(ground: _Ground, lines: Callable[[int], Sequence[tuple[int, int]]]) -
 
 
 class _Ground:
-    """1,000 teams, an approver of everything, and as many pending lines as a round asks for."""
+    """1,000 teams, an approver of all classes, and as many pending lines as a round decides."""
 
     def __init__(self) -> None:
         from accounts.core.actor import Actor
@@ -58,7 +58,7 @@ class _Ground:
         self.next = 0
 
     def hot(self, count: int) -> list[tuple[int, int]]:
-        """(request, line): of one class, each of another team."""
+        """(request, line): all of one class, each of another team."""
         return [self._pending(self.hot_class) for _ in range(count)]
 
     def wide(self, count: int) -> list[tuple[int, int]]:
@@ -85,7 +85,7 @@ class _Ground:
         return request.pk, line.pk
 
     def pace(self, verb: Callable[[int, int], None], lines: Sequence[tuple[int, int]]) -> float:
-        """Milliseconds for each, with AT_ONCE threads that take turns at the list."""
+        """Returns milliseconds for each decision, with AT_ONCE threads that take turns at the list."""
         waiting = list(lines)
         failures: list[BaseException] = []
 

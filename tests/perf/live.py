@@ -1,9 +1,9 @@
-"""How far behind the cluster a page is: from a pod's event on a raw watch to the byte at everybody who looks.
+"""How far a page lags behind the cluster: from a pod's event on a raw watch to the byte at every viewer.
 
 1,000 people of 50 teams have a stream open, half of each team on its home, half on the page of the workload whose pod
-changes. A watcher and a doors process of the bench's own, with their own database, follow the cluster of the portal
-that the bench came with; pods are real there and have a gate, so that nobody but the bench changes them. The raw watch
-client reads the same events with nothing else to do. Each delay is of one change at one viewer.
+changes. The benchmark has its own watcher, doors process and database, which follow the cluster of the portal that the
+benchmark was started with. The pods are real and have a scheduling gate, so that only the benchmark changes them. The
+raw watch client reads the same events and does nothing else. Each delay is of one change at one viewer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TEAMS, EACH = 50, 20
 STREAMS = TEAMS * EACH
 ROUNDS = 6
 CHANGES = 60
-# Between two changes: pages of different teams, not one storm.
+# The pause between two changes: they belong to pages of different teams and are not one burst.
 PAUSE_S = 0.05
 HEARD_WITHIN_S = 30.0
 P50_MS, P99_MS = 25, 100
@@ -42,7 +42,7 @@ def live(context: Context) -> Iterator[Figure]:
     services, admin = context.services, context.admin
     check_files(STREAMS)
     prefix = f"bench-live-{os.getpid()}"
-    # As everywhere there is one watcher that hints: the portal's own sees these pods, too.
+    # Its own Redis, so that only one watcher sends hints: the portal's own watcher sees these pods, too.
     with own_redis() as redis_url, own_database("live", database_url=services["database_url"], redis_url=redis_url):
         scene = _Scene(admin, prefix)
         try:
@@ -63,7 +63,7 @@ def _quantile(values: list[float], share: float) -> float:
 
 
 def _measure(scene: _Scene, port: int) -> list[tuple[list[float], list[float]]]:
-    """Of each round: milliseconds of every viewer behind the raw client, and of the raw client behind the write."""
+    """For each round: milliseconds of every viewer behind the raw client, and of the raw client behind the write."""
     heard = _Heard()
     asked = [one for team in scene.audience for one in team]
     raw = scene.admin.watch("v1/pods", labels="bench=live", timeout_s=600)
@@ -94,7 +94,7 @@ def _round(scene: _Scene, heard: _Heard, number: int) -> tuple[list[float], list
 
 @dataclass
 class _Heard:
-    """What the raw client and the viewers of one team have heard of one change."""
+    """What the raw client and the viewers of one team have received of one change."""
 
     _events: dict[str, float] = field(default_factory=dict)
     _missing: set[int] = field(default_factory=set)
@@ -106,7 +106,7 @@ class _Heard:
             self._events, self._missing, self._at = {}, viewers, []
 
     def at_viewer(self, index: int, data: bytes, at: float) -> None:
-        # Between events a server says that it lives.
+        # Between events a server sends keep-alive comments.
         if b"event:" not in data:
             return
         with self._news:
@@ -133,7 +133,7 @@ def _note(watch: Watch, heard: _Heard) -> None:
 
 
 class _Scene:
-    """Teams with one workload each, which has its units and waits for a node."""
+    """Teams with one workload each, which has its units and is not yet on a node."""
 
     def __init__(self, admin: Api, prefix: str) -> None:
         from cluster.models import Cluster
@@ -154,7 +154,7 @@ class _Scene:
         for name in self.namespaces:
             self.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         seen = MirrorObject.objects.filter(kind="Namespace", name__in=self.namespaces)
-        # Afterwards: what it knows of a namespace that turns out to be nobody's team it forgets.
+        # Teams are made afterwards: the watcher forgets what it knows of a namespace that belongs to no team.
         until(lambda: seen.count() == TEAMS, "The namespaces in the mirror")
         self._rows()
         self.audience = [team.asked for team in audience(self.namespaces, each=EACH)]
@@ -174,7 +174,7 @@ class _Scene:
         self._admit()
 
     def _admit(self) -> None:
-        """The first workload of every team has its units. The watcher leaves rows alone that it never wrote."""
+        """Gives the first workload of every team its units. The watcher does not touch rows that it never wrote."""
         from cluster.models import MirrorJob, MirrorWorkload
         from portal.core.due import owner_label
         from workloads.models import Workload
@@ -209,14 +209,14 @@ class _Scene:
         try:
             self.admin.create(pod)
         except ApiError as error:
-            # The namespace's service account comes a moment after it.
+            # The namespace's service account is created a moment later.
             if error.status == 403:
                 return False
             raise
         return True
 
     def change(self, team: int, number: int) -> str:
-        """What the scheduler would say of so many nodes; returns the resource version."""
+        """Writes the scheduler's message for `number` nodes; returns the resource version."""
         message = f"0/{number} nodes are available: {number} Insufficient nvidia.com/gpu."
         scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         changed = self.admin.patch_status("v1/pods", POD, {"conditions": [scheduled]}, namespace=self.namespaces[team])

@@ -1,5 +1,5 @@
-"""How far the mirror is behind: from a change's event on an independent watch to the committed row. And what 50,000
-pods take: memory of a watcher that has them and that lists them for the first time, and what it writes in idle time.
+"""How far the mirror lags: from a change's event on an independent watch to the committed row. Also what 50,000 pods
+cost: the memory of a watcher that holds them and that lists them for the first time, and its writes in idle time.
 """
 
 from __future__ import annotations

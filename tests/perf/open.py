@@ -1,9 +1,9 @@
-"""What the gateway's question before every request to a notebook takes, at 200 requests a second on one core.
+"""What the gateway's authorization request before every request to a notebook costs, at 200 a second on one core.
 
-A doors process of its own, held to one core, on a database of its own. Each of the 1,000 cookies comes back only after
-its answer is forgotten, so that every request is the dear one, which asks the database. The bar is what a visitor
-feels, whatever the machine is busy with; `/livez` of the same process at the same pace stands beside it, and tells
-what HTTP itself takes here. Statements are counted on the wire, in a pass of their own.
+A doors process of its own, bound to one core, on its own database. Each of the 1,000 cookies returns only after its
+cached answer has expired, so that every request is an expensive one, which queries the database. The bar is an absolute
+time, as a visitor feels it, whatever the load of the machine; `/livez` of the same process at the same rate is the peer
+and shows what HTTP itself costs. Statements are counted on the wire, in a pass of their own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def open_(context: Context) -> Iterator[Figure]:
 
 
 def _measure(port: int, asked: list[Headers]) -> tuple[list[list[float]], list[list[float]]]:
-    """Milliseconds of each round's requests, ours and the peer's."""
+    """Returns milliseconds of each round's requests, the portal's and the peer's."""
     pace, ours, peer = Pace(port, CONNECTIONS), [], []
     for number in range(ROUNDS):
         peer.append(pace.run(lambda _index: Asked("/livez"), A_SECOND, A_SECOND * ROUND_S))
@@ -71,7 +71,7 @@ def _measure(port: int, asked: list[Headers]) -> tuple[list[list[float]], list[l
 
 
 def _count(port: int, asked: list[Headers], wire: Wire) -> list[tuple[float, float]]:
-    """Statements per request, of each round, beside one. Every request brings a cookie that was not seen before."""
+    """Statements per request of each round, beside 1. Every request has a cookie that was not seen before."""
     found, one_at_a_time = [], Pace(port, 1)
     for number in range(ROUNDS):
         before = wire.statements
@@ -82,7 +82,7 @@ def _count(port: int, asked: list[Headers], wire: Wire) -> list[tuple[float, flo
 
 
 def _sessions() -> list[Headers]:
-    """What Caddy sends along for as many people who opened notebooks of different teams."""
+    """The headers that Caddy sends for as many people, who opened notebooks of different teams."""
     from datetime import datetime
 
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
@@ -118,6 +118,6 @@ def _sessions() -> list[Headers]:
                 expires_at=until,
             )
             found.append({"X-Forwarded-Host": f"n{number}.{DOMAIN}", "Cookie": f"notebook={cookie}"})
-    # It tells its numbers at its end.
+    # It prints its figures when it ends.
     connections.close_all()
     return found

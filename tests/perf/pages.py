@@ -1,8 +1,8 @@
-"""What 10,000 teams cost over 100: the inbox, a team's home, its history, and the history of everything.
+"""What 10,000 teams cost compared with 100: the inbox, a team's home, its history, and the history of everything.
 
-Django in this process, with two databases of its own that hold the same in proportion: grants, requests, events, mails.
-One team in twenty waits for a decision, and at least sixty do, so that the inbox is a full page on both sides. The same
-request goes to the one and to the other in turn.
+Django runs in this process, with two databases that hold the same in proportion: grants, requests, events, emails. One
+team in twenty has a pending request, and at least sixty do, so that the inbox is a full page on both sides. The same
+request goes to both in turn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.perf.servers.database import own_database
 FEW, MANY = 100, 10_000
 ROUNDS = 7
 REQUESTS = 12
-# Name of the figure → address, and who asks.
+# Name of the figure → address, and the user.
 PAGES = {
     "inbox": ("/inbox", "dana"),
     "team_home": ("/teams/team-0", "alice"),
@@ -46,7 +46,7 @@ def pages(context: Context) -> Iterator[Figure]:
 
 
 def _round(sides: dict[int, _Side], address: str, who: str) -> tuple[float, float]:
-    """(many, few) teams: medians of requests that took turns."""
+    """Returns medians for (many, few) teams, from requests in turn."""
     times: dict[int, list[float]] = {MANY: [], FEW: []}
     for _ in range(REQUESTS):
         for teams, found in times.items():
@@ -69,7 +69,7 @@ class _Side:
         self.connection = connections["default"]
         cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")
         many_teams(cluster, teams=teams, waiting=max(60, teams // 20))
-        # As autovacuum would before long: an index alone answers only about rows that are known to be visible.
+        # As autovacuum does before long: an index-only scan needs pages that are marked all-visible.
         with self.connection.cursor() as cursor:
             cursor.execute("VACUUM")
         people = {"dana": make.approver("Dana"), "alice": User.objects.get(email="owner-0@example.org")}
@@ -79,7 +79,7 @@ class _Side:
             self.clients[name].force_login(person)
 
     def get(self, address: str, who: str) -> float:
-        """Milliseconds."""
+        """Returns milliseconds."""
         from django.db import connections
 
         connections["default"] = self.connection
@@ -99,7 +99,7 @@ class _Side:
         return len(asked)
 
     def _beat(self) -> None:
-        """As a watcher does: what is shown is current."""
+        """Sends the watcher's heartbeat, so that the data counts as current."""
         from django.db.models.functions import Now
 
         from cluster.models import MirrorEpoch, MirrorKind

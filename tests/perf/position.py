@@ -1,9 +1,9 @@
-"""What it takes to know somebody's place while 10,000 pieces of work wait: 50 teams, each with as many as it may have.
+"""What it costs to find a workload's place while 10,000 wait: 50 teams, each with as many as it may have.
 
-A place is told in the team's own queue, so that no line is longer than what one team may have. Django in this process,
-with a database of its own; the same query as page, list, stream and API use, its order and its exclusions included.
-Beside it the least that anything about a place costs: one mirrored row by its key. Without a bar: all that is read for
-one waiting workload's page, and for a page of the operators' whole queue.
+A place is counted in the team's own queue, so that no queue is longer than one team's limit. Django runs in this
+process, on its own database; the query is the one that page, list, stream and API use, with its order and exclusions.
+The peer is the least that anything about a place costs: one mirrored row by its key. Without a bar: all reads for the
+page of one waiting workload, and for a page of the operators' whole queue.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Asked:
         assert len(self.uids) == WAITING
 
     def check(self) -> None:
-        """Every place of a team is given once, and more important work goes first."""
+        """Every place of a team occurs once, and higher priorities come first."""
         from cluster.models import MirrorWorkload
         from workloads.status.observations.positions import queue_positions
 
@@ -66,7 +66,7 @@ class _Asked:
         assert line == sorted(line, key=lambda row: (-row.record["priority"], row.created_at))
 
     def round(self, number: int) -> tuple[list[float], list[float]]:
-        """Milliseconds of as many places of different teams, and of as many rows, in turns."""
+        """Milliseconds for places of different teams, and for as many rows, in turns."""
         from workloads.status.observations.positions import queue_positions
 
         uids = list(self.uids)[number::ROUNDS]
@@ -78,7 +78,7 @@ class _Asked:
         return ours, peer
 
     def whole(self, read: Callable[[int], Any], number: int) -> tuple[float, float]:
-        """Medians."""
+        """Returns medians."""
         uid = list(self.uids)[number]
         ours = [_timed(lambda index=index: read(number * WHOLE_REQUESTS + index)) for index in range(WHOLE_REQUESTS)]
         return _p50(ours), _p50([_timed(lambda: self.one_row(uid)) for _ in range(WHOLE_REQUESTS)])

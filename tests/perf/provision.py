@@ -1,10 +1,11 @@
-"""What provisioning takes over writing the same objects: 200 namespaces of about ten objects, on each side, six times.
+"""What provisioning costs compared with writing the same objects: 200 namespaces of about ten objects, on each side,
+six times.
 
-Ours: namespaces with grants become due in the portal's database and its worker, which is told of each as a decision
-tells it, makes them true; a namespace counts when its row is settled. The limit: an asyncio client with the worker's
-identity that POSTs the same manifests over kept-alive connections, many namespaces at once, each one's own object
-first. All 200 are there at once, on either side: what the cluster itself does about new objects falls into the time of
-whoever made them. An independent client counts what is there in the end.
+Portal: namespaces with grants become due in its database; its worker, which gets a hint for each as after a decision,
+provisions them; a namespace counts when its row is settled. Limit: an asyncio client with the worker's identity that
+POSTs the same manifests over kept-alive connections, many namespaces at once, the Namespace object first. All 200 start
+at once, on either side: the cluster's own work on objects is timed with the side that made them. An independent
+client counts the objects in the end.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class _Ground:
         self.names: list[str] = []
 
     def round(self, number: int) -> tuple[float, float]:
-        """Milliseconds an object, of ours and of the peer's; who begins changes from round to round."""
+        """Milliseconds an object, of the portal and of the peer; the first side changes from round to round."""
         rows = self._rows(f"{PREFIX}-o{number}")
         twins = self._manifests(self._rows(f"{PREFIX}-p{number}"))
         sides: dict[str, Callable[[], float]] = {"ours": lambda: self._ours(rows), "peer": lambda: self._peer(twins)}
@@ -89,7 +90,7 @@ class _Ground:
         return took["ours"], took["peer"]
 
     def _rows(self, prefix: str) -> list[Namespace]:
-        """Decided and not due yet."""
+        """Rows that are decided and not yet due."""
         from datetime import timedelta
 
         from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
@@ -112,7 +113,7 @@ class _Ground:
         )
 
     def _manifests(self, rows: Sequence[Namespace]) -> list[list[Manifest]]:
-        """As the worker would send them last: the queue open."""
+        """The manifests that the worker sends last, with the queue open."""
         from cluster.manifests import namespace as manifests
         from cluster.reads.cluster_queue import ABSENT_QUEUE
         from tenants.core import queries as core_queries
@@ -126,7 +127,7 @@ class _Ground:
         self.wanted |= {_key(one) for wanted in found for one in wanted}
         return found
 
-    # ---- ours ----------------------------------------------------------------------------------------------------
+    # ---- the portal ----------------------------------------------------------------------------------------------
 
     def _ours(self, rows: Sequence[Namespace]) -> float:
         from portal.core.due import touch
@@ -172,7 +173,7 @@ class _Ground:
     # ---- afterwards ----------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """The cluster's own controllers are done with what was written: every queue is active, every quota counted."""
+        """Waits until the cluster's own controllers are done: every queue is active, every quota is counted."""
         wait_until(self._is_quiet, within_s=WITHIN_S, every_s=0.2, what="every queue is active, every quota counted")
 
     def _is_quiet(self) -> bool:
@@ -186,7 +187,7 @@ class _Ground:
         return [one for one in found if _namespace(one).startswith(PREFIX)]
 
     def count(self) -> None:
-        """Exactly one of each, open queues, and no other object with the portal's label."""
+        """Exactly one of each object, open queues, and no other object with the portal's label."""
         found = Counter(
             (kind, one["metadata"].get("namespace", ""), one["metadata"]["name"])
             for kind, path in PATHS.items()
@@ -200,7 +201,7 @@ class _Ground:
         assert not shut, f"still on hold: {shut}"
 
     def clear(self) -> None:
-        """The rows first: while they are there the portal would repair what is deleted."""
+        """Deletes the rows first: otherwise the portal would repair what is deleted."""
         from cluster.models import AppliedObject
         from tenants.models import Grant, Namespace, Tenant
 
@@ -216,7 +217,7 @@ class _Ground:
 
 
 async def _post_all(api: Api, namespaces: Sequence[Sequence[Manifest]]) -> float:
-    """Seconds. A namespace's own object first, since nothing can be in it before; then all others at once."""
+    """Returns seconds. Posts the Namespace first, since nothing can be in it before; then all other objects at once."""
     tls: ssl.SSLContext | bool = api._tls or False
     headers = {"Authorization": f"Bearer {api.token}", "Content-Type": "application/json"}
     connector = aiohttp.TCPConnector(limit=AT_ONCE, ssl=tls)

@@ -1,8 +1,9 @@
-"""What a stream that says nothing costs: resident memory of doors, over an application that does nothing else.
+"""What an idle stream costs: resident memory of doors compared with an application that does nothing else.
 
-Both under the same server with its options of production, a new process for every round: 1,000 people of 50 teams have
-their team's home or one workload's page open, or as many connections wait for an application that greeted them once.
-What a process had before the first stream is not counted. Long enough for everybody's access to be checked.
+Both run under the same server with its production options, in a new process for every round: 1,000 people of 50 teams
+have their team's home or one workload's page open, or as many connections are open to an application that sent one
+event. The memory before the first stream is not counted. The round is long enough for every viewer's access to be
+checked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ BARE = "tests.perf.servers.bare_asgi:application"
 TEAMS, EACH = 50, 20
 STREAMS = TEAMS * EACH
 ROUNDS = 6
-# The check of everybody's access comes meanwhile.
+# Every viewer's access is checked in this time.
 SETTLES_S = 6.0
 RATIO = 2
 
@@ -37,7 +38,7 @@ def streams(context: Context) -> Iterator[Figure]:
 
 def _kib_each(application: str, asked: Sequence[Asked]) -> float:
     with served(application) as server:
-        # What the first streams bring along (templates, threads, connections) is not what the thousandth costs.
+        # What the first streams load (templates, threads, connections) is not what the thousandth costs.
         with Viewers(server.port, asked[:EACH]):
             pass
         before = server.resident_kib
@@ -61,11 +62,11 @@ def _audience() -> list[Asked]:
     cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")
     namespaces = long_queue(cluster, teams=TEAMS, each=4)
     Workload.objects.filter(name="waits-0").update(name="seen")
-    # No watcher is there to beat; nothing gets stale meanwhile.
+    # No watcher sends heartbeats here; nothing may become stale meanwhile.
     later = timezone.now() + timedelta(hours=1)
     MirrorEpoch.objects.update(beat_at=later)
     MirrorKind.objects.update(heard_at=later)
     found = [one for team in audience([one.name for one in namespaces], each=EACH) for one in team.asked]
-    # Servers take their database as they find it.
+    # Servers use the database's settings as they are.
     connections.close_all()
     return found

@@ -1,4 +1,4 @@
-"""Worker, beat and watcher as processes on a PostgreSQL and a Redis of their own; faults by proxies and signals."""
+"""Worker, beat and watcher as processes on their own PostgreSQL and Redis; faults by proxies and signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST_SYNC_WITHIN_S = 60
 def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     state = tmp_path_factory.mktemp("recovery")
     unique = hashlib.sha256(f"recovery {os.getpid()}".encode()).hexdigest()[:8]
-    # PostgreSQL as root runs as another user, who has to reach its data.
+    # PostgreSQL, started as root, runs as another user, who needs access to its data.
     state.chmod(0o755)
     with (
         Supervisor(state / "log") as supervisor,
@@ -33,7 +33,7 @@ def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPa
     ):
         prefix, programs, data = postgres.prepare(supervisor, state)
         port = free_port()
-        # Safe: what was committed has to outlive the crash.
+        # Durable settings: committed rows have to survive the crash.
         supervisor.start(postgres.command(prefix, programs, data, state=state, port=port, unsafe=False))
         command, redis_url = redis.command(state, free_port({port}))
         supervisor.start(command)

@@ -1,4 +1,4 @@
-"""A portal in processes of its own, which a test may kill."""
+"""A portal in its own processes, which a test may kill."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECOVERS_WITHIN_S = 90
 
 @dataclass
 class Portal:
-    """The portal's background half. Processes that die are started again, as a service manager does."""
+    """The portal's background processes. Processes that die are started again, as by a service manager."""
 
     supervisor: Supervisor
     proxy: ApiProxy
@@ -40,7 +40,7 @@ class Portal:
     slug: str
 
     def run(self, *arguments: str) -> str:
-        """The last line that it says."""
+        """Runs the command and returns the last line of its output."""
         command = Command("step", [sys.executable, *arguments], env=self.env, cwd=ROOT)
         ran = self.supervisor.run(command, within_s=120)
         assert ran.process.returncode == 0, ran.log.read_text()
@@ -51,7 +51,7 @@ class Portal:
 
     @contextmanager
     def doors(self) -> Iterator[int]:
-        """The process that pages keep open, and its port."""
+        """Starts the process that serves streams, and returns its port."""
         port = free_port()
         argv = [
             sys.executable,
@@ -75,10 +75,10 @@ class Portal:
         finally:
             self.supervisor.stop("doors")
 
-    # ---- disasters -----------------------------------------------------------------------------------------------
+    # ---- faults ----------------------------------------------------------------------------------------------------
 
     def kill(self, name: str) -> None:
-        """With its children, at once; then a new one."""
+        """Kills the process and its children at once; then starts a new one."""
         running = self.supervisor.running[name]
         os.killpg(running.pid, signal.SIGKILL)
         running.process.wait(10)
@@ -97,7 +97,7 @@ class Portal:
         self.supervisor.start(running.command)
         self.supervisor.until_ready("postgres")
 
-    # ---- looking -------------------------------------------------------------------------------------------------
+    # ---- reading state ---------------------------------------------------------------------------------------------
 
     def ask(self, statement: str, *parameters: Any) -> Any:
         """The first value of the first row; None while the database is away."""
@@ -124,7 +124,7 @@ class Portal:
         return "\n".join(f"--- {name}\n{run.last_lines(8)}" for name, run in self.supervisor.running.items())
 
     def is_provisioned(self, name: str, units: int) -> bool:
-        """As an independent client sees it: the queue is open with the granted units, the rest is there."""
+        """As an independent client sees it: the queue is open with the granted units, and all other objects exist."""
         queue = self.admin.find("kueue.x-k8s.io/v1beta2/clusterqueues", name)
         if queue is None or queue["spec"].get("stopPolicy", "None") != "None":
             return False
@@ -138,14 +138,14 @@ class Portal:
         return nominal == units and all(self.admin.find(kind, one, namespace=name) for kind, one in others)
 
     def is_settled(self) -> bool:
-        """No row is due, on lease or behind what is wanted."""
+        """No row is due, leased or behind its wanted generation."""
         waiting = """SELECT count(*) FROM tenants_namespace
                       WHERE due_at <= now() OR leased_until IS NOT NULL OR observed_generation <> generation
                          OR error_code <> ''"""
         return bool(self.ask(waiting) == 0)
 
     def is_mirrored(self, name: str) -> bool:
-        """The mirror knows the team's queue, and every kind is listed in the epoch of now."""
+        """The mirror has the team's queue, and every kind is listed in the current epoch."""
         unlisted = """SELECT count(*) FROM cluster_mirrorkind k WHERE k.listed_at IS NULL
                           OR k.epoch NOT IN (SELECT epoch FROM cluster_mirrorepoch)"""
         seen = "SELECT count(*) FROM cluster_mirrorobject WHERE kind = 'ClusterQueue' AND name = %s"

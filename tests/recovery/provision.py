@@ -49,7 +49,7 @@ def team(name: str, slug: str, units: str) -> None:
 
 
 def viewer(name: str) -> None:
-    """Says the token of a member who may only read."""
+    """Prints the token of a member who may only read."""
     from accounts.api_tokens.actions import create_token
     from accounts.core.actor import Actor
     from tenants.models import Tenant

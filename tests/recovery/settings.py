@@ -1,4 +1,4 @@
-"""The portal's settings with shorter clocks, so that what takes a minute in production takes seconds here."""
+"""The portal's settings with shorter intervals: what takes a minute in production takes seconds here."""
 
 from portal.settings import *  # noqa: F403
 

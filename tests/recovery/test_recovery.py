@@ -1,6 +1,6 @@
-"""Whatever goes away in the middle of a provisioning, the end state is the same, without help.
+"""Whichever service fails during a provisioning, the end state is the same, without manual help.
 
-tests/soak/recovery.py has the rest: what tests of the watcher, of drift and of lost hints see as well.
+tests/soak/recovery.py has the other faults: those that tests of the watcher, of drift and of lost hints also cover.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def provision_during(portal: Portal, name: str, disaster: Callable[[], object]) -> None:
-    """The disaster happens when the fourth write for the team has reached the API server and before anybody knows.
+    """The fault happens when the fourth write for the team has reached the API server and is not yet answered.
 
-    In this thread: a process started by the proxy's would get its parent-death signal when that thread ends.
+    It runs in this thread: a process that the proxy's thread starts gets its parent-death signal when that thread ends.
     """
     reached, is_over = threading.Event(), threading.Event()
 
@@ -46,7 +46,7 @@ def assert_same_end_state(portal: Portal, name: str) -> None:
 
 @pytest.fixture
 def team(portal: Portal, unique: str) -> str:
-    """A name whose objects the portal's own eight characters remove at the end."""
+    """A name that contains the portal's own eight characters, so that its objects are removed at the end."""
     return f"team-{unique}-{portal.slug.rpartition('-')[2]}"
 
 
@@ -63,7 +63,7 @@ def test_postgres_crashed_and_the_mirror_emptied(portal: Portal, team: str) -> N
 
 
 def test_postgres_crashed_in_front_of_somebody(portal: Portal, team: str) -> None:
-    """Who looks on is told that nothing is known until it is, sees no wrong figure, and then the right ones."""
+    """While PostgreSQL recovers, the viewer sees that nothing is known, no wrong figure, and then the right figures."""
     portal.provision(team, units=3)
     assert_same_end_state(portal, team)
     headers = {"Authorization": f"Bearer {portal.run('-m', 'tests.recovery.provision', 'viewer', team)}"}

@@ -1,4 +1,4 @@
-"""Capacity equals a sum over the API server's own lists at 200 moments of a cluster that does not stand still."""
+"""Capacity equals a sum over the API server's own lists at 200 moments of a cluster that keeps changing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""200 random launches, stops, starts, deletes, ends and crashes while our processes are killed: nothing is left over.
+"""200 random launches, stops, starts, deletes, ends and crashes while the portal's processes are killed: nothing is
+left.
 
-After each step the portal says what an independent client lists at the same resource version, and what Kueue says.
-And 20 ends of pods: their units are free within 5 s, as an independent client and the portal count them.
+After each step the portal's answers match an independent client's lists at the same resource version, and Kueue's. Then
+20 ends of pods: their units are free within 5 s, as an independent client and the portal count them.
 """
 
 from __future__ import annotations

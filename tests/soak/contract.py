@@ -1,6 +1,6 @@
-"""What Schemathesis finds at the bounds of the contract and with random calls: nothing, of every operation.
+"""Schemathesis finds no problem in any operation, at the bounds of the contract and with random calls.
 
-tests/test_fuzzed.py takes a part of them, at their bounds alone.
+tests/test_fuzzed.py tests a part of them, at their bounds alone.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ def test_nothing_is_found_by_random_calls(cluster: Cluster, unique: str, setting
         asked = fuzzed.operations(schema)
         found = {one.label: fuzzed.found_in(schema, one, two.ask) for one in asked}
     assert {label: said for label, said in found.items() if said} == {}
-    # The rest is of staff, or needs what is made up nowhere, a bundle's name for one.
+    # The others are for staff, or need a value that the generator cannot find, such as a bundle's name.
     assert len(two.done) > len(asked) / 2, sorted({one.label for one in asked} - two.done)

@@ -1,4 +1,4 @@
-"""The whole of what test_writes.py and test_killed.py of tests/faults take a part of: each write × each fault."""
+"""All cases of which test_writes.py and test_killed.py of tests/faults run a part: each write × each fault."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A portal with 1,000 provisioned namespaces and nothing to do: a minute without a write and without a full list.
+"""An idle portal with 1,000 provisioned namespaces does no write and no full list for a minute.
 
-Provisioned for real, by the worker. Then every row's next look is put somewhere into the time of RESYNC, where it would
-be in a portal that has been up for a while: a tenth of the rows is looked at in the minute that counts.
+The worker provisions them for real. Then the next reconciles of the rows are spread over RESYNC, as in a portal that
+has run for a while: a tenth of the rows is reconciled in the measured minute.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from tests.support.waiting import wait_until
 
 NAMESPACES = int(os.environ.get("SOAK_NAMESPACES", "1000"))
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
-# Of one namespace, with a loaded machine in mind.
+# For one namespace, on a loaded machine.
 EACH_WITHIN_S = 1.5
-# Longer than until the second look at a namespace that had news, and at one in doubt.
+# Longer than until the second reconcile of a namespace with changes, or of one in doubt.
 QUIET_FOR_S = 15.0
 
 
@@ -66,7 +66,7 @@ def test_a_minute_with_nothing_to_do(
         print(f"watcher {dict(counts[1])}")
     assert [done for calls in asked for done in calls if done.call.verb in WRITES] == []
     assert [done for calls in asked for done in calls if done.call.is_full_list] == []
-    # It was awake: about as many as RESYNC says.
+    # The worker was active: it did about as many reconciles as RESYNC gives.
     assert looked_at >= NAMESPACES * SECONDS / settings.RESYNC_S / 2
 
 
@@ -82,7 +82,7 @@ def _namespaces(cluster: Cluster, gpu_class: GpuClass, unique: str) -> list[Name
 
 @contextmanager
 def _portal(services: dict[str, Any], directory: Path) -> Iterator[tuple[ApiProxy, ApiProxy]]:
-    """Worker, beat and watcher as the demo runs them; the worker's proxy and the watcher's."""
+    """Worker, beat and watcher as the demo runs them; a proxy for the worker and one for the watcher."""
     celery = [sys.executable, "-m", "celery", "-A", "portal"]
     command = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "-c", "2", "--without-mingle"]
     env = {**process_environment(), "BEAT_SCHEDULE_FILE": str(directory / "beat")}
@@ -105,7 +105,7 @@ def _is_settled() -> bool:
 
 
 def _spread(rows: Sequence[Namespace]) -> None:
-    """The first one now, the others after it at equal distances."""
+    """The first row is due now, the others after it at equal distances."""
     table = connection.ops.quote_name(Namespace._meta.db_table)
     statement = f"""
         UPDATE {table} SET due_at = now() + (id - %s) * make_interval(secs => %s) WHERE id = ANY(%s)"""
@@ -115,7 +115,7 @@ def _spread(rows: Sequence[Namespace]) -> None:
 
 
 def _is_quiet(cluster: Cluster, proxies: Sequence[ApiProxy]) -> bool:
-    """Everything is mirrored, and no write or list was asked for in the last seconds."""
+    """Everything is mirrored, and there was no write or list in the last seconds."""
     if not is_current(cluster) or MirrorObject.objects.filter(kind="ClusterQueue").count() < NAMESPACES:
         return False
     before = _loud(proxies)

@@ -1,4 +1,4 @@
-"""The whole of what tests/matrix takes a part of: those who are nobody, too, ask for everything there is."""
+"""All cases of which tests/matrix runs a part: roles that authentication or scope refuses request everything, too."""
 
 from __future__ import annotations
 

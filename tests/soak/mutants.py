@@ -1,4 +1,4 @@
-"""Each patch in tests/mutants/ must turn the test that it names red: `run.py soak mutants`.
+"""Each patch in tests/mutants/ must make the test that it names fail: `run.py soak mutants`.
 
 A patch begins with lines `# <why this must not go unseen>` and `# test: <pytest node id>`.
 """

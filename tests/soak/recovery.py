@@ -1,4 +1,4 @@
-"""What tests/recovery/test_recovery.py takes a part of: here something goes away that tests of one room lose, too."""
+"""The faults that tests/recovery/test_recovery.py leaves out, because tests of single folders also cover them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""All tests with other words in every sentence of the product: only tests of words may fail. `run.py soak reworded`."""
+"""Runs all tests with other words in every sentence of the product: only tests of words may fail. `run.py soak
+reworded`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,14 @@ import sys
 from tests.support import rewording
 from tests.support.source import ROOT
 
-# Labels and help texts of models are a part of migrations.
+# Labels and help texts of models are part of the migrations.
 LABELS = "tests/test_shape.py::test_models_and_migrations_agree"
 
 
 def test_no_behaviour_depends_on_a_sentence() -> None:
-    """What still fails is printed: something decides by a sentence, or a test shows too little of what it expected."""
+    """Prints what still fails: code that decides by a sentence, or a test whose failure does not show the expected
+    text.
+    """
     command = [sys.executable, "-m", "pytest", "-p", "tests.plugin", "-n", "4", "--dist", "loadfile", "-q", "-vv"]
     done = subprocess.run(
         [*command, "--tb=short", "-m", "not browser", "--deselect", LABELS, "tests"],

@@ -1,4 +1,4 @@
-"""Faults between the cluster and a page, one after another in random order, seen from the page: see
+"""Faults between the cluster and a page, in random order, as a viewer of the page sees them: see
 tests/desk/streaming/test_faults_at_the_viewer.py.
 """
 

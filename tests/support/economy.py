@@ -1,4 +1,4 @@
-"""What every test would pay for anew and none looks at: scans of files, slow hashes, empty tables."""
+"""Saves time that every test would spend again without testing it: file scans, slow hashes, emptying tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from psycopg.errors import DeadlockDetected
 from whitenoise.base import WhiteNoise
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-# As migrations left them: what `flush` empties and fills again with the same rows.
+# Left as the migrations made them: `flush` would delete these rows and insert the same rows again.
 KEPT = {"django_content_type", "auth_permission"}
 ATTEMPTS = 5
-# Events refuse to be deleted by a trigger, which a replica does not run; nor does it look at foreign keys.
+# A trigger refuses to delete events. A session in replica mode fires no triggers and checks no foreign keys.
 AS_REPLICA = "SET LOCAL session_replication_role = replica"
 
 
@@ -35,16 +35,17 @@ def economy() -> Iterator[None]:
 
 
 class QuickScrypt(ScryptPasswordHasher):
-    """The portal's own hasher with a factor of 2⁴ in place of 2¹⁴: 0.2 s less each. Every process verifies its hashes.
+    """The portal's own hasher with a cost of 2⁴ instead of 2¹⁴: saves 0.2 s for each hash. Every process can verify
+    both.
 
-    The factor is part of the hash, and what was hashed with another one is hashed anew when somebody signs in.
+    The cost is part of the hash; a hash with another cost is replaced when its user signs in.
     """
 
     work_factor = 2**4
 
 
 def _add_files_once() -> Any:
-    """Each test's client has its own middleware, which looks at the same 200 files: 20 ms."""
+    """Scans the files once: each test's client has its own middleware, which scans the same 200 files in 20 ms."""
     found: dict[str, Any] = {}
     look = WhiteNoiseMiddleware.add_files_from_finders
 
@@ -52,7 +53,7 @@ def _add_files_once() -> Any:
         if setting.startswith(("STATIC", "WHITENOISE", "DEBUG")):
             found.clear()
 
-    # A weak reference is kept by the signal alone: this one lives as long as the patched method.
+    # The signal would keep only a weak reference: this function has to live as long as the patched method.
     setting_changed.connect(forget, weak=False)
 
     def add_files(self: WhiteNoise) -> None:
@@ -65,11 +66,11 @@ def _add_files_once() -> Any:
 
 
 def _empty_tables(case: TransactionTestCase) -> None:
-    """Without the content types and permissions that a flush would take away and make again.
+    """Keeps the content types and permissions, which a flush would delete and create again.
 
-    A test writes a few of the 64 tables: to delete their rows and let VACUUM give the files back takes the database
-    6 ms, and TRUNCATE of all 90. The files have to be empty as after TRUNCATE: rows in places that were used before
-    come back in any order. They are not where somebody still writes, or reads with a snapshot from before.
+    A test writes a few of the 64 tables. Deleting their rows and letting VACUUM free the files takes the database 6 ms,
+    TRUNCATE of all tables takes 90. The files have to be empty as after TRUNCATE: rows in reused space come back in any
+    order. They are not empty where another session still writes or reads with an older snapshot.
     """
     del case
     written = _written_tables()
@@ -85,10 +86,10 @@ def _empty_tables(case: TransactionTestCase) -> None:
 
 
 def truncate_tables() -> None:
-    """All of them, since they refer to each other.
+    """Truncates all tables, since they refer to each other.
 
-    Whoever still reads for the test, doors or a page, may hold one of the tables and wait for another: the database
-    ends one of the two then, and what is left to empty would meet the next test.
+    A session that still reads for the test (doors or a page) may hold one table and wait for another. Then PostgreSQL
+    ends one of the two, and the rows that are left would reach the next test.
     """
     tables = ", ".join(connection.ops.quote_name(name) for name in _all_tables())
     for attempt in range(1, ATTEMPTS + 1):
@@ -103,7 +104,7 @@ def truncate_tables() -> None:
 
 
 def _written_tables() -> list[str]:
-    """Those whose file is not empty: something was written since it was, even if it was rolled back."""
+    """Tables whose file is not empty: they were written since they were last emptied, even if it was rolled back."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT name FROM unnest(%s::text[]) name WHERE pg_relation_size(quote_ident(name)::regclass) > 0",

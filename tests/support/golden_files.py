@@ -1,4 +1,4 @@
-"""Whole objects against tests/golden/<name>.yaml. `UPDATE_GOLDEN=1` writes them, for a reviewer to read."""
+"""Compares whole objects with tests/golden/<name>.yaml. `UPDATE_GOLDEN=1` writes the files, for a reviewer to read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIRECTORY = Path(__file__).parents[1] / "golden"
 
 
 def check(name: str, objects: Iterable[Mapping[str, Any]], *, words: Mapping[str, str] | None = None) -> None:
-    """`words`: texts of this run (names, hashes) and what stands for them in the file."""
+    """`words`: texts of this run (names, hashes) and their replacements in the file."""
     text = render(objects)
     for found, stands_for in (words or {}).items():
         text = text.replace(found, stands_for)
@@ -24,7 +24,7 @@ def check(name: str, objects: Iterable[Mapping[str, Any]], *, words: Mapping[str
 
 
 def render(objects: Iterable[Mapping[str, Any]]) -> str:
-    """In the given order; without what the API server alone writes (status, uids, versions, times)."""
+    """Keeps the given order; leaves out what only the API server writes (status, uids, versions, times)."""
     meant = [_meant(one) for one in objects]
     return yaml.dump_all(meant, Dumper=_WithoutAliases, sort_keys=True, width=120, explicit_start=True)
 

@@ -1,8 +1,7 @@
-"""The product with other words: every sentence in its modules is replaced when they are imported.
+"""Replaces every sentence in the product's modules by other words when the modules are imported.
 
-A test that asks for codes passes all the same; one that fails has to quote the words that it misses. Texts of
-Kubernetes, SQL, patterns and markup are left alone: what is replaced looks like prose. `run.py soak reworded` runs all
-tests so.
+A test that compares codes still passes; a test that fails has to quote the words that it misses. Texts of Kubernetes,
+SQL, patterns and markup stay: only what looks like prose is replaced. `run.py soak reworded` runs all tests this way.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from tests.support.source import APPS, ROOT, product_modules
 
 VARIABLE = "REWORD_SENTENCES"
 PACKAGES = (*APPS, "portal")
-# What these hold is configuration, or drawn as markup; nobody reads it as a sentence.
+# Names whose values are configuration or are drawn as markup; no user reads them as a sentence.
 LEFT_OUT = ("portal/settings.py", "portal/urls.py", "portal/templatetags/", "/migrations/")
-# They read texts of Kubernetes and Kueue, which begin with a small letter or a number: only whole sentences are ours.
+# These modules read texts of Kubernetes and Kueue, which begin with a small letter or a number: only whole sentences
+# are the portal's own.
 READERS = ("workloads/status/", "workloads/interruption/preemption.py", "cluster/", "catalog/")
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -37,7 +37,7 @@ _NO_SENTENCE = re.compile(rf"//|^-| -|[A-Z]{{3,}} [A-Z]{{3,}}|{_SQL}|%[a-zA-Z(]|
 
 
 def other_words(text: str) -> str:
-    """Each word backwards: as long as before, and nowhere the same."""
+    """Reverses each word: the length stays the same, and the result occurs nowhere else."""
     return _WORD.sub(lambda word: word[0][::-1].swapcase(), text)
 
 
@@ -74,7 +74,7 @@ class _Rewording(ast.NodeTransformer):
         ]
         return ast.copy_location(ast.JoinedStr(parts), node)
 
-    # Patterns are compared with, values of a match are somebody's codes.
+    # Patterns are used in comparisons; the values of a match are often codes.
     def visit_Compare(self, node: ast.Compare) -> ast.Compare:
         return node
 
@@ -87,7 +87,7 @@ def reworded(tree: ast.Module, *, whole: bool) -> ast.Module:
 
 
 def sentences(tree: ast.AST, *, whole: bool = False) -> Iterator[str]:
-    """The prose in a module, parts of f-strings too."""
+    """Returns the prose in a module, including the parts of f-strings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_prose(node.value, whole=whole):
             yield node.value
@@ -117,7 +117,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """Before the first module of the product is imported."""
+    """Has to run before the first module of the product is imported."""
     sys.meta_path.insert(0, _Finder())
 
 
@@ -126,7 +126,7 @@ def install() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test may fail if it misses words of the product. Needs `-vv`: else pytest shortens what was expected."""
+    """A test may fail if it misses words of the product. Needs `-vv`: otherwise pytest shortens the expected text."""
     report = yield
     if report.failed and call.excinfo and misses_words(str(call.excinfo.value)):
         report.outcome, report.wasxfail = "skipped", "misses the product's words"
@@ -134,7 +134,7 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, py
 
 
 def misses_words(failure: str) -> bool:
-    """It has a word and what became of it, or two in a row that stand so in a sentence of the product."""
+    """Whether the failure has a word and its replacement, or two successive words of a sentence of the product."""
     words = {word for word in _WORD.findall(failure) if len(word) > 2}
     return any(other_words(word) in words for word in words) or bool(_pairs(failure) & _pairs_of_product())
 

@@ -1,4 +1,4 @@
-"""What the repository ships, read as data."""
+"""Reads files of the repository as data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import yaml
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-# A version with at least two numbers: `18` or `latest` would be another program tomorrow.
+# A version with at least two numbers: `18` or `latest` could be another program tomorrow.
 PINNED = re.compile(r"^[\w./-]+:v?\d+\.\d+[\w.-]*$")
 
 
 def documents(folder: Path) -> Iterator[Json]:
-    """Every object that the kustomization of `folder` lists, in its order."""
+    """Returns every object that the kustomization of `folder` lists, in its order."""
     for entry in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
         if (folder / entry).is_dir():
             yield from documents(folder / entry)
@@ -31,7 +31,7 @@ def compose() -> Json:
 
 
 def variables_of_settings() -> set[str]:
-    """Names that the portal's settings read from the environment; a secret also as NAME_FILE."""
+    """Names of the environment variables that the portal's settings read; a secret also as NAME_FILE."""
     text = (ROOT / "portal" / "settings.py").read_text()
     plain = set(re.findall(r"env\.\w+\(\s*\"([A-Z_]+)\"", text))
     secrets = set(re.findall(r"\bsecret\(\s*\"([A-Z_]+)\"", text))

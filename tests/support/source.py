@@ -1,4 +1,4 @@
-"""The product's source: which files, modules and imports there are."""
+"""The product's source: its files, modules and imports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tracked_files() -> list[Path]:
 
 
 def product_modules() -> list[Path]:
-    """Of the apps, `portal`, `devcluster` and the command, without migrations."""
+    """Modules of the apps, `portal`, `devcluster` and the command, without migrations."""
     tops = {*PACKAGES, "cli"}
     found = [path for path in tracked_files() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in tops]
     return [path for path in found if "migrations" not in path.parts]
@@ -32,6 +32,8 @@ def named(path: Path) -> str:
 
 @functools.cache
 def import_graph() -> dict[str, frozenset[str]]:
-    """Module → modules that it imports, inside functions and for types only too. About 2 s, once for a process."""
+    """Module → modules that it imports, including imports inside functions and for types only. About 2 s, once per
+    process.
+    """
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     return {module: frozenset(graph.find_modules_directly_imported_by(module)) for module in graph.modules}

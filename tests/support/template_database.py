@@ -1,7 +1,7 @@
-"""One process of a run applies the migrations; every other one copies what it made, for 0.2 s in place of seven.
+"""One process of a run applies the migrations; every other one copies the result in 0.2 s instead of seven.
 
-The copy belongs to the services and stays as long as they do. Its name holds a digest of whatever decides what is in an
-empty database, so that `test --reuse` after a new migration makes it anew.
+The template belongs to the services and is kept as long as they are. Its name holds a digest of everything that
+determines an empty database, so that `test --reuse` makes a new one after a new migration.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from tests.plugin import database_url
 ROOT = Path(__file__).parents[2]
 PREFIX = "test_template_"
 APPS = ("accounts", "catalog", "cluster", "desk", "portal", "tenants", "workloads")
-# Content types and permissions are of the models themselves.
+# Content types and permissions come from the models themselves.
 DECIDES = ("models.py", "models/*.py", "migrations/*.py", "apps.py")
-# Any number: who holds it may make or copy the template, which must have no other connection then.
+# An arbitrary number: only the holder of this lock may make or copy the template, which then may have no other
+# connection.
 LOCK = 7_406_112
 
 
 def create_database(url: str) -> None:
-    """The database of this process, migrated; `url` is of the server's own database."""
+    """Creates this process's database, migrated; `url` is that of the server's own database."""
     name = f"test_{settings.DATABASES['default']['NAME']}"
     template = f"{PREFIX}{digest(deciding_files(), url)}"
     with _server(url) as server:
@@ -48,13 +49,13 @@ def create_database(url: str) -> None:
 
 
 def deciding_files() -> list[Path]:
-    """Those by which an empty database would be another one."""
+    """The files that determine an empty database."""
     found = {path for app in APPS for pattern in DECIDES for path in (ROOT / app).rglob(pattern)}
     return sorted(found | {ROOT / "portal" / "settings.py", *(ROOT / "requirements").iterdir()})
 
 
 def digest(files: Iterable[Path], url: str) -> str:
-    """Other services may be other servers: the port is part of it, and costs nothing."""
+    """The port is part of the digest: other services may be other servers."""
     found = hashlib.sha256(str(urlsplit(url).port).encode())
     for path in files:
         found.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -63,7 +64,7 @@ def digest(files: Iterable[Path], url: str) -> str:
 
 @contextmanager
 def _server(url: str) -> Iterator[psycopg.Connection]:
-    """The lock ends with the connection, whatever becomes of its process."""
+    """The advisory lock ends with the connection, even if its process dies."""
     with psycopg.connect(database_url(url, "postgres"), autocommit=True) as server:
         server.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         yield server

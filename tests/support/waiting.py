@@ -1,6 +1,6 @@
-"""Waiting for what no event announces, with a deadline; no test sleeps for a fixed time.
+"""Waits, with a deadline, for changes that no event announces; no test sleeps for a fixed time.
 
-A deadline bounds what hangs. It is no measure of speed: test processes and a control plane share a small machine.
+A deadline stops tests that hang. It does not measure speed: test processes and a control plane share a small machine.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 
 
-# To look again costs a query, a call of the API or a page: that takes a third of the time at most, unless it would be
-# done less than four times a second.
+# Each check costs a query, an API call or a page. Checks take a third of the time at most, but run at least four
+# times a second.
 SELDOM_S, OFTEN_S = 0.25, 0.05
 
 
@@ -25,7 +25,7 @@ def wait_until(
     what: str = "",
     story: Callable[[], str] = str,
 ) -> Answer:
-    """The first true answer. Fails after `within_s` with the last answer, and with what `story` has to say then."""
+    """Returns the first true value. Fails after `within_s` with the last value and the text of `story`."""
     started = time.monotonic()
     deadline = started + within_s
     while not (answer := condition()):

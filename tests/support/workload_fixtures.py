@@ -1,4 +1,6 @@
-"""Fixtures: team A provisioned on the real control plane, the watcher beside it, the worker's part done by the test."""
+"""Fixtures: team A provisioned on the real control plane, with a watcher process; the test itself does the worker's
+part.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,7 @@ def provisioned(granted: Tenant, namespace_a: Namespace, kube_worker: Kube, clea
 
 @pytest.fixture
 def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Iterator[None]:
-    """The real process with the watcher's own rights; the mirror is known when the test begins."""
+    """The real process with the watcher's own rights; the mirror is current when the test begins."""
     log = tmp_path / "watcher.log"
     process = watch(kubeconfig=services["kubeconfigs"]["watcher"], log=log)
     try:
@@ -94,16 +96,16 @@ def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Itera
         )
         yield
     finally:
-        # It takes seconds to say goodbye; that it does is a test of the watcher's.
+        # A clean shutdown takes seconds; tests of the watcher cover it.
         process.kill()
         process.wait(10)
-        # PostgreSQL finishes what a killed client asked, and the emptying of tables would meet it.
+        # PostgreSQL finishes the query of a killed client, which would conflict with emptying the tables.
         wait_until(_nobody_else_reads, within_s=30, what="the end of what the watcher asked last")
 
 
 @pytest.fixture
 def doors(running_doors: Doors, transactional_db: None) -> Iterator[Doors]:
-    """What it still reads for a test is over when that test's tables are emptied: the two would wait for each other."""
+    """Waits until doors has finished its queries: emptying the tables could otherwise deadlock with them."""
     yield running_doors
     wait_until(_nobody_else_reads, within_s=30, what="doors have read what they wanted")
 
@@ -119,7 +121,7 @@ def _nobody_else_reads() -> bool:
 
 @pytest.fixture
 def worker(kube_worker: Kube, tmp_path: Path) -> Worker:
-    """`worker(until)`: does what workers do, in this process, until the condition holds."""
+    """`worker(until)` does the workers' part in this process until the condition holds."""
 
     def drain() -> None:
         while (claimed := due.claim(Workload)) is not None:
@@ -136,7 +138,7 @@ def worker(kube_worker: Kube, tmp_path: Path) -> Worker:
 
 
 def _told(watcher_log: Path) -> str:
-    """What the portal says of every workload, and the watcher of itself: the reason why a test waited in vain."""
+    """Describes the portal's state of every workload and the watcher's log, to show why a test waited in vain."""
     lines, ours = [], list(Namespace.objects.all())
     for namespace in ours:
         for row in queries.workload_rows(workload_sql.with_related(Workload.objects.filter(namespace=namespace))):

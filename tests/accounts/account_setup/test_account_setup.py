@@ -1,4 +1,4 @@
-"""Accounts by administrators, and passwords by the codes that they pass on."""
+"""Accounts that administrators create, and setting a password with the code that an administrator passes on."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_from_an_administrators_page_to_being_signed_in(ada: User) -> None:
 
 
 def test_the_code_is_in_no_row(ada: User) -> None:
-    """Neither in the mail, which is kept, nor in the history."""
+    """The code is neither in the stored email nor in the history."""
     _, code = account_setup_actions.add_person(email="dave@example.org", name="Dave", by=Actor(ada, "page"))
     (mail,) = Delivery.objects.all()
     assert "/login/password" in mail.body

@@ -1,4 +1,4 @@
-"""Who gets through the API's door, by token and by session."""
+"""Authentication of the API, by token and by session."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_token_needs_none(alice: User, token: str) -> None:
 
 @pytest.fixture(autouse=True)
 def no_pause() -> None:
-    """That Redis was away is not the next test's."""
+    """Clears the state that another test's Redis outage left behind."""
     throttles.TokenThrottle._away_until = 0.0
 
 
@@ -205,7 +205,7 @@ def test_one_token_is_slowed_down_and_others_are_not(
     statuses = [client.get(ME, headers=bearer(of_alice)).status_code for _ in range(8)]
     refused = client.get(ME, headers=bearer(of_alice))
 
-    # The minute may end in between; then as many pass again.
+    # The minute may end in between; then the same number of requests passes again.
     assert statuses[:3] == [200, 200, 200]
     assert 429 in statuses
     if refused.status_code == 429:
@@ -307,7 +307,7 @@ def test_signing_out_needs_a_post(client: Client, alice: User) -> None:
 def test_guessing_gets_slower_for_the_guesser_only(
     client: Client, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From one address at one account; the owner elsewhere and others at the same address are not held up."""
+    """Slows down one address guessing at one account, not the owner elsewhere or other users at the same address."""
     monkeypatch.setattr(login_backoff, "FIRST_WAIT_S", 30)
     guesser, owner = {"HTTP_X_FORWARDED_FOR": "198.51.100.7"}, {"HTTP_X_FORWARDED_FOR": "198.51.100.8"}
     statuses = [sign_in(client, password=f"guess {n}", **guesser).status_code for n in range(6)]
@@ -347,7 +347,7 @@ def test_without_redis_people_sign_in(client: Client, alice: User, settings: Laz
 
 
 def test_an_address_is_believed_from_the_gateway_only(client: Client, alice: User) -> None:
-    """Whoever reaches the web process directly cannot choose the address that is slowed down and recorded."""
+    """A client that reaches the web process directly cannot choose the address that is slowed down and recorded."""
     sign_in(client, HTTP_X_FORWARDED_FOR="203.0.113.1, 198.51.100.7", REMOTE_ADDR="8.8.8.8")
     sign_in(Client(), HTTP_X_FORWARDED_FOR="203.0.113.1, 198.51.100.7", REMOTE_ADDR="10.0.0.3")
 

@@ -1,4 +1,4 @@
-"""Which private names of allauth the portal uses. They may change with any release: read these before an upgrade."""
+"""Private names of allauth that the portal uses. Any release may change them: read these tests before an upgrade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How people sign in: second factor, password, sessions, the account for emergencies."""
+"""How users sign in: second factor, password, sessions, and the emergency account."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_page_for_codes_is_for_who_gave_a_password(client: Client, alice: Us
 
 
 def test_a_code_is_good_once(alice: User) -> None:
-    """Whoever looks over a shoulder has no use of it, not even within its half minute."""
+    """A person who saw the code cannot use it again, not even within its 30 seconds."""
     seed = make.second_factor(alice)
     code = make.code(seed)
     assert credential_actions.consume_code(alice, code) is not None

@@ -105,7 +105,7 @@ def test_the_login_page_and_a_refused_attempt_are_complete_pages(client: Client,
 def test_a_password_in_the_field_of_the_address_is_not_told_again(
     client: Client, db: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Typed one field too early it would be on the screen, and in the log."""
+    """A password typed into the address field must not appear on the page or in the log."""
     with caplog.at_level("INFO"):
         told = client.post("/login", {"username": "correct-horse battery", "password": "x"})
     assert told.status_code == 422

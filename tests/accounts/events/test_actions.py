@@ -22,7 +22,7 @@ def page(user: User) -> Actor:
 
 
 def with_token(user: User, *scopes: str, days_left: float = 30) -> Actor:
-    """As the API makes it."""
+    """Creates an actor with a token, as the API does."""
     end = datetime.now(UTC) + timedelta(days=days_left)
     return Actor(user=user, via="token abcd1234", scopes=frozenset(scopes), token_expires_at=end)
 
@@ -243,7 +243,7 @@ def test_nobody_grants_what_they_lack(olga: User, bob: User) -> None:
 
 
 def test_a_role_that_somebody_has_already_is_not_taken_for_granted(olga: User, dana: User) -> None:
-    """Olga lacks "approver", and may still add what she has to Dana, who keeps hers."""
+    """Olga lacks "approver" but may add a role that she has to Dana, who keeps "approver"."""
     people_actions.set_roles(dana.pk, [Role.APPROVER, Role.OPERATOR], by=page(olga))
 
     dana.refresh_from_db()
@@ -268,7 +268,7 @@ def test_who_is_no_administrator_changes_nobody(dana: User, bob: User) -> None:
 
 
 def test_a_role_that_was_taken_a_moment_ago_counts_no_more(olga: User, bob: User) -> None:
-    """Olga's request was read before another administrator took her role."""
+    """Olga's request was authenticated before another administrator took her role."""
     stale = page(User.objects.get(pk=olga.pk))
     User.objects.filter(pk=olga.pk).update(roles=["operator"])
 

@@ -1,4 +1,4 @@
-"""Mail leaves by a Due row: lost tasks, a dead mail server and crashes lose no message."""
+"""Email is sent by a Due row: lost tasks, a failing mail server and crashes lose no message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.core import due
 
 
 class FailingBackend(BaseEmailBackend):
-    """The only double of the suite: a mail server that refuses."""
+    """The only test double of the suite: a mail server that refuses."""
 
     error: Exception = smtplib.SMTPServerDisconnected()
 

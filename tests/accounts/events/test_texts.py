@@ -1,4 +1,4 @@
-"""Events in words."""
+"""The sentences that the portal shows for events."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ APPS = ("accounts", "catalog", "tenants", "workloads")
 
 
 def recorded_verbs() -> dict[str, bool]:
-    """Every verb that an action records, and whether the event is a tenant's (then its members read it)."""
+    """Returns each verb that an action records → whether the event belongs to a team (then its members read it)."""
     found = {}
     for path in (path for app in APPS for path in (ROOT / app).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            # `_change` is the catalog's step of a class's life, which records its verb.
+            # `_change` is the catalog's function for life-cycle steps of a class; it records its verb.
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("record", "_change"):
                 is_tenants = any(keyword.arg == "tenant" for keyword in node.keywords)
                 said = [_text(one) for one in ast.walk(node.args[1])]
@@ -29,7 +29,7 @@ def recorded_verbs() -> dict[str, bool]:
 
 
 def _text(node: ast.AST) -> str:
-    """A text, or the name of one."""
+    """Returns the value of a string constant, or of the name of one."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     return named_texts().get(node.id, "") if isinstance(node, ast.Name) else ""
@@ -37,7 +37,7 @@ def _text(node: ast.AST) -> str:
 
 @functools.cache
 def named_texts() -> dict[str, str]:
-    """Of all modules: several verbs that are read again have names."""
+    """Returns the string constants of all modules by name: verbs that are also queried have names."""
     found: dict[str, str] = {}
     for path in (path for app in APPS for path in (ROOT / app).rglob("*.py")):
         for node in ast.parse(path.read_text()).body:

@@ -142,7 +142,7 @@ def test_tokens_of_others_are_not_there(as_alice: Client, bob: User) -> None:
 
 @pytest.fixture
 def happenings(team_a: Tenant, charlie: User) -> None:
-    """Five in team A, one in a team of others."""
+    """Five events in team A, one in another team."""
     for number in range(5):
         actions.record(system_actor("test"), f"thing.done{number}", team_a, tenant="team-a")
     actions.record(Actor(user=charlie, via="page"), "other.done", charlie, tenant="team-c")

@@ -1,4 +1,4 @@
-"""Of two people who change the same thing, the second is told: wherever two may, also at the same moment."""
+"""When two users change the same object, the second is refused: on every such object, also at the same moment."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_a_tag_is_of_values_not_of_their_order() -> None:
 
 @dataclass
 class Thing:
-    """One that two may change. `change`: what another person does meanwhile; then the call that must not undo it, and
-    whether it did.
+    """An object that two users may change. `change`: the other user's change in between; the call must not undo it.
+    `done` returns whether the call took effect.
     """
 
     client: Client
@@ -331,14 +331,14 @@ def on_thread() -> Iterator[Callable[[Callable[[], None]], threading.Thread]]:
 def test_of_two_writers_one_wins(
     things: Callable[[str], Thing], on_thread: Callable[[Callable[[], None]], threading.Thread], name: str
 ) -> None:
-    """The other person's change is not committed yet when the call compares: it waits, and then sees it."""
+    """The other user's change is not committed when the call compares: the call waits, and then sees the change."""
     thing = things(name)
     read, said = thing.tag(), []
 
     with transaction.atomic():
         thing.change()
         second = on_thread(lambda: said.append(told(thing.send(read))))
-        # It cannot come to an end before this transaction does.
+        # The thread cannot finish before this transaction ends.
         second.join(timeout=0.5)
         assert second.is_alive()
     second.join(timeout=10)

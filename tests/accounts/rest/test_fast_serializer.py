@@ -1,4 +1,4 @@
-"""Rows as `accounts.rest.fast_serializer` writes them: always what DRF writes."""
+"""Rows as `accounts.rest.fast_serializer` writes them: always the same output as DRF's."""
 
 from __future__ import annotations
 

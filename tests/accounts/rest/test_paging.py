@@ -10,7 +10,7 @@ from tests.support.rows import make
 
 @pytest.fixture
 def people(db: None) -> list[User]:
-    """Two names, each three times: the order needs a second column."""
+    """Two names, three users each, so that the order needs a second column."""
     return [
         User.objects.create(email=f"{name}{number}@example.org".lower(), name=name)
         for name in ("Ann", "Ben")

@@ -1,4 +1,4 @@
-"""The contract names what each call may answer. tests/support/http/contract.py holds every test's answers to it."""
+"""The contract lists each call's possible answers. tests/support/http/contract.py checks every test's answers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_answer_that_the_contract_does_not_know_is_a_breach(answer: JsonRespo
 
 
 def test_the_tests_clients_look_at_what_is_answered(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the entry for 404, a call that meets one fails the test that made it."""
+    """Without the entry for 404, a call that gets a 404 fails its test."""
     client = caller(alice)
     told = contract.contract()["paths"]["/api/v1/requests/{pk}"]["get"]["responses"]
     assert client.get("/api/v1/requests/1").status_code == 404

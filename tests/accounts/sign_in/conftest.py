@@ -1,4 +1,4 @@
-"""An issuer for each test, and the browser of somebody who signs in with it."""
+"""An OIDC issuer for each test, and a browser that signs in with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.identity.issuer import Issuer, issuing
 
 @pytest.fixture
 def issuer(settings: Any) -> Iterator[Issuer]:
-    """The portal's own, until a test says otherwise."""
+    """The issuer that the portal is configured with, until a test changes it."""
     with issuing() as found:
         settings.OIDC = found.sso()
         yield found

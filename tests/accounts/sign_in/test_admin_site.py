@@ -1,4 +1,4 @@
-"""The administration has no way in of its own, and asks for a second factor."""
+"""The admin site has no sign-in of its own, and asks for a second factor."""
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -52,7 +52,7 @@ def test_staff_without_a_second_factor_are_led_to_one_and_back(client: Client, o
 
 
 def test_a_session_that_has_not_shown_it_shows_it_first(client: Client, olga: User) -> None:
-    """It was added in another browser."""
+    """The second factor was added in another browser."""
     seed = make.second_factor(olga)
     client.force_login(olga)
     asked = client.get("/admin/", follow=True)
@@ -94,7 +94,7 @@ def test_how_people_sign_in_is_not_edited_there() -> None:
 
 
 def test_the_administration_has_no_form_for_passwords_of_its_own(client: Client, olga: User) -> None:
-    """It would end no session and leave no event."""
+    """Such a form would end no session and record no event."""
     make.administrator(client, olga)
     typed = {
         "old_password": make.PASSWORD,

@@ -1,4 +1,4 @@
-"""What groups of the issuer give and take: before the first page, and never what people gave by hand."""
+"""What the issuer's groups give and take: before the first page, and never what a person gave by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUPS = {
 
 @pytest.fixture
 def signs_in(visitor: Visitor, settings: Any, team_a: Tenant) -> Any:
-    """signs_in("/gpu/vision"): Ada, in these groups; what she is in team A afterwards."""
+    """signs_in("/gpu/vision"): Ada signs in with these groups; returns her role in team A afterwards."""
     settings.OIDC = visitor.issuer.sso(groups=GROUPS)
     visitor.issuer.claims |= {"email": "ada@example.org", "name": "Ada"}
 
@@ -63,7 +63,7 @@ def verbs() -> list[str]:
 
 def test_a_group_gives_a_place_before_the_first_page(signs_in: Any, visitor: Visitor) -> None:
     assert signs_in("/gpu/vision", "/somebody/elses") == "member"
-    # The place is there when the session begins.
+    # The membership exists when the session begins.
     assert verbs() == ["account.added", "member.added", "account.signed_in"]
     added = Event.objects.get(verb="member.added")
     assert (added.via, added.actor_id, added.tenant) == ("rule oidc", None, "team-a")
@@ -92,7 +92,7 @@ def test_the_same_again_changes_nothing(signs_in: Any) -> None:
 
 @pytest.mark.parametrize("claim", [[], None])
 def test_what_a_group_gave_goes_with_it(signs_in: Any, claim: Any) -> None:
-    """An issuer that leaves the claim out says the same as one that sends an empty list."""
+    """A missing groups claim has the same effect as an empty list."""
     signs_in("/gpu/vision")
     token, _ = api_token_actions.create_token(
         name="ci", scopes=["read"], expires_in_days=9, tenant="team-a", by=Actor(ada(), "page")
@@ -118,7 +118,7 @@ def test_a_role_that_was_changed_by_hand_is_no_longer_the_groups(signs_in: Any, 
 
 
 def test_a_team_keeps_its_last_owner(signs_in: Any, alice: User, caplog: pytest.LogCaptureFixture) -> None:
-    """And its owner still gets in."""
+    """The owner can still sign in."""
     signs_in("/gpu/vision/heads")
     member_actions.remove_member("team-a", user_id=alice.pk, by=system_actor("test"))
     assert signs_in() == "owner"
@@ -198,7 +198,7 @@ def test_the_last_administrator_stays_one(signs_in: Any, caplog: pytest.LogCaptu
 def test_a_claim_that_cannot_be_read_lets_nobody_in(
     signs_in: Any, visitor: Visitor, caplog: pytest.LogCaptureFixture, claims: dict[str, Any], reason: str
 ) -> None:
-    """Neither with what they had nor without it: nobody knows."""
+    """The sign-in is refused, because the user's groups are unknown: neither keeping nor removing roles is safe."""
     signs_in("/gpu/vision")
     visitor.issuer.claims |= claims
     assert Visitor(visitor.issuer).sign_in().status_code == 403
@@ -211,7 +211,7 @@ def test_one_group_may_come_as_a_text(signs_in: Any) -> None:
 
 
 def test_without_a_mapping_groups_are_nothing(visitor: Visitor, team_a: Tenant) -> None:
-    """Also not a reason to take what an earlier mapping gave."""
+    """Without a mapping the portal also does not remove what an earlier mapping gave."""
     visitor.issuer.claims["email"] = "ada@example.org"
     visitor.sign_in()
     user = ada()

@@ -1,4 +1,4 @@
-"""Against an issuer that somebody else wrote, over HTTP between two processes."""
+"""Sign-in against a third-party issuer, over HTTP between two processes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_an_address_that_the_issuer_did_not_verify(
 def test_what_was_brought_once_is_not_brought_again(
     provider: Provider, come_in: Callable[[str], tuple[Client, Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither the same address, nor its code in another sign-in: the issuer's code is of one challenge."""
+    """Neither the same callback URL nor its code in another sign-in works: the code is bound to one PKCE challenge."""
     come_in(ADA)
     visitor, thief = Visitor(Issuer(provider.url)), Visitor(Issuer(provider.url))
     brought = urlsplit(visited(visitor.leave(), until=BACK, email=ADA))
@@ -99,7 +99,7 @@ def test_what_was_brought_once_is_not_brought_again(
 
     assert thief.client.get("/login/oidc/back", {"code": code, "state": state}).status_code == 403
     assert "issuer_said_no" in caplog.text
-    # Of a code that somebody else showed as well an issuer takes back what it gave, so that nobody comes in by it.
+    # When a code is presented twice, an issuer may revoke what it issued for it, so the rightful user may get 403.
     assert visitor.client.get(f"{brought.path}?{brought.query}").status_code in (302, 403)
     assert visitor.client.get(f"{brought.path}?{brought.query}").status_code in (302, 403)
     assert not thief.is_in

@@ -1,4 +1,4 @@
-"""Who is not believed: nobody is signed in, nothing is changed, the reason is in the log and not on the page."""
+"""Refused sign-ins: no session begins, no row changes, and the reason is in the log but not on the page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
 def refused(
     visitor: Visitor, caplog: pytest.LogCaptureFixture, reason: str, *, ask: Callable[[], Any] | None = None
 ) -> None:
-    """`ask`: instead of going there and back."""
+    """Asserts that the sign-in is refused for this reason. `ask`: a call to make instead of the whole sign-in."""
     caplog.clear()
     before = rows_of(*ROWS)
     answer = ask() if ask else visitor.sign_in()
@@ -46,7 +46,7 @@ def refused(
     assert reasons(caplog) == [reason]
     assert not visitor.is_in
     told = answer.text
-    # Whatever the reason, it is the same page.
+    # The page is the same for every reason.
     assert SENTENCE in told
     assert bare(told) == bare(Client().get("/login/oidc/back").text)
     token = visitor.issuer.last_token
@@ -55,12 +55,12 @@ def refused(
 
 
 def bare(page: str) -> str:
-    """Without what is another at each look."""
+    """Returns the page without the tokens that differ in every response."""
     return re.sub(r"[A-Za-z0-9]{64}", "", page)
 
 
 def test_the_honest_one_is_believed(visitor: Visitor) -> None:
-    """What the rest of this file changes one thing of."""
+    """The valid sign-in; every other test of this file changes one thing of it."""
     answer = visitor.sign_in()
     assert (answer.status_code, answer["Location"]) == (302, "/tokens")
     assert visitor.is_in
@@ -132,10 +132,10 @@ def unsigned(claims: dict[str, Any], header: dict[str, Any], *, algorithm: str) 
 
 
 def by_public_key_as_secret(claims: dict[str, Any], header: dict[str, Any]) -> str:
-    """What a checker takes for signed that lets the token choose how it is checked: everybody has the public key."""
+    """A forgery that passes a check which lets the token choose its algorithm: the public key is the HMAC secret."""
     start = f"{encoded({**header, 'alg': 'HS256'})}.{encoded(claims)}"
     hmac = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256)
-    # Its own guard against keys of this form is for callers who do not know; a forger does.
+    # PyJWT's guard against PEM keys as HMAC secrets protects careless callers; a forger bypasses it, as here.
     signature = hmac.sign(start.encode(), public_pem(key()))
     return f"{start}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
@@ -211,7 +211,7 @@ def test_one_key_needs_no_name(visitor: Visitor) -> None:
 def test_a_token_of_before_is_good_for_nothing(
     visitor: Visitor, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its nonce is of another sign-in: whoever finds one in a log cannot come in with it."""
+    """Its nonce belongs to another sign-in: a token found in a log cannot be used to sign in."""
     assert visitor.sign_in().status_code == 302
     stolen = visitor.issuer.last_token
     monkeypatch.setattr(visitor.issuer, "signed", lambda _claims, _header: stolen)
@@ -219,7 +219,7 @@ def test_a_token_of_before_is_good_for_nothing(
 
 
 def test_what_was_brought_back_once_is_over(visitor: Visitor, caplog: pytest.LogCaptureFixture) -> None:
-    """Also when nothing came of it: a second try of the same would be somebody else's."""
+    """The state is used up even when the sign-in failed: a second attempt could come from another person."""
     code, state = visitor.issuer.authorized(visitor.leave())
     visitor.issuer.claims["email_verified"] = False
     assert visitor.client.get("/login/oidc/back", {"code": code, "state": state}).status_code == 403
@@ -234,7 +234,7 @@ def test_what_was_brought_back_once_is_over(visitor: Visitor, caplog: pytest.Log
 def test_only_the_browser_that_began_it_comes_back(
     visitor: Visitor, caplog: pytest.LogCaptureFixture, state: str
 ) -> None:
-    """Otherwise a link would sign somebody in as another, who then reads what they do here."""
+    """Otherwise a link could sign a user in to another person's account, who then reads what the user does here."""
     code, _state = visitor.issuer.authorized(visitor.leave())
     calls = len(visitor.issuer.asked)
     query = {"code": code, "state": state.encode("utf-8", "surrogatepass")}
@@ -247,7 +247,7 @@ def test_a_link_to_the_way_back_does_nothing(visitor: Visitor, caplog: pytest.Lo
     other = Visitor(visitor.issuer)
     refused(other, caplog, "state", ask=lambda: other.client.get("/login/oidc/back", {"code": code, "state": state}))
     assert "session" not in other.client.cookies
-    # Whoever tries this in the browser of who began it does not end that.
+    # A wrong state in the user's own browser does not end the sign-in that the user began.
     assert visitor.client.get("/login/oidc/back", {"code": code, "state": "x"}).status_code == 403
     assert visitor.client.get("/login/oidc/back", {"code": code, "state": state})["Location"] == "/tokens"
 
@@ -282,7 +282,7 @@ def test_what_a_browser_must_not_bring(
 
 
 def test_an_address_leads_to_nobodys_account(visitor: Visitor, caplog: pytest.LogCaptureFixture, alice: User) -> None:
-    """Whoever runs the issuer, or gets an address there, has no part in accounts that were here before."""
+    """A person who runs the issuer, or gets an address there, gets no access to accounts that existed before."""
     refused(visitor, caplog, "address_of_another_account")
     assert not alice.identities.exists()
 
@@ -296,7 +296,7 @@ def test_nor_in_other_letters_or_as_a_second_address(
 
 
 def test_another_subject_with_a_known_address(visitor: Visitor, caplog: pytest.LogCaptureFixture) -> None:
-    """Somebody left, and their address was given again."""
+    """The former user left, and the address was given to another person."""
     assert visitor.sign_in().status_code == 302
     visitor.issuer.subject = "subject-2"
     refused(Visitor(visitor.issuer), caplog, "subject_changed")
@@ -419,8 +419,8 @@ def test_without_an_issuer_there_is_no_such_way_in(client: Client, db: None) -> 
 
 
 def test_reading_the_way_back_writes_nothing(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
-    """It is a GET because issuers send people back by one. Without a sign-in that this browser began it changes
-    nothing; with one it does what that form had asked for.
+    """The callback is a GET because issuers redirect to it. If this browser began no sign-in, it changes nothing;
+    otherwise it does what the sign-in form asked for.
     """
     before = rows_of(*ROWS, Session)
     caplog.set_level(logging.ERROR, logger="accounts.sign_in.oidc.views")

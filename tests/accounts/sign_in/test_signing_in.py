@@ -1,4 +1,4 @@
-"""Who is believed: their account, their session, what is asked of them besides, what is kept."""
+"""Accepted sign-ins: account, session, what else the portal asks for, and what it stores."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_who_comes_for_the_first_time_has_an_account(visitor: Visitor) -> None:
 
 
 def test_they_are_known_by_the_subject_whatever_their_address(visitor: Visitor, alice: User) -> None:
-    """Also by an address that somebody else has here: it is not looked at."""
+    """The subject also wins when another account has the address: the address is not looked up."""
     visitor.issuer.claims["email"] = "ada@example.org"
     visitor.sign_in()
     visitor.issuer.claims["email"] = alice.email
@@ -102,7 +102,7 @@ def test_what_the_issuer_is_asked(visitor: Visitor) -> None:
 
 @pytest.mark.parametrize("methods", [None, ["client_secret_post"], ["client_secret_basic", "client_secret_post"]])
 def test_the_secret_goes_as_the_issuer_wants_it(visitor: Visitor, methods: list[str] | None) -> None:
-    """The issuer of these tests refuses any other."""
+    """The test issuer refuses the client secret in any other form."""
     if methods:
         visitor.issuer.discovery = {"token_endpoint_auth_methods_supported": methods}
     assert visitor.sign_in()["Location"] == "/tokens"
@@ -147,7 +147,7 @@ def test_who_is_in_already_stays_who_they_are(visitor: Visitor, alice: User) -> 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_first_sign_ins_at_once_make_one_account() -> None:
-    """A browser that was closed in between, or somebody impatient."""
+    """This happens when a browser was closed in between, or when an impatient user tries twice."""
     claims, found = (
         protocol.IdentityClaims("https://sso.example.org", "subject-1", "ada@example.org", "Ada", frozenset()),
         [],
@@ -173,7 +173,7 @@ def test_two_first_sign_ins_at_once_make_one_account() -> None:
 
 
 def test_the_session_ends_with_the_day(visitor: Visitor) -> None:
-    """Then the issuer is asked again. A password's session lasts as before."""
+    """After that the portal asks the issuer again. A session begun with a password lasts as before."""
     before = visitor.client
     visitor.sign_in()
     assert before.session.get_expiry_age() == 12 * 3600
@@ -219,7 +219,7 @@ def test_no_token_is_kept_and_none_is_logged(visitor: Visitor, caplog: pytest.Lo
 
 
 def test_a_second_factor_of_ours_is_asked_for_after_it(visitor: Visitor) -> None:
-    """Whatever the issuer says that it asked for."""
+    """The issuer's own claim about a second factor makes no difference."""
     visitor.sign_in()
     seed = make.second_factor(User.objects.get())
     visitor.issuer.claims |= {"amr": ["mfa", "otp"], "acr": "2"}

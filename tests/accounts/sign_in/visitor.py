@@ -1,4 +1,4 @@
-"""Somebody who signs in through the tests' issuer."""
+"""A user who signs in through the tests' issuer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Visitor:
     client: Client = field(default_factory=Client)
 
     def leave(self, go_on: str = "/tokens") -> str:
-        """Where the portal sends the browser."""
+        """Begins a sign-in and returns the URL to which the portal sends the browser."""
         page = self.client.post("/login/oidc", {"next": go_on})
         assert page.status_code == 200, page.content
         found = re.search(r'http-equiv="refresh" content="0;url=([^"]+)"', page.text)
@@ -26,7 +26,7 @@ class Visitor:
         return html.unescape(found[1])
 
     def sign_in(self, **changed: str) -> Any:
-        """There and back; `changed`: of what the browser brings back."""
+        """Signs in through the issuer and returns the answer; `changed` overrides parameters of the callback."""
         code, state = self.issuer.authorized(self.leave())
         return self.client.get("/login/oidc/back", {"code": code, "state": state} | changed)
 

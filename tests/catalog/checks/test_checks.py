@@ -40,7 +40,7 @@ def node(
     labels: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> CheckedNode:
-    """Four whole A100 GPUs, each for one, unless told otherwise. Keys of `labels` without their `nvidia.com/`."""
+    """Four whole A100 GPUs, not shared, by default. Keys of `labels` without their prefix `nvidia.com/`."""
     has = {GPU: 4} if devices is None else devices
     usual = {"gpu.product": product, "gpu.sharing-strategy": "none", "gpu.replicas": "1", "gpu.memory": "81920"}
     all_labels = {f"nvidia.com/{key}": value for key, value in {**usual, **(labels or {})}.items() if value}
@@ -49,7 +49,7 @@ def node(
 
 
 def offer(name: str = "A100", *, labels: Mapping[str, str] | None = None, id: int = 1, **fields: Any) -> CheckedClass:
-    """Whole A100 GPUs, open, by product and sharing strategy, unless told otherwise."""
+    """A class of whole A100 GPUs, open, selected by product and sharing strategy, by default."""
     selector = {"gpu.product": A100, "gpu.sharing-strategy": "none"} if labels is None else labels
     values: dict[str, Any] = {"resource": GPU, "product": A100, "memory_mib": 81920, **fields}
     node_labels = {f"nvidia.com/{key}": value for key, value in selector.items()}
@@ -91,7 +91,7 @@ CUT = {"gpu.replicas": "0", "mig.strategy": "mixed"}
 
 
 def many(number: int, *, resources: int = 1) -> tuple[CheckedClass, ...]:
-    """Classes that nothing else is wrong with but their number; each has a label of its own."""
+    """Classes whose only problem is their number; each has a label of its own."""
     return tuple(
         offer(f"c{n:03}", id=n, labels={"gpu.product": f"p{n}"}, resource=f"nvidia.com/r{n % resources}")
         for n in range(number)
@@ -488,7 +488,7 @@ def accepted(cluster: Cluster) -> None:
 
 
 def test_a_catalog_of_everything_that_was_proposed_has_nothing_wrong(cluster: Cluster) -> None:
-    """One hint remains on the simulated hardware: its A100 are cut into four profiles."""
+    """One hint remains on the simulated hardware: its A100 GPUs are divided into four MIG profiles."""
     mirrored.hardware_seen(cluster)
     accepted(cluster)
     answer = check_report(cluster)

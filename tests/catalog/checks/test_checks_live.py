@@ -1,7 +1,7 @@
-"""Every standing check, staged on the real control plane: on the health page within 5 s of the change, and away within
-5 s of its mending, as a rule; a busy machine may take longer once. Beside it a neighbour that must not show.
+"""Every standing check on the real control plane: on the health page within 5 s of the change, and gone within 5 s of
+its repair, as a median: a busy machine may take longer once. Beside it stands a neighbour that must not be reported.
 
-All nodes are cordoned, so that they take no work of others, and have products of their own.
+All nodes are cordoned, so that no other pods are scheduled to them, and have products of their own.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Change = Callable[[], object]
 
 @dataclass(frozen=True)
 class Stage:
-    """A check that finds nothing, until `break_it`. `about`: words of its finding. `neighbour`: those that a finding
-    about what stands beside it would have.
+    """A check that finds nothing until `break_it`. `about`: words of its finding. `neighbour`: words that a finding
+    about the healthy neighbour would have.
     """
 
     about: str
@@ -49,7 +49,7 @@ class Stage:
 
 
 class Site:
-    """Nodes, classes and queues whose names begin with that of their stage and end in the test's own characters."""
+    """Nodes, classes and queues; each name begins with that of its stage and ends in the test's own characters."""
 
     def __init__(self, admin: Api, cluster: Cluster, unique: str) -> None:
         self.admin = admin
@@ -61,7 +61,7 @@ class Site:
         return f"check-{stage}-{self.unique}"
 
     def node(self, stage: str, devices: dict[str, int] | None = None, /, **labels: str) -> str:
-        """Four whole cards unless told otherwise. `labels`: GPU labels, with `__` for a dot."""
+        """Four whole GPUs by default. `labels`: GPU labels, with `__` for a dot."""
         name = self.name(stage)
         named = {"gpu__product": name, "gpu__sharing_strategy": "none", "gpu__replicas": "1", "gpu__memory": "81920"}
         has = {GPU: 4} if devices is None else devices
@@ -92,7 +92,7 @@ class Site:
         return partial(GpuClass.objects.filter(pk=gpu_class.pk).update, **fields)
 
     def queue(self, stage: str, gpu_class: GpuClass) -> str:
-        """A queue of ours that covers the class."""
+        """A ClusterQueue of the portal that covers the class."""
         name = self.name(stage)
         labels = {"app.kubernetes.io/managed-by": "gpu-portal", "gpu-portal/owner": "tenants.namespace.0"}
         spec = {"cohortName": self.cluster.cohort, **covering(gpu_class, GPU)}
@@ -224,7 +224,7 @@ def device_class_not_mapped(site: Site) -> Stage:
 
 
 def queue_limit(site: Site) -> Stage:
-    """64 classes are counted under one name; the 65th is one too many. Beside it: a label too few."""
+    """64 classes may share one resource name; the 65th is one too many. The neighbour has one label too few."""
     resource, product = f"{site.unique}.example.com/gpu", site.node("many")
     labels = {"nvidia.com/gpu.product": product}
     GpuClass.objects.bulk_create(
@@ -335,7 +335,7 @@ def site(admin: Api, cluster: Cluster, unique: str, clean_cluster: None) -> Iter
 
 @pytest.fixture
 def shown(olga: User) -> Callable[[str], list[str]]:
-    """Findings of one check as the health page shows them: text without tags, the moment as `<!>`."""
+    """Reads the findings of one check from the health page: text without tags, times as `<!>`."""
     client = Client()
     client.force_login(olga)
 
@@ -371,7 +371,7 @@ def test_every_check_shows_and_goes_within_five_seconds(
 
 
 def show_and_go(read: Callable[[], list[str]], stage: Stage) -> float:
-    """The longer of the two waits, from the write on."""
+    """Returns the longer of the two waits, each measured from the write."""
 
     def shows() -> bool:
         return any(stage.about in one for one in read())

@@ -1,4 +1,4 @@
-"""The catalog's verbs and their two doors for staff: the admin and the command."""
+"""The catalog's verbs and their two interfaces for staff: the admin site and the command."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_people_without_a_role_are_refused_by_every_verb(cluster: Cluster, alice
 
 @pytest.mark.django_db
 def test_no_class_hides_a_page_of_the_catalog(cluster: Cluster) -> None:
-    """Class pages stand beside them: every fixed address under /catalog/ is reserved, and nothing else is."""
+    """Class pages share the path: every fixed address under /catalog/ is a reserved slug, and no other slug is."""
     routes = [str(one.pattern) for one in get_resolver().url_patterns]
     fixed = {route.removeprefix("catalog/") for route in routes if route.startswith("catalog/") and "<" not in route}
 

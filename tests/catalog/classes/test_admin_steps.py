@@ -1,4 +1,4 @@
-"""Holding, retiring, access and proposals by hand: pages of the admin over the same actions."""
+"""Holding, retiring, access and manual proposals: pages of the admin site that call the same actions."""
 
 from __future__ import annotations
 

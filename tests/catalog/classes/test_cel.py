@@ -1,4 +1,4 @@
-"""CEL is read before it is stored: what is wrong is said with its place; what only the API server knows passes."""
+"""CEL is parsed before it is stored: errors show their position; what only the API server can check passes."""
 
 from __future__ import annotations
 

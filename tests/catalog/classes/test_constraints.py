@@ -1,4 +1,4 @@
-"""What cannot be: refused by the database, and before it in words, beside the field, at every door."""
+"""Impossible classes: refused by the database, and before that by a sentence beside the field, in every interface."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DRA = {"interface": "dra", "resource": "dra.portal/gpu", "device_class": "gpu.nv
 STORAGE = {"interface": "storage", "resource": "", "node_labels": {}}
 SHARED = {"sharing": "time-slicing", "replicas": 4, "units_per_workload": 1}
 
-# (what is typed, the constraint behind it, the field, words of the sentence)
+# (what is typed, the constraint behind it, the field, words of the error message)
 CASES: list[tuple[dict[str, Any], str, str, str]] = [
     (
         {**SHARED, "sharing": "mps", "partition": "1g.10gb"},
@@ -66,7 +66,7 @@ CASES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"terms_version": 2}, "terms", "terms", "Version 2 of the terms has no text"),
     ({"terms": "Be kind."}, "terms", "terms_version", "Enter a version of 1 or more"),
 ]
-# Only the cluster would refuse these: the database takes them.
+# Only the cluster would refuse these values: the database accepts them.
 SHAPES: list[tuple[dict[str, Any], str, str]] = [
     ({**DRA, "device_selector": "device.driver =="}, "device_selector", "line 1, column 17"),
     ({**DRA, "device_selector": "devise.driver == 'x'"}, "device_selector", "can only use `device`"),
@@ -110,7 +110,7 @@ def test_the_database_refuses_it_with_a_sentence(
 def test_every_constraint_of_the_table_has_a_sentence_and_a_case() -> None:
     ours = {one.name for one in GpuClass._meta.constraints if isinstance(one, CheckConstraint)}
     assert ours - CONSTRAINT_SENTENCES.keys() == set()
-    # A hold is no field that somebody types: see test_holding.py.
+    # No user types a hold into a field: see test_holding.py.
     assert ours - {f"gpu_class_{name}" for _, name, _, _ in CASES} == {"gpu_class_held"}
 
 
@@ -121,7 +121,7 @@ def test_a_hold_without_a_moment_or_a_reason_is_refused(cluster: Cluster) -> Non
 
 
 def test_what_is_let_through_is_taken_by_the_database(cluster: Cluster) -> None:
-    """The rules in words are no wider than the constraints, in every combination of what may be typed."""
+    """The rules that give messages accept nothing that the constraints refuse, for every combination of inputs."""
     axes: dict[str, list[Any]] = {
         "interface": ["device-plugin", "dra", "none"],
         "resource": ["", "nvidia.com/gpu"],

@@ -1,4 +1,4 @@
-"""A class that is held: nothing new is admitted, what runs goes on, and its release needs nobody's help."""
+"""A held class: nothing new is admitted, running workloads go on, and its release needs no manual step."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_held_a_class_admits_nothing_new_and_released_it_goes_on_by_itself(
 
     actions.release_class(a100.pk, by=BY)
     assert look().again_in_s == reconcile.RETRY_SOON_S, "Kueue may hear of the queue before it hears of the flavor"
-    # As a worker does it: again when the row is due again.
+    # Reconcile repeatedly, as a worker does whenever the row is due.
     wait_until(lambda: look() and set(admitted(admin, namespace_a)) == {"before-1", "after-1"}, every_s=1)
     assert TAINT not in admin.get(FLAVORS, queries.flavor_name(a100))["spec"]["nodeTaints"]
 

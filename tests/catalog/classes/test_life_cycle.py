@@ -1,4 +1,4 @@
-"""Holding, retiring, closing and dismissing: who may, what is refused, what is written down and who is told."""
+"""Holding, retiring, closing and dismissing: who may, what is refused, what is recorded and who is notified."""
 
 from __future__ import annotations
 

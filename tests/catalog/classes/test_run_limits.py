@@ -1,4 +1,4 @@
-"""How long runs of a class may take, and when idle notebooks are stopped: what is refused, and what is shown."""
+"""How long runs of a class may take, and when idle notebooks are stopped: what is refused and what is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage in the catalog: a class whose unit is 1 GiB of volumes, on no node, in no queue, one a cluster."""
+"""Storage in the catalog: a class whose unit is 1 GiB of volumes, without nodes or queue, at most one per cluster."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_it_opens_without_labels_and_is_counted_in_gib(cluster: Cluster) -> None
 
 
 def test_what_it_can_give_is_what_staff_say(cluster: Cluster) -> None:
-    """No node has any of it, however the mirror is; without a limit nobody knows."""
+    """No node provides storage, whatever the mirror contains; without a limit set by staff the capacity is unknown."""
     one = made(cluster)
     capacity = capacity_queries.capacities(cluster, [one])[one.pk]
     assert not capacity.is_known

@@ -1,4 +1,4 @@
-"""What a class of each kind guarantees: in sentences that are true and complete."""
+"""What a class of each kind guarantees, in sentences that are true and complete."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def said(kind: str, topic: str) -> Guarantee:
 
 
 def sentences(of: Contract) -> list[str]:
-    """Everything a person reads of it, a promise as lead, text and reason."""
+    """Returns every sentence that a user reads about the class; a promise as lead, text and reason."""
     told = [f"{one.lead}: {one.text} {one.reason}" for one in of.promises]
     return [*told, of.neighbours, *of.suits, *of.avoid, *of.expected, *of.incident]
 
@@ -82,7 +82,7 @@ def test_support_and_people_who_choose_find_whole_sentences_with_a_reason(kind: 
         assert told
         assert len(set(told)) == len(told)
         for sentence in told:
-            # What is said, then why: after a colon, a comma or in brackets.
+            # First the statement, then its reason: after a colon, a comma or in brackets.
             assert re.fullmatch(r"[A-Z0-9].*[:(].*[^.\s]\.", sentence), sentence
 
 

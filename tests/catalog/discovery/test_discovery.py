@@ -1,4 +1,4 @@
-"""Simulated hardware → classes: every kind of capacity once, none mixed up."""
+"""Simulated hardware → classes: every kind of capacity becomes one class, and none are mixed."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ MIXED: dict[str, tuple[Any, ...]] = {
         *("nvidia.com/gpu", "1g.10gb", "none", 1, 28, 9856, Fraction(1, 7), 1),
         *("nvidia.com/gpu", {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"} | strategy("none")),
     ),
-    # Seven slices, four turns on each: the same resource name as slices that nobody shares.
+    # Seven slices, time-sliced by four: the same resource name as slices that are not shared.
     "a100-sxm4-80gb-1g-10gb-time-sliced": (
         *("nvidia.com/mig-1g.10gb", "1g.10gb", "time-slicing", 4, 28, 9856, Fraction(1, 28), 1),
         *("nvidia.com/gpu", A100 | {"nvidia.com/mig-1g.10gb.replicas": "4"} | strategy("time-slicing", "mig-1g.10gb")),
     ),
-    # A time slice sees the whole memory, and may take it.
+    # A time slice sees the whole memory and may use all of it.
     "a100-sxm4-80gb-shared": (
         *("nvidia.com/gpu.shared", "none", "time-slicing", 4, 16, 81920, Fraction(1, 4), 1),
         *("nvidia.com/gpu", A100 | {"nvidia.com/gpu.replicas": "4"} | strategy("time-slicing")),
@@ -154,7 +154,7 @@ def test_the_morning_hardware_is_whole_cards_slices_and_shares(cluster: Cluster)
 
 
 def test_no_node_of_another_class_with_the_same_resource_matches_a_selector(mixed: Discovery, cluster: Cluster) -> None:
-    """Otherwise the scheduler would mix them up, and one class's units would be charged to the other."""
+    """Otherwise the scheduler would mix the nodes, and units of one class would be charged to the other."""
     labels = {node.name: node.labels for node in mirror.nodes(cluster.pk)}
     pairs = [
         (one, other)
@@ -175,7 +175,7 @@ def test_a_dra_class_names_its_devices_by_cel(mixed: Discovery) -> None:
 
 
 def l4(name: str, *, taints: tuple[dict[str, str], ...] = (), units: int = 2, **labels: str) -> NodeFacts:
-    """A node of whole L4 cards; `labels` by what follows `nvidia.com/`, "_" for "."."""
+    """A node of whole L4 GPUs; `labels` are keyed by what follows `nvidia.com/`, with "_" for "."."""
     told = {"gpu.product": "NVIDIA-L4"} | {name.replace("_", ".").replace("..", "-"): v for name, v in labels.items()}
     return NodeFacts(
         name,
@@ -291,7 +291,7 @@ def test_two_kinds_that_no_label_tells_apart_are_a_problem_and_the_wider_one_no_
 
 
 def test_whole_cards_in_unlike_machines_are_two_classes_where_labels_tell() -> None:
-    """How the cards of a node are connected is the machine's; several cards of one are not those of another."""
+    """The machine decides how the GPUs of a node are connected: GPUs of different machines are not interchangeable."""
     nodes = [l4("n1", gpu_machine="DGX-A"), l4("n2", gpu_machine="Tower-B"), l4("n3", gpu_machine="DGX-A")]
     found = {one.slug: (one.units, one.node_labels["nvidia.com/gpu.machine"]) for one in discover(nodes).proposals}
     assert found == {"l4-dgx-a": (4, "DGX-A"), "l4-tower-b": (2, "Tower-B")}

@@ -1,4 +1,4 @@
-"""Which devices a DRA class may take, read from what discovery writes and from nothing else."""
+"""Which devices a DRA class may take, read only from what discovery writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices on a card: which layouts exist, where they lie, and what is not drawn."""
+"""MIG slices on a GPU: which layouts exist, where the slices lie, and what is not drawn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROFILES_4 = {"1g.6gb": 4, "1g.6gb.me": 1, "2g.12gb": 2, "2g.12gb.me": 1, "4g.24
 
 
 def feasible(card: mig_placement.MigCard, profiles: dict[str, int]) -> list[dict[str, int]]:
-    """Every multiset of profiles, one more of each than a card may hold, that has a layout."""
+    """Returns every multiset of profiles that has a layout; tries one more of each than fits on a GPU."""
     ranges = [range(most + 2) for most in profiles.values()]
     all_counts = (dict(zip(profiles, numbers, strict=True)) for numbers in product(*ranges))
     return [counts for counts in all_counts if mig_placement.card_layout(card, counts) is not None]

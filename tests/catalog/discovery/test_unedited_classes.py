@@ -1,4 +1,4 @@
-"""What discovery proposes works as it is: accepted, granted, queued and launched on a real control plane with Kueue."""
+"""Proposals of discovery work unedited: accepted, granted, queued and launched on a real control plane with Kueue."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def python(db: None) -> Image:
 
 
 def open_queue(namespace: Namespace, kube: Kube, admin: Api) -> None:
-    """What workers do until the team's queue takes work."""
+    """Reconciles as workers do until the team's ClusterQueue admits workloads."""
 
     def is_open() -> bool:
         namespace.refresh_from_db()
@@ -53,7 +53,7 @@ def open_queue(namespace: Namespace, kube: Kube, admin: Api) -> None:
             tenants.reconcile_pool(Pool.objects.get(cluster=namespace.cluster), Deadline(), kube=kube)
             steps.work_on_namespace(namespace, Deadline(), kube=kube)
         except TryLater:
-            # A worker goes on where it was.
+            # A worker continues from here at its next attempt.
             return False
         queue = admin.find(QUEUES, namespace.name)
         return queue is not None and queue["spec"].get("stopPolicy", "None") == "None"
@@ -62,7 +62,7 @@ def open_queue(namespace: Namespace, kube: Kube, admin: Api) -> None:
 
 
 def launch(name: str, gpu_class: GpuClass, *, by: User) -> None:
-    """One unit as a Job, through the same door as the page and the API."""
+    """Launches a Job with one unit, through the same action as the page and the API."""
     wanted = LaunchSpec(
         name=name, kind="job", gpu_class=gpu_class.slug, units=1, image="python", command=("sleep", "infinity")
     )
@@ -70,7 +70,7 @@ def launch(name: str, gpu_class: GpuClass, *, by: User) -> None:
 
 
 def run_workers(kube: Kube) -> None:
-    """What is due now; a worker comes back by itself to what the cluster did not answer."""
+    """Runs all due workloads; a worker retries by itself what the cluster did not answer."""
     while (claimed := due.claim(Workload)) is not None:
         due.run_claimed(claimed, partial(reconcile, kube=kube))
 
@@ -86,7 +86,7 @@ def nodes_of_pods(admin: Api, namespace: Namespace) -> dict[str, str]:
 
 
 def charged(admin: Api, namespace: Namespace) -> dict[str, dict[str, int]]:
-    """Flavor → resource → units that Kueue counts as used, where there are any."""
+    """Flavor → resource → units that Kueue counts as used; without zeros."""
     flavors = admin.get(QUEUES, namespace.name).get("status", {}).get("flavorsUsage", [])
     found = {
         flavor["name"]: {one["name"]: int(one["total"]) for one in flavor["resources"] if one["total"] != "0"}
@@ -96,7 +96,7 @@ def charged(admin: Api, namespace: Namespace) -> dict[str, dict[str, int]]:
 
 
 def told(admin: Api, namespace: Namespace) -> str:
-    """Why a test waited in vain: what the scheduler and Kueue say."""
+    """Explains a failed wait: the messages of the scheduler and Kueue."""
     kinds = ("kueue.x-k8s.io/v1beta2/workloads", "v1/pods")
     lines: list[Any] = [charged(admin, namespace)]
     for kind in kinds:
@@ -117,7 +117,7 @@ def test_every_proposal_can_be_granted_queued_and_launched_as_it_is(
     admin: Api,
     unique: str,
 ) -> None:
-    """Nothing is edited but the slug, because flavors are cluster-wide and tests run beside each other."""
+    """Only the slug is edited, because flavors are cluster-wide and tests run in parallel."""
     mirrored.hardware_seen(cluster)
     found = queries.discover_cluster(cluster)
     assert found is not None
@@ -163,12 +163,12 @@ def test_of_two_classes_whose_labels_overlap_each_run_is_charged_to_its_own(
     admin: Api,
     unique: str,
 ) -> None:
-    """Every node of whole A100 cards matches both; neither's labels contain the other's, so that both may be open."""
+    """Every node of whole A100 GPUs matches both; neither's labels contain the other's, so that both may be open."""
     product = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     one = make.gpu_class(cluster, slug=f"one-{unique}", node_labels=product | {"nvidia.com/gpu.count": "4"})
     two = make.gpu_class(cluster, slug=f"two-{unique}", node_labels=product | {"nvidia.com/mig.strategy": "mixed"})
     for gpu_class in (one, two):
-        # An edit asks whether the two may stand beside each other.
+        # An edit checks whether both classes may exist together.
         class_actions.edit_class(gpu_class.pk, summary="Overlaps the other", by=system_actor("test"))
         make.grant(team_a, gpu_class, units=3)
     open_queue(namespace_a, kube_worker, admin)

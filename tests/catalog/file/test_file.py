@@ -1,4 +1,4 @@
-"""The catalog as a file: what is read, what is wrong and where, what is written, and what would change. No database."""
+"""The catalog as a file: reading, errors with their position, writing, and the difference to apply. No database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which class is advised to whom, with which sentence; and the honest end where there is none."""
+"""Which class is recommended in which situation, with which sentence; and a clear answer where no class fits."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_class_that_does_not_say_its_memory_promises_nothing() -> None:
 
 
 def test_memory_that_is_used_together_has_to_do_for_all() -> None:
-    """Four that take turns use one memory: 4 × 30,000 MiB are more than 81,920."""
+    """Four runs that take turns share one memory: 4 × 30,000 MiB are more than 81,920."""
     found = recommend(Requirements(30000, own_part=False), [TURNS, A100])
     assert found.best
     assert found.best.slug == "a100"

@@ -1,4 +1,4 @@
-"""The list of images as staff keep it: by action and in the admin, with a sentence beside the field that is wrong."""
+"""The list of images that staff keep: by action and in the admin site, with an error message beside the wrong field."""
 
 from __future__ import annotations
 

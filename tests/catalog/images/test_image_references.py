@@ -1,4 +1,4 @@
-"""Images by reference: what is read, what is not, and what lies below a prefix."""
+"""Image references: what is accepted, what is refused, and what lies below a prefix."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_is_read(text: str, found: ImageReference) -> None:
     [
         ("", "A registry is"),
         ("train:1", "'' is not possible"),
-        # A node would complete it to Docker Hub.
+        # A node would resolve it to Docker Hub.
         ("vision/train", "'vision' is not possible"),
         ("localhost/train", "'localhost' is not possible"),
         ("Registry.example.org/vision/train", "in lower case"),
@@ -72,7 +72,7 @@ def test_what_is_read(text: str, found: ImageReference) -> None:
         ("registry.example.org/vision/train@sha256:0", "A digest is"),
         (f"registry.example.org/vision/train@{DIGEST.upper()}", "A digest is"),
         (f"registry.example.org/vision/train@{DIGEST}@{DIGEST}", "A digest is"),
-        # A node would look for docker.io/library/vision.
+        # A node would resolve it to docker.io/library/vision.
         ("docker.io/vision", "need an owner"),
         ("index.docker.io/vision/train", "enter docker.io"),
         ("registry-1.docker.io:443/vision/train", "enter docker.io"),

@@ -1,4 +1,4 @@
-"""Which image fits which hardware: tables of facts, and the facts as the labels of nodes tell them."""
+"""Which image fits which hardware: tables of facts, and the same facts read from node labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIGEST = "sha256:" + "0a" * 32
 
 @dataclass(frozen=True)
 class Picture:
-    """An image, as much of it as the rules read."""
+    """The fields of an image that the rules read."""
 
     name: str = "PyTorch"
     vendor: str = "nvidia"
@@ -153,7 +153,7 @@ def test_every_vendor_that_an_image_can_have_is_called_something() -> None:
 
 
 def node(cluster: Cluster, name: str, **labels: str) -> None:
-    """Keywords are the last part of labels: `product`, `full`, `major`, `minor`."""
+    """Keywords are the last part of label names: `product`, `full`, `major`, `minor`."""
     keys = {"product": "nvidia.com/gpu.product"} | {
         part: f"nvidia.com/cuda.runtime-version.{part}" for part in ("full", "major", "minor")
     }

@@ -1,4 +1,4 @@
-"""When the portal does not answer, or not now: what is tried again, for how long, and what never is."""
+"""What the client retries when the portal does not answer, for how long, and what it never retries."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def test_what_may_have_been_done_is_not_done_twice(gpu: Gpu, fault: object) -> N
 
 
 def test_what_was_not_done_is_done_once(gpu: Gpu) -> None:
-    """Nobody heard of the first, and of the others the portal says that it did nothing."""
+    """The first call did not arrive, and the portal answered the others that it did nothing: the retry is done once."""
     busy = answered(409, body={"code": "busy", "message": "Busy.", "field": None}, Retry_After="2")
     gpu.between.faults = [unheard(httpx.ConnectTimeout), answered(503, Retry_After="5"), busy]
-    assert gpu(*ANSWER).code == 2  # there is no such request, says the portal itself
+    assert gpu(*ANSWER).code == 2  # the portal's own 404: there is no such request
     assert gpu.slept[1:] == [5.0, 2.0]
 
 
@@ -81,7 +81,7 @@ def test_a_call_with_a_key_whose_answer_was_lost_is_done_once(
     [answered(302, location="https://elsewhere.example.org/"), answered(404), answered(500), answered(200)],
 )
 def test_what_is_not_the_portal_is_no_refusal(gpu: Gpu, fault: object) -> None:
-    """A redirect is not followed: whoever it leads to would get the token."""
+    """A redirect is not followed: its target would get the token."""
     gpu.between.faults = [fault]  # type: ignore[list-item]
     done = gpu("quota", "--team", "team-a", "--json")
     assert (done.code, done.out, len(gpu.between.asked)) == (5, "", 1)

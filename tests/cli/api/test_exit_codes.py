@@ -28,9 +28,9 @@ NEVER = run("blocked", verdict="never")
 ASSIGNED = run("preparing", "admitted")
 STARTS = run("starting", "admitted", "started")
 RUNS = run("running", "admitted", "started", "ready")
-# The queue took its units back; the moments are of its first time.
+# Kueue evicted it; its times are those of the first admission.
 PUT_BACK = run("queued", "admitted", "started", "ready")
-# The image is not there: on a node, and it stays there.
+# The image does not exist: the pod is on a node and stays there.
 STUCK = run("blocked", "admitted", verdict="stuck")
 LOST_ITS_CLASS = run("running", "admitted", "started", verdict="never")
 

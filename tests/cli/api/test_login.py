@@ -1,4 +1,4 @@
-"""Where portal and token come from, who can read them, and that nobody is shown a token."""
+"""Where portal and token come from, who can read the token, and that it is never printed."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_what_is_no_token_is_refused_without_being_shown(nobody: Gpu, text: str)
 def test_no_token_is_shown_even_where_everything_is(
     gpu: Gpu, team_a: Tenant, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--verbose, a refusal, a mistake of our own with its traceback, reprs and logs."""
+    """Covers --verbose, a refusal, a bug with its traceback, reprs and logs."""
     token = gpu.environment["GPU_TOKEN"]
     caplog.set_level("DEBUG")
     shown = [gpu("--verbose", "status"), gpu("-v", "status", "nothing"), gpu("--verbose", "token", "list")]
@@ -138,7 +138,7 @@ def test_no_token_is_shown_even_where_everything_is(
 
 
 def test_a_traceback_shows_no_variables(gpu: Gpu, team_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the process ends: what Python prints, not what a test runner does."""
+    """As the process ends: Python prints the traceback, not the test runner."""
 
     def broken(_found: object) -> str:
         raise RuntimeError("a mistake of ours")

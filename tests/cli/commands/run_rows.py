@@ -1,4 +1,4 @@
-"""Rows of runs that commands ask about."""
+"""Rows of runs that commands read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workloads.models import Run
 
 
 def becomes(**columns: Any) -> Callable[[], object]:
-    """Of the last run."""
+    """Changes the last run."""
     return lambda: Run.objects.filter(pk=Run.objects.order_by("-pk")[0].pk).update(**columns)
 
 

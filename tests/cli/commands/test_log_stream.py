@@ -1,4 +1,4 @@
-"""A log over connections that are lost: each line once, none lost."""
+"""A log over broken connections: each line occurs once, and none is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_lines_come_whole_whatever_the_parts_are() -> None:
         ("abab", "abababc", "abc"),
         ("abcab", "abx", "x"),
         ("abcab", "abcabd", "d"),
-        ("abc", "ab", "ab"),  # shorter than what was there: another log that begins alike
+        ("abc", "ab", "ab"),  # shorter than before: another log that begins with the same lines
     ],
 )
 def test_what_is_new(printed: str, found: str, new: str) -> None:
@@ -35,7 +35,7 @@ def test_what_is_new(printed: str, found: str, new: str) -> None:
 
 @pytest.mark.parametrize("length", range(9))
 def test_nothing_is_lost_or_said_twice(length: int) -> None:
-    """Of a log of different lines, cut after any, with the last five of before, or all that there were."""
+    """A log of different lines, cut anywhere, continues with the last five earlier lines, or with all of them."""
     log = [f"{number}\n" for number in range(length)]
     for seen in range(length + 1):
         again = log[max(0, min(seen, length - 5)) :]

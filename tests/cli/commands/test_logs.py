@@ -1,4 +1,4 @@
-"""`gpu logs`: the log itself is played, as it is doors' to read; the rest is the portal's."""
+"""`gpu logs`: the log itself is simulated, since doors serves it; the rest is the portal's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def train(granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User) ->
 
 
 def ask(_request: httpx.Request) -> None:
-    """The portal answers itself."""
+    """The portal itself answers."""
 
 
 def log(
@@ -63,7 +63,7 @@ def test_no_log_is_no_line_of_one(gpu: Gpu, train: Workload) -> None:
 
 
 def test_a_lost_connection_loses_and_repeats_no_line(gpu: Gpu, train: Workload) -> None:
-    """Cut off in a line; refused; closed by the portal's end; then the run is over."""
+    """The connection is cut within a line, refused, and closed by the portal; then the run is over."""
     end = ended("succeeded", "It is done.")
     gpu.between.faults = [
         ask, log(b"one\ntwo\nth", cut=httpx.ReadError),
@@ -80,7 +80,7 @@ def test_a_lost_connection_loses_and_repeats_no_line(gpu: Gpu, train: Workload) 
 
 
 def test_a_quiet_log_is_looked_at_again_without_a_word(gpu: Gpu, train: Workload) -> None:
-    """As often as it takes: it is no failure."""
+    """It reconnects as often as needed: a quiet log is no failure."""
     gpu.between.faults = [ask, log(b"one\n", cut=httpx.ReadTimeout)]
     gpu.between.faults += 20 * [ask, log(b"one\n", cut=httpx.ReadTimeout)]
     gpu.between.faults += [ask, log(b"one\ntwo\n", then=ended("succeeded", "It is done."))]
@@ -105,7 +105,7 @@ def test_a_log_that_never_comes_is_not_waited_for_for_ever(gpu: Gpu, train: Work
 
 
 def test_who_may_not_look_any_more_is_told(gpu: Gpu, train: Workload, bob: User) -> None:
-    """The portal ends the stream; the next call says why."""
+    """The portal ends the stream; the next call gives the reason."""
     gpu.between.faults = [ask, log(b"one\n", then=lambda: bob.memberships.all().delete())]
     done = gpu("logs", "-f", "train")
     assert (done.code, done.out) == (2, "one\n")

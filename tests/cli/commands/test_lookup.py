@@ -1,4 +1,4 @@
-"""What people and programs see: tables, sentences, the API's own body."""
+"""What users and programs get: tables, sentences, the API's own body."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_all_pages_of_a_list_are_one(
     for number in range(5):
         running.workload(namespace_a, a100, name=f"w{number}", by=bob)
     first = gpu("status", "--json").json["items"][:2]
-    # Its address names another host, where the token must not go.
+    # Its address names another host, which must not get the token.
     gpu.between.faults = [
         answered(200, body={"items": first, "next": "https://elsewhere.example.org/x?cursor=y&limit=2"})
     ]

@@ -17,7 +17,7 @@ ASKED = ("--until", "2027-03-31", "--because", "Two trainings.")
 
 @pytest.fixture
 def gpu(gpu_of: Callable[..., Gpu], alice: User) -> Gpu:
-    """Of an owner, who may ask for the team."""
+    """The command of an owner, who may request quota for the team."""
     return gpu_of(alice, "read", "request")
 
 

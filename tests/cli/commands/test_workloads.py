@@ -1,4 +1,4 @@
-"""Launch, run, wait, stop and logs against the portal itself; what a cluster would do to a run is set in its row."""
+"""Launch, run, wait, stop and logs against the portal itself; the test sets in rows what a cluster would do."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PAGE = "/teams/team-a/workloads/train"
 
 @pytest.fixture
 def what(granted: Tenant, a100: GpuClass, images: list[Image]) -> tuple[str, ...]:
-    """A job on one of the two units; nothing of it is seen in the cluster yet."""
+    """A job on one of the two units; the mirror has nothing of it yet."""
     running.known(granted.namespaces.get().cluster_id)
     return ("--class", a100.slug, "--image", "python")
 
 
 def at_work() -> object:
-    """With its pod, as the cluster would show it."""
+    """With its pod, as the mirror would show it."""
     return running.make_ready(Workload.objects.get())
 
 
@@ -122,7 +122,7 @@ def test_time_that_is_over_at_work_and_nothing_stays_behind(gpu: Gpu, what: tupl
 
 
 def test_what_can_never_start_is_not_waited_for(gpu: Gpu, what: tuple[str, ...]) -> None:
-    """From the moment on when the queue says it: the verdict is the portal's own."""
+    """The command ends as soon as Kueue reports that the run can never start: the portal gives the verdict."""
     text = "insufficient quota for nvidia.com/gpu in flavor a100-1, request (2) > maximum capacity (1)"
     gpu.meanwhile = iter([lambda: None, lambda: mirror_wait(Workload.objects.get(), text)])
     done = run_it(gpu, what, "--units", "2", "--stop", "--timeout", "10h")
@@ -157,7 +157,7 @@ def test_a_call_whose_answer_is_lost_starts_one_run(gpu: Gpu, what: tuple[str, .
 
 
 def test_the_same_key_is_the_same_run(gpu: Gpu, what: tuple[str, ...]) -> None:
-    """A step of CI that is tried again meets the run of its first try."""
+    """A retried CI step gets the run of its first try."""
     assert run_it(gpu, what, "--detach", "--key", "build-1").out == "1\n"
     assert gpu("run", "train", "--detach", "--key", "build-1").out == "1\n"
     assert gpu("run", "train", "--detach").code == 2  # still running
@@ -167,13 +167,13 @@ def test_the_same_key_is_the_same_run(gpu: Gpu, what: tuple[str, ...]) -> None:
 
 def test_a_newer_push_waits_for_the_end_of_a_run_that_is_being_stopped(gpu: Gpu, what: tuple[str, ...]) -> None:
     run_it(gpu, what, "--detach")
-    assert run_it(gpu, what, "--detach").code == 2  # nobody has stopped it
+    assert run_it(gpu, what, "--detach").code == 2  # no stop was requested
     gpu("stop", "train")
     gpu.meanwhile = iter([ended("stopped", "Stopped.")])
     done = run_it(gpu, what, "--detach")
     assert (done.code, done.out) == (0, "2\n"), done.err
     gpu("stop", "train")
-    assert run_it(gpu, what, "--timeout", "10s").code == 2  # its end does not come
+    assert run_it(gpu, what, "--timeout", "10s").code == 2  # the run does not end
 
 
 def test_declare_only_and_runs_of_what_was_declared(gpu: Gpu, what: tuple[str, ...]) -> None:
@@ -209,7 +209,7 @@ PUSH = ("--group", "main", "--cancel-running")
 
 
 def end_of_the_first() -> None:
-    """As the worker finds it: what was to follow begins."""
+    """Records the end as the worker does: the run that was to follow begins."""
     ended("stopped", "Stopped.")()
     assert restart.start_pending(Workload.objects.get())
 

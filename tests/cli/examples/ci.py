@@ -1,4 +1,6 @@
-"""Runs what stands in docs/ci as GitHub Actions and GitLab CI do: by bash, with its own variables and some of ours."""
+"""Runs the examples in docs/ci as GitHub Actions and GitLab CI do: with bash, their own variables and some of the
+test's.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ from devcluster.kubelet.scripted import ScriptedKubelet
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "docs" / "ci"
-# The wheel that was just built, of packages that are there: no test needs a registry.
+# The wheel that was just built, installed with packages from the machine: the test needs no registry.
 PIP = {
     "PIP_NO_INDEX": "1",
     "PIP_NO_DEPS": "1",
-    "PIP_NO_BUILD_ISOLATION": "0",  # pip's way of saying that there is none
+    "PIP_NO_BUILD_ISOLATION": "0",  # pip's option for no index
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "PIP_ROOT_USER_ACTION": "ignore",
 }
@@ -38,7 +40,7 @@ class Ended:
 
 
 def wheel(folder: Path) -> Path:
-    """Of a copy: the build leaves files beside what it builds."""
+    """Builds from a copy: the build leaves files beside its sources."""
     source = shutil.copytree(ROOT / "cli", folder / "cli", ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", folder, source]
     subprocess.run([str(part) for part in command], env={**os.environ, **PIP}, check=True, timeout=120)
@@ -47,7 +49,7 @@ def wheel(folder: Path) -> Path:
 
 
 def environment(home: Path, **variables: str) -> dict[str, str]:
-    """Of a fresh runner: `pip` installs into its home, and nothing of this repository can be imported."""
+    """The environment of a new runner: `pip` installs into its home, and nothing of this repository can be imported."""
     path = f"{home / 'packages' / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     kept = {"PATH": path, "HOME": str(home), "PIP_TARGET": str(home / "packages"), "PYTHONPATH": str(home / "packages")}
     return {**kept, **PIP, **variables}
@@ -71,7 +73,7 @@ def five_lines(home: Path, variables: Mapping[str, str]) -> Ended:
 
 
 def github(home: Path, variables: Mapping[str, str]) -> Ended:
-    """Each step in a shell of its own; after one that failed only those that say failure()."""
+    """Each step runs in a shell of its own; after a failed step only those with failure() run."""
     (job,) = yaml.safe_load((EXAMPLES / "github.yml").read_text())["jobs"].values()
     given = {"GITHUB_RUN_ID": variables["JOB"], "GITHUB_RUN_ATTEMPT": "1", "GITHUB_REF_NAME": "main"}
     known = environment(home) | _plain(job["env"]) | given | variables
@@ -85,7 +87,7 @@ def github(home: Path, variables: Mapping[str, str]) -> Ended:
 
 
 def gitlab(home: Path, variables: Mapping[str, str]) -> Ended:
-    """before_script and script in one shell."""
+    """before_script and script run in one shell."""
     (job,) = yaml.safe_load((EXAMPLES / "gitlab.yml").read_text()).values()
     given = {"CI_JOB_ID": variables["JOB"], "CI_COMMIT_REF_NAME": "main"}
     known = environment(home) | _plain(job["variables"]) | given | variables
@@ -93,7 +95,7 @@ def gitlab(home: Path, variables: Mapping[str, str]) -> Ended:
 
 
 def _plain(variables: Mapping[str, Any]) -> dict[str, str]:
-    """What the CI system fills in is given by the test."""
+    """The test gives the values that the CI system fills in."""
     return {name: str(text) for name, text in variables.items() if "${{" not in str(text)}
 
 

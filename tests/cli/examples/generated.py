@@ -1,5 +1,5 @@
-"""A client as somebody makes one who has nothing but the contract: by openapi-python-client, in an environment of its
-own, which is kept per user and found again by its recipe.
+"""A client generated from the contract alone, by openapi-python-client in an environment of its own, which is cached
+per user by its recipe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOCKED = REQUIREMENTS / "client.txt"
 
 
 def generator() -> Path:
-    """The Python of that environment. A half-made one is never used: it gets its name when it is whole."""
+    """The Python of that environment. An incomplete one is never used: it gets its name when it is complete."""
     recipe = hashlib.sha256(LOCKED.read_bytes() + sys.version.encode()).hexdigest()[:16]
     home = cache_home() / "client" / recipe
     if not home.exists():
@@ -25,7 +25,7 @@ def generator() -> Path:
         with tempfile.TemporaryDirectory(dir=home.parent) as folder:
             made = Path(folder) / "made"
             _run(sys.executable, "-m", "venv", made)
-            # Not by uv, which is not to be had everywhere: run.py does without it there, and so does this.
+            # Not by uv, which is not installed everywhere; run.py also works without it.
             _run(made / "bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", LOCKED)
             if not home.exists():
                 made.rename(home)
@@ -33,7 +33,7 @@ def generator() -> Path:
 
 
 def client(contract: bytes, folder: Path) -> Path:
-    """The package, in a folder to be imported from. Raises AssertionError when the generator says anything about it."""
+    """The package, in a folder to import from. Raises AssertionError if the generator prints a warning about it."""
     document, out = folder / "openapi.json", folder / "client"
     document.write_bytes(contract)
     said = _run(

@@ -1,7 +1,7 @@
 """The examples of docs/ci, word for word, against web, doors, gateway, watcher and a real control plane.
 
-What a kubelet would say is scripted: a job whose name ends in "fails" ends with 3, one that "stays" does not end,
-nor does the first run of "pushed".
+The kubelet is scripted: a job whose name ends in "fails" ends with 3, one that "stays" does not end, nor does the first
+run of "pushed".
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def portal(doors: Doors, services: dict[str, Any], tmp_path: Path) -> Iterator[s
 
 @pytest.fixture
 def classes(cluster: Cluster, admin: Api, unique: str) -> Iterator[dict[str, GpuClass]]:
-    """`free` with ten cards, `full` with one and `less` with two, on nodes that nobody else's pods ask for; nothing to
+    """`free` with ten GPUs, `full` with one and `less` with two, on nodes that no other pods request; nothing to
     borrow.
     """
     made = {}
@@ -94,8 +94,8 @@ def test_the_examples_as_they_stand(
     portal: str, classes: dict[str, GpuClass], team_a: Tenant, namespace_a: Namespace, bob: User, images: list[Image],
     kube_worker: Kube, clean_cluster: None, worker: Worker, by_alice: Actor, admin: Api, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """Success, failure, refusal, a time-out in the queue, what can never start any more, and a push in place of what
-    runs; all at once, as pushes come.
+    """Success, failure, refusal, a time-out in the queue, a run that can never start, and a push that replaces a run;
+    all at once, as pushes come.
     """
     free, full, less = classes["free"], classes["full"], classes["less"]
     make.grant(team_a, free, units=4)
@@ -138,7 +138,7 @@ def test_the_examples_as_they_stand(
         }
         worker(lambda: Run.objects.filter(workload__name="pushed", started_at__isnull=False).exists())
         ended["newer"] = submit(ci.github, homes["newer"], asked(JOB="pushed", GITHUB_RUN_ID="newer"))
-        # Its second unit is granted no more.
+        # Its second unit is no longer granted.
         worker(lambda: MirrorWorkload.objects.filter(namespace=namespace_a.name, name__contains="never").exists())
         Grant.objects.filter(kind=Grant.Kind.BOOST).delete()
         wait_until(lambda: is_open(namespace_a, kube_worker))
@@ -159,7 +159,7 @@ def test_the_examples_as_they_stand(
     assert "2 units of Own requested, but your team may use at most 1 now." in told["never"].err
     assert "Stopped: replaced by a newer run of the group pushed/main, pushed." in told["push"].err
     assert "pushed: run 2, " in told["newer"].err
-    assert "github-fails: failed " in told["github"].out  # the step that tells why
+    assert "github-fails: failed " in told["github"].out  # the step that gives the reason
     results = {name: json.loads((homes[name] / "run.json").read_text()) for name in ("gitlab", "gitlab-waits")}
     assert {name: found["outcome"] for name, found in results.items()} == {"gitlab": "succeeded", "gitlab-waits": ""}
 

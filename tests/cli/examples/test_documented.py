@@ -1,4 +1,4 @@
-"""docs/cli.md: its commands are taken by the command line, its exit codes are those of the code."""
+"""docs/cli.md: the command line accepts its commands, and its exit codes are those of the code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINES = [part.strip() for part in re.split(r"\n|&&", BLOCKS) if part.strip().sta
 
 @pytest.mark.parametrize("line", LINES)
 def test_commands_and_options_are_there(line: str) -> None:
-    """Parsed to the last option, and not run."""
+    """The commands are parsed to the last option, and not run."""
     words = shlex.split(line, comments=True)[1:]
     command = typer.main.get_command(app)
     while hasattr(command, "commands"):

@@ -1,4 +1,4 @@
-"""A client made from the contract by a program that knows nothing else of the portal runs the main path with it."""
+"""A client generated from the contract alone runs the main path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.source import ROOT
 
-# Fixtures of others, by their names.
+# Fixtures of other modules, by their names.
 __all__ = ["classes", "portal"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher"), pytest.mark.timeout(480)]
 

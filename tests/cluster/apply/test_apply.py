@@ -30,7 +30,7 @@ def deadline() -> Deadline:
 
 @pytest.fixture
 def proxy(services: dict[str, Any], tmp_path: Path) -> Iterator[ApiProxy]:
-    """In front of the API server, with the worker's rights."""
+    """A proxy in front of the API server, with the worker's rights."""
     with ApiProxy(services["kubeconfigs"]["worker"], tmp_path) as proxy:
         yield proxy
 
@@ -66,7 +66,7 @@ def secret(namespace: str, *, owner: str = OWNER) -> dict[str, Any]:
 
 
 class MeddledKube(Kube):
-    """Something happens between the API server's doing an apply and our hearing of it."""
+    """Calls `meddle` after the API server has applied an object and before the portal reads the answer."""
 
     meddle: Callable[[], object] = staticmethod(lambda: None)
 
@@ -200,7 +200,7 @@ class TestConverge:
     def test_an_object_whose_change_was_refused_is_still_ours_to_delete(
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
-        """A refusal says nothing about the object that is there: without its uid it would stay for ever."""
+        """A refusal says nothing about the existing object: without its recorded uid it would never be deleted."""
         made = [namespace(name), quota(name, pods=3)]
         converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=made, deadline=deadline)
         bad = [namespace(name), quota(name, pods=-1)]
@@ -258,7 +258,7 @@ class TestConverge:
     def test_an_object_that_we_made_again_and_could_not_write_down_is_ours(
         self, kube_worker: Kube, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
-        """Its uid is not the one that is on record."""
+        """Its uid is not the recorded one."""
         manifests = [namespace(name), quota(name, pods=3)]
         converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         admin.delete("v1/resourcequotas", "gpu-portal", namespace=name)
@@ -285,7 +285,7 @@ class TestConverge:
     def test_a_difference_that_is_noted_while_its_object_is_sent_is_kept(
         self, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline
     ) -> None:
-        """The watcher saw it after the API server had done our apply: nobody has repaired it yet."""
+        """The watcher saw the difference after the API server had done the portal's apply: it is not repaired yet."""
         manifests = [namespace(name), quota(name, pods=3)]
         through = MeddledKube(str(proxy.kubeconfig))
         converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
@@ -303,7 +303,7 @@ class TestConverge:
         deadline: Deadline,
         make: Callable[[str], dict[str, Any]],
     ) -> None:
-        """Several creations at once were counted against a quota; nobody else's object is there."""
+        """Simultaneous creations were counted against a quota; no foreign object exists."""
         through = Kube(str(proxy.kubeconfig))
         manifests = [namespace(name), make(name)]
         proxy.when("create", manifests[1]["kind"].lower() + "s").status(409)
@@ -327,7 +327,7 @@ class TestCreateOnce:
     def test_a_conflict_about_an_object_that_is_not_there_is_tried_later(
         self, kube_worker: Kube, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline
     ) -> None:
-        """It went away between the two questions, or two creations counted the namespace's objects at once."""
+        """The object was deleted between the two requests, or two creations updated the quota at once."""
         converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
         proxy.when("create", "resourcequotas").status(409)
         through = Kube(str(proxy.kubeconfig))
@@ -341,7 +341,7 @@ class TestCreateOnce:
 def test_an_expired_identity_is_no_verdict_about_the_object(
     proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline
 ) -> None:
-    """401 while tokens are renewed: as if the API server were away, not something to tell the team for five minutes."""
+    """401 while tokens are renewed counts as an unavailable API server, not as a refusal shown for five minutes."""
     proxy.when("create", "namespaces").status(401)
     with pytest.raises(ClusterUnavailable):
         converge(

@@ -1,4 +1,4 @@
-"""New objects of a namespace: sent at once, each with one request; what that leaves for later is made good later."""
+"""New objects of a namespace are sent in parallel, with one request each; what fails is repaired later."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_they_do_not_wait_for_one_another(proxy: ApiProxy, cluster: Cluster, nam
     sent = send(proxy, cluster, namespace(name, enforce="restricted"), account(name, "a"), account(name, "b"))
     assert len(sent.sent) == 3
     assert set(AppliedObject.objects.values_list("result", flat=True)) == {"applied"}
-    # The namespace before what is in it, and one request each.
+    # The namespace is created before its contents, with one request each.
     assert [done.call.resource for done in proxy.calls(WRITES)] == ["namespaces", *["serviceaccounts"] * 2]
 
 
@@ -72,7 +72,7 @@ def test_what_was_sent_is_known_though_another_could_not_be(proxy: ApiProxy, clu
     with pytest.raises(ClusterUnavailable):
         send(proxy, cluster, *wanted)
     assert AppliedObject.objects.filter(kind="ServiceAccount").count() == 1
-    # Those that were on their way; nothing was begun afterwards.
+    # Only requests already in flight were sent; none was begun afterwards.
     assert len(proxy.calls("create", "serviceaccounts")) < 8
     proxy.forget()
     send(proxy, cluster, *wanted)

@@ -1,4 +1,4 @@
-"""What the API server says, and what happened to an object, in words for people."""
+"""Messages of the API server, and what happened to an object, as sentences for users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One word for each object that rows want: what was sent, what was seen, and what no row stands behind."""
+"""One status word for each wanted object: what was sent, what was seen, and objects that no row wants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def quota(namespace: str, owner: str) -> dict[str, Any]:
 
 
 def sent(namespace: Namespace, **values: Any) -> AppliedObject:
-    """An applied quota, an hour ago."""
+    """A quota that was applied an hour ago."""
     usual = {"result": "applied", "uid": f"{namespace.name}-gpu-portal"[:36], "kind": "ResourceQuota"}
     return AppliedObject.objects.create(
         cluster=namespace.cluster,

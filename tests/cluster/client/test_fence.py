@@ -1,4 +1,4 @@
-"""The worker refuses to start where the cluster would let it write outside the portal's namespaces."""
+"""The worker refuses to start where the cluster would let it write outside of the portal's namespaces."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_refusal_by_missing_rights_is_not_taken_for_the_fence(kube_watcher: Ku
 
 
 def test_the_worker_ends_with_the_reason_and_takes_no_task(services: dict[str, Any]) -> None:
-    """With rights that no fence confines, here the administrator's."""
+    """The rights are not confined by any policy; here they are the administrator's."""
     command = [sys.executable, "-m", "celery", "-A", "portal", "worker", "-P", "prefork", "-Q", "people,background"]
     env = {**process_environment(), "PORTAL_KUBECONFIG": services["kubeconfigs"]["admin"]}
     done = subprocess.run(

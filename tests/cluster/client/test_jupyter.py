@@ -1,4 +1,4 @@
-"""What notebooks' servers answer is code of a tenant: late, long, false and moved answers are no answers."""
+"""Notebook servers run the team's code: late, long, false and redirected answers count as no answer."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_nobody_there_is_no_answer() -> None:
 
 @pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
 def test_one_who_drips_is_not_waited_for(first: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte now and then would hold a worker for ever, were each wait for a part measured alone."""
+    """A server that sends single bytes would hold a worker forever if each read had its own time limit."""
     monkeypatch.setattr(jupyter, "ANSWER_WITHIN_S", 0.5)
     ended = threading.Event()
 

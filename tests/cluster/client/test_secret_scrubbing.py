@@ -1,4 +1,4 @@
-"""What the cluster says of a Secret is kept without what is in it."""
+"""Messages of the cluster about a Secret are stored without the Secret's values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_its_values_are_left_out(text: str, sent: object, told: str) -> None:
 
 
 def test_a_refusal_is_cut_after_that() -> None:
-    """A value at the limit would be a part of itself otherwise, which is not found."""
+    """If the text were cut first, a value at the limit would be only partly there, and would not be found."""
     text = f"{'x' * 295} golden-key"
     status = {"kind": "Status", "reason": "Invalid", "message": text, "details": {"causes": [{"message": text}]}}
     error = error_from_status(422, json.dumps(status).encode(), "secrets", SECRET)

@@ -1,4 +1,4 @@
-"""A tenant's namespace, whole: golden files. What the rules behind it are is tested in tests/tenants."""
+"""A team's whole namespace against golden files. The rules behind it are tested in tests/tenants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flavors and the cohort, whole: golden files."""
+"""Flavors and the cohort as whole objects, against golden files."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_torchrun_starts_a_process_for_each_unit_that_a_process_can_have(interfa
 def test_a_script_arrives_as_it_was_typed_and_chooses_what_runs_it() -> None:
     def run(script: str) -> str:
         pod = manifests.job(replace(JOB, script=script))["spec"]["template"]["spec"]
-        # As a kubelet reads it.
+        # Unescapes the command as a kubelet does.
         words = [word.replace("$$", "$") for word in pod["containers"][0]["command"]]
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 

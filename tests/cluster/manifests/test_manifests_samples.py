@@ -1,4 +1,4 @@
-"""Manifests to copy: what they say reads back as what was meant, with devices under limits alone."""
+"""Manifests to copy: their YAML parses to the intended values, with devices only under limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_text_reads_back_as_the_objects(spec: PodSpec, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [POD, JOB, DEPLOYMENT])
 def test_values_that_yaml_would_take_for_something_else_stay_text(kind: str) -> None:
-    """A label of "true" or "1" that came back as a boolean or number would be refused."""
+    """A label "true" or "1" that was parsed as a boolean or number would be refused."""
     text = sample_yaml(A100)[kind]
     assert pod_of(yaml.safe_load(text))["nodeSelector"]["nvidia.com/mig.capable"] == "true"
 

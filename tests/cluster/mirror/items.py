@@ -1,4 +1,4 @@
-"""Objects of the API server as a mirror gets them."""
+"""Objects of the API server as the mirror receives them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An API server that plays a script: what it answers to lists and watches is written in the test.
+"""An API server that plays a script: the test writes what it answers to lists and watches.
 
-It speaks plain HTTP to the portal's real client. A watch without a script left stays open and silent.
+It speaks plain HTTP to the portal's real client. A watch for which no script is left stays open and silent.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def listing(version: int, *items: Raw, more: str = "") -> Raw:
 
 
 def silent(answer: Answer) -> None:
-    """Nothing more, and the connection stays open."""
+    """Sends nothing more and keeps the connection open."""
     answer.wait_for_end()
 
 
@@ -95,8 +95,8 @@ class Answer:
 
 
 class ScriptedApi:
-    """`lists`: one after the other, the last one again and again; a number is an HTTP status. `watches`: one script a
-    connection. `heads`: how far the server is, for who asks for one object. `asked`: every request as (path, query).
+    """`lists`: one after the other, the last one repeatedly; a number is an HTTP status. `watches`: one script per
+    connection. `heads`: the server's resource version, for GETs of one object. `asked`: every request as (path, query).
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class ScriptedApi:
 
     @property
     def full_lists(self) -> int:
-        """How often it was listed from the beginning; questions for one object are not counted."""
+        """The number of full lists; requests for one object are not counted."""
         return sum("watch" not in q and q["limit"] != "1" and "continue" not in q for _path, q in self.asked)
 
     def client(self, directory: Path) -> Kube:

@@ -1,4 +1,4 @@
-"""Notes in, rows out: what the mirror writes, what it leaves, and whom it wakes."""
+"""Notes in, rows out: what the mirror writes, what it leaves unchanged, and which rows it makes due."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def pods(cluster: Cluster) -> dict[str, int]:
 
 
 def row_versions() -> dict[str, str]:
-    """PostgreSQL's own mark of who wrote a row last."""
+    """PostgreSQL's own mark of the transaction that last wrote a row."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, ctid::text FROM cluster_mirrorpod")
         return dict(cursor.fetchall())
@@ -86,7 +86,7 @@ def test_nothing_is_known_until_the_list_is_complete(mirror: MirrorWriter, clust
 
 
 def test_a_kind_that_was_not_heard_of_at_all_is_unknown_too(mirror: MirrorWriter, cluster: Cluster) -> None:
-    """Nodes were listed, not one page of pods has come: all cards would look free."""
+    """Nodes were listed but no page of pods has arrived: all GPUs would look free."""
     mirror.write(listed(10, kind="Node"))
 
     assert queries.as_of(cluster.pk, "Node").is_current
@@ -105,7 +105,7 @@ def test_events_change_rows_and_nothing_goes_backwards(mirror: MirrorWriter, clu
 def test_a_kind_is_at_the_version_of_its_last_change_and_never_goes_back(
     mirror: MirrorWriter, cluster: Cluster
 ) -> None:
-    """Who lists it at that version finds what the rows say, even if it was heard of just before."""
+    """A list at that version returns what the rows contain, even if the kind was heard of just before."""
     assert queries.kind_versions(cluster.pk, "Pod") == {"Pod": None}
     begin, first, end = listed(10, pod("a", 3))
     mirror.write([begin, first])
@@ -116,7 +116,7 @@ def test_a_kind_is_at_the_version_of_its_last_change_and_never_goes_back(
         seen(pod("b", 98)),
         removed(pod("a", 101)),
         seen(pod("c", 104), pod("b", 102, node="n1")),
-        # Late, and to be written: nobody had heard of it.
+        # Late, but to be written: the object was unknown.
         seen(pod("d", 99)),
     ):
         mirror.write(items)
@@ -142,7 +142,7 @@ def test_an_object_that_went_away_does_not_come_back(mirror: MirrorWriter, clust
     mirror.write(seen(pod("a", 11)))
     assert pods(cluster) == {"b": 4}
 
-    # Begun and ended within one batch.
+    # Created and deleted within one batch.
     mirror.write([*seen(pod("c", 13)), *removed(pod("c", 14)), *seen(pod("c", 13))])
     assert pods(cluster) == {"b": 4}
 
@@ -152,7 +152,7 @@ def test_a_new_object_of_the_same_name_takes_the_row(mirror: MirrorWriter, clust
     mirror.write([*removed(pod("a", 12)), *seen(pod("a", 13, uid="another"))])
     assert pods(cluster) == {"a": 13}
 
-    # The old one's end arrives late; so does its last change.
+    # The old object's deletion arrives late, and so does its last change.
     mirror.write([*seen(pod("a", 11)), *removed(pod("a", 12))])
     assert [one.uid for one in queries.pods(cluster.pk)] == ["another"]
 
@@ -298,7 +298,7 @@ def test_a_strangers_pod_leaves_when_it_ends(mirror: MirrorWriter, cluster: Clus
 
 @pytest.fixture
 def owner(namespace_a: Namespace) -> str:
-    """The label of a row that sleeps."""
+    """The owner label of a row that is not due."""
     return owner_label(namespace_a)
 
 
@@ -325,7 +325,7 @@ def test_every_change_of_what_runs_wakes_its_owner(
         mirror.write(items)
         mirror.tell()
         assert is_awake(namespace_a)
-    # Nothing new, nobody woken.
+    # Nothing new, so no row is made due.
     mirror.write(seen(thing("a", 12, owner=owner), kind=kind))
     mirror.tell()
     assert not is_awake(namespace_a)
@@ -390,7 +390,7 @@ def difference(applied: AppliedObject) -> dict[str, Any]:
 def test_a_field_that_no_record_shows_is_noted(
     mirror: MirrorWriter, namespace_a: Namespace, owner: str, applied: AppliedObject
 ) -> None:
-    """Nothing of ours changed, and nothing that a page shows: only somebody's name on a field."""
+    """Nothing of the portal's and nothing on a page changed: only a field has another manager."""
     added = {**EDITED, "fieldsV1": {"f:spec": {"f:scopes": {}}}}
     before, after = quota(3, owner), quota(4, owner, added)
     after["status"] = before["status"]
@@ -419,7 +419,7 @@ def test_what_somebody_else_wrote_is_noted_and_told_once(
     }
     assert is_awake(namespace_a)
 
-    # Its status goes on changing; the difference is the same.
+    # Its status keeps changing; the difference is the same.
     mirror.write(seen(quota(12, owner, EDITED, ours=("pods",)), kind="ResourceQuota"))
     mirror.tell()
     assert not is_awake(namespace_a)

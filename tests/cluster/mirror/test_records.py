@@ -1,4 +1,4 @@
-"""Records are small, keep what matters, and do not change when nothing that matters did."""
+"""Records are small, keep what matters, and stay equal when only other fields change."""
 
 from __future__ import annotations
 
@@ -646,7 +646,7 @@ def test_a_field_that_somebody_removed_shows_in_ours_being_fewer() -> None:
     assert before is not None
     assert after is not None
     assert after.removed_since(before.baseline()) == ("spec.hard",)
-    # We sent fewer fields ourselves: our entry is newer.
+    # The portal itself sent fewer fields: its managedFields entry is newer.
     ours = field_ownership([{**fewer, "time": LATER}])
     assert ours is not None
     assert ours.removed_since(before.baseline()) == ()

@@ -1,4 +1,4 @@
-"""What a watch lost is found by looking at the namespace again: not at once, and nothing comes back from the dead."""
+"""A new list of the namespace finds what a watch lost: after a delay, and without bringing deleted objects back."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_two_looks_find_is_believed(
 
 @pytest.mark.django_db
 def test_what_the_watch_says_meanwhile_counts(mirror: MirrorWriter) -> None:
-    """Each look is older than what was heard when it is read."""
+    """Each list is older than the events that arrived before it is read."""
     late = look(20, pod("a", 12), pod("b", 4), pod("c", 13))
     mirror.write(seen(pod("a", 21, node="n2")))
     mirror.write(removed(pod("c", 22)))
@@ -80,7 +80,7 @@ def test_what_the_watch_says_meanwhile_counts(mirror: MirrorWriter) -> None:
         mirror.write(late)
     assert (rows(), doubtful(mirror)) == ({"a": 21, "b": 4}, set())
 
-    # Another difference each time is no lost event: the watch is just behind.
+    # A different difference in each list is no lost event: the watch is only behind.
     mirror.write(look(30, pod("a", 25), pod("b", 4)))
     mirror.write(look(40, pod("a", 35), pod("b", 4)))
     assert rows() == {"a": 21, "b": 4}

@@ -1,4 +1,4 @@
-"""The watch against an API server that plays every bad habit of a real one."""
+"""The watch against an API server that shows every known fault of a real one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def api() -> Iterator[ScriptedApi]:
 
 
 class Following:
-    """Notes one by one; `until` returns them in words as far as the given one."""
+    """Follows one kind note by note; `until` returns the notes as words, up to and including the given one."""
 
     def __init__(self, api: ScriptedApi, directory: Path, limits: WatchLimits, kind: str = "Pod") -> None:
         self.stopped = threading.Event()
@@ -123,7 +123,7 @@ def test_an_expired_list_begins_again(api: ScriptedApi, following: Following) ->
 
 
 def test_a_kind_without_bookmarks_goes_on_from_where_the_server_was(api: ScriptedApi, tmp_path: Path) -> None:
-    """Events come without bookmarks. What the server was at when a watch began has arrived when it says its end."""
+    """Events come without bookmarks. When a watch ends normally, all up to the version at its start has arrived."""
     following = Following(api, tmp_path, QUICK, "Event")
     api.lists.append(listing(10))
     api.heads.extend([15, 20, 25, 30])
@@ -143,7 +143,7 @@ def test_silence_is_noticed_and_the_watch_opened_again(api: ScriptedApi, followi
     api.watches.extend([[added(pod("a", 11)), silent], [added(pod("b", 12)), silent]])
 
     words = following.until("seen b@12")
-    # The server answers, so the silence is no trouble.
+    # The server answers requests, so a silent watch is no trouble.
     assert words == ["listing 10", "listed 10", "seen a@11", "heard", "seen b@12"]
     assert api.watched_from == ["10", "11"]
     assert api.full_lists == 1
@@ -166,7 +166,7 @@ def test_silence_of_a_server_that_is_gone_is_trouble(api: ScriptedApi, following
 
 def test_bookmarks_alone_keep_a_watch_open(api: ScriptedApi, following: Following) -> None:
     def bookmarks(answer: Answer) -> None:
-        # Longer in all than the limit of silence.
+        # Together they take longer than the limit of silence.
         for version in range(20, 26):
             threading.Event().wait(0.1)
             answer.send(json.dumps(bookmark(version)).encode() + b"\n")

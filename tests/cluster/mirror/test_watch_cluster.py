@@ -1,4 +1,4 @@
-"""The watcher as a process of its own, with exactly the watcher's rights, on the real control plane."""
+"""The watcher as a separate process, with exactly the watcher's rights, on the real control plane."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def watchers(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Iter
 
 @pytest.fixture
 def place(admin: Api, unique: str) -> str:
-    """A namespace that carries our label."""
+    """A namespace with the portal's label."""
     name = f"mirror-{unique}"
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": OURS}})
     return name
@@ -101,7 +101,7 @@ def test_nodes_and_pods_come_change_and_go(
         admin.delete("v1/nodes", name)
     eventually(lambda: node() is None, watchers)
 
-    # Elsewhere than in a namespace of ours, where a policy asks for more labels than this test needs.
+    # Not in a namespace of the portal, where a policy requires more labels than this test needs.
     elsewhere = f"elsewhere-{unique}"
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}})
     eventually(lambda: queries.object_named(cluster.pk, "Namespace", elsewhere) is not None, watchers)
@@ -115,7 +115,7 @@ def test_nodes_and_pods_come_change_and_go(
     assert (pod.owner, pod.phase, pod.requests["cpu"]) == ("", "Pending", 1000)
     admin.delete("v1/pods", "stranger", namespace=elsewhere)
     eventually(lambda: queries.pods(cluster.pk, namespace=elsewhere) == [], watchers)
-    # A stranger's namespace is known by name, what is in it is not kept.
+    # A foreign namespace is stored by name; its contents other than pods are not.
     assert queries.objects(cluster.pk, kind="ServiceAccount", namespace=elsewhere) == []
 
 
@@ -165,7 +165,7 @@ def test_emptied_tables_are_filled_again_by_itself(
         cursor.execute("SELECT relname FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r'")
         tables = [name for (name,) in cursor.fetchall()]
         assert {"cluster_mirrorepoch", "cluster_mirrorpod", "cluster_mirrornews"} <= set(tables)
-        # Every batch of the watcher touches its epoch first: in that order neither waits for the other for ever.
+        # Every batch of the watcher locks its epoch first: the same order here avoids a deadlock.
         tables.sort(key=lambda name: name != "cluster_mirrorepoch")
         cursor.execute(f"TRUNCATE {', '.join(tables)}")
     assert not queries.is_known(cluster.pk, "Pod")

@@ -1,4 +1,4 @@
-"""The watcher behind a proxy that doubles, turns round, cuts and hushes: in the end rows are what the cluster has."""
+"""The watcher behind a proxy that duplicates, reorders, cuts and withholds events: rows finally equal the cluster."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def limits(place: str, name: str, milli: int) -> dict[str, Any]:
 
 
 def stir(admin: Api, place: str, *, turns: int, first: int = 0) -> None:
-    """Objects come, change, go and come again under the same names."""
+    """Objects are created, changed, deleted and created again under the same names."""
     for turn in range(first, first + turns):
         name = f"l{turn % 5}"
         if admin.find(RESOURCE, name, namespace=place) is None:
@@ -85,7 +85,7 @@ def test_rows_are_what_the_cluster_has_whatever_the_wire_does(
         proxy.cut()
     stir(admin, place, turns=20, first=20)
     proxy.forget()
-    # The last event may wait behind a fault for one more to follow it.
+    # A fault may hold the last event back until one more follows.
     admin.create(limits(place, "last", 1))
 
     eventually(lambda: in_rows(place) == in_cluster(admin, place), watchers)

@@ -1,4 +1,4 @@
-"""Parts of the watcher that need neither a cluster nor a process of their own."""
+"""Parts of the watcher that need neither a cluster nor a separate process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_carries_no_object_is_passed_on() -> None:
 
 
 class Silent:
-    """A source of which nothing is heard."""
+    """A source that cannot be reached."""
 
     def __getattr__(self, _name: str) -> Any:
         raise OSError("nobody there")
@@ -51,7 +51,7 @@ class Silent:
 def test_a_connection_that_broke_while_news_were_told_is_not_replaced_unseen(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The lock is gone with it: whoever goes on writes beside another watcher."""
+    """The lock is lost with the connection: a watcher that continued would write beside another watcher."""
     watcher = Watcher(cluster, Silent())
 
     def breaks(_cluster_id: int) -> None:
@@ -67,7 +67,7 @@ def test_a_connection_that_broke_while_news_were_told_is_not_replaced_unseen(
 
 
 def test_pages_are_hinted_once_a_batch_however_many_rows_changed(unique: str) -> None:
-    """Channels of its own: subscriptions are not separated by the database of Redis, as keys are."""
+    """The channels are unique: unlike keys, Redis does not separate subscriptions by database."""
     one, other = f"team-{unique}", f"cluster-{unique}"
     with hints.redis_connection().pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe(hints.channel_name(one), hints.channel_name(other))

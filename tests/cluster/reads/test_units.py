@@ -1,4 +1,4 @@
-"""Units that triggers count, against a count in Python from the same rows, while pods, claims and nodes come and go."""
+"""Units that triggers count equal a count in Python from the same rows, while pods, claims and nodes come and go."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOMENTS = 150
 
 @dataclass
 class Churn:
-    """Claims are written before the pods that name them, after them, or never."""
+    """Random changes. Claims are written before the pods that name them, after them, or never."""
 
     cluster: Cluster
     dice: random.Random
@@ -38,7 +38,7 @@ class Churn:
         self.dice.choice(steps)()
 
     def some(self, model: Any) -> Any:
-        """Up to three rows at once: triggers run once a statement."""
+        """Up to three rows at once: a trigger runs once per statement."""
         found = model.objects.filter(cluster_id=self.cluster.pk).order_by("pk")
         keys = list(found.values_list("pk", flat=True))
         return found.model.objects.filter(pk__in=self.dice.sample(keys, min(len(keys), self.dice.randint(1, 3))))
@@ -78,7 +78,7 @@ class Churn:
         self.some(MirrorObject).update(record={"devices": self.devices()})
 
     def devices(self) -> list[dict[str, str]]:
-        """Of a pool that no slice lists: what a pod holds does not depend on it."""
+        """Devices of a pool that no slice lists: what a pod holds does not depend on slices."""
         return [{"driver": DRIVER, "pool": "p", "device": f"d{one}"} for one in range(self.dice.randint(0, 4))]
 
     def row(self, name: str, namespace: str, owner: str = "") -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_every_change_is_counted(cluster: Cluster, unique: str) -> None:
 
 
 def held(cluster: Cluster) -> dict[tuple[str, str], int]:
-    """(namespace, slug) → units, pod by pod."""
+    """(namespace, slug) → units held, summed pod by pod."""
     claims = {
         (one.namespace, one.name): len(one.record["devices"])
         for one in MirrorObject.objects.filter(cluster_id=cluster.pk, kind="ResourceClaim")
@@ -128,7 +128,7 @@ def held(cluster: Cluster) -> dict[tuple[str, str], int]:
 
 
 def asked_on_nodes(cluster: Cluster) -> dict[tuple[str, str], int]:
-    """(node, resource) → what all its pods ask for, strangers' too."""
+    """(node, resource) → what all its pods request, including foreign pods."""
     nodes = set(MirrorNode.objects.filter(cluster_id=cluster.pk).values_list("name", flat=True))
     found: Counter[tuple[str, str]] = Counter({(node, resource): 0 for node in nodes for resource in (CARD, "cpu")})
     for pod in alive(cluster):

@@ -1,4 +1,4 @@
-"""Pods that fences admit or refuse."""
+"""Pods that the admission policies admit or refuse."""
 
 from __future__ import annotations
 

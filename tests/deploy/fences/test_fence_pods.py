@@ -1,6 +1,6 @@
-"""The second fence, one field at a time: each refused pod has a neighbour that differs in it alone and passes.
+"""The second admission policy, one field at a time: for each refused pod, one that differs only in that field passes.
 
-Every case is tried twice, as a pod and as the template of a Job; dry runs, so nothing is left behind.
+Every case is tried as a pod and as the template of a Job; dry runs, so nothing is left behind.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def init_container(**fields: Any) -> Change:
     return change
 
 
-# (what is refused, a neighbour that passes, words of the refusal)
+# (the refused change, a similar one that passes, words of the refusal)
 CASES: dict[str, tuple[Change, Change, str]] = {
     "queue label missing": (
         label("kueue.x-k8s.io/queue-name", None),
@@ -284,7 +284,7 @@ def pod(admin: Api, ours: str) -> str:
 
 
 def test_a_pod_that_exists_may_be_annotated_but_not_with_devices(admin: Api, ours: str, pod: str) -> None:
-    """Network plugins annotate pods that exist; nobody may hand one a device that way."""
+    """Network plugins annotate existing pods; no annotation may assign a device that way."""
     admin.patch("v1/pods", pod, {"metadata": {"annotations": {"cni.example.com/address": "10.1.2.3"}}}, namespace=ours)
 
     for name in ("cdi.k8s.io/gpu", "io.kubernetes.cri-o.Devices", "nvidia.com/device", "k8s.amd.com/device"):

@@ -1,4 +1,6 @@
-"""The first fence: the worker's writes end where the portal's namespaces and queue objects end, despite its RBAC."""
+"""The first admission policy: the worker can write only in the portal's namespaces and queue objects, whatever its
+RBAC.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,7 @@ def test_the_worker_creates_nothing_elsewhere(
         assert_fenced(answer)
         assert admin.find(resource, name, namespace=place) is None
     finally:
-        admin.delete(resource, name, namespace=place)  # only a broken fence leaves one, and it must not stay
+        admin.delete(resource, name, namespace=place)  # only a broken policy leaves one, and it must not stay
 
 
 @DRY_RUN
@@ -187,7 +189,7 @@ def test_our_label_stays_on_our_namespace(worker: Api, ours: str) -> None:
 
 
 def test_the_fence_does_not_lean_on_rbac(services: Json, ours: str) -> None:
-    """The worker's name with every right there is: what RBAC would refuse first, the fence has to refuse by itself."""
+    """The worker's name with all rights: the policy alone has to refuse what RBAC would refuse first."""
     admin = services["kubeconfigs"]["admin"]
     almighty = Impersonating(admin, user="system:serviceaccount:gpu-portal:worker", group="system:masters")
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
@@ -249,7 +251,7 @@ def test_the_worker_changes_only_queue_objects_that_carry_our_label(worker: Api,
     [
         ("cluster-admin", 403, "is attempting to grant RBAC permissions not currently held"),
         ("view", 403, "is attempting to grant RBAC permissions not currently held"),
-        # RBAC lets anybody bind a role whose rights they hold themselves; here the fence is the only one to refuse.
+        # RBAC lets users bind a role whose rights they hold themselves; here only the policy refuses.
         ("gpu-portal-worker", 422, FENCE),
     ],
 )
@@ -282,7 +284,7 @@ PRIORITY = "kueue.x-k8s.io/priority-class"
 
 @pytest.fixture
 def job(worker: Api, admin: Api, ours: str) -> Iterator[str]:
-    """Of the worker's, in a namespace of the portal's; suspended, so that nothing comes of it."""
+    """A Job of the worker in a namespace of the portal; suspended, so that it creates no pod."""
     body = manifest("batch/v1/jobs", "probe", ours)
     body = {**body, "spec": {**body["spec"], "suspend": True}}
     body["metadata"]["labels"] = {**body["metadata"]["labels"], PRIORITY: "batch"}
@@ -323,7 +325,7 @@ def test_the_worker_changes_a_jobs_priority(worker: Api, ours: str, job: str, to
 def test_and_nothing_else_of_it(worker: Api, ours: str, job: str, body: Json) -> None:
     status, text = patch(worker, ours, body)
 
-    # What Kubernetes or Kueue refuse by themselves never comes as far as the fence.
+    # What Kubernetes or Kueue refuse by themselves never reaches the policy.
     assert status in (403, 422), text
 
 

@@ -1,4 +1,4 @@
-"""RBAC is exactly what the design needs: as the files say it, and as the API server answers each identity."""
+"""RBAC is exactly what the design needs: as written in the files, and as the API server answers each identity."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_accounts_give_no_token_to_pods_that_did_not_ask() -> None:
 
 
 def asked(api: Api, namespace: str) -> set[Right]:
-    """What the API server itself says that this identity may do there, without what everybody may."""
+    """The API server's answer about this identity's rights there, without the rights that every identity has."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
@@ -170,10 +170,10 @@ def test_doors_follows_logs_where_it_is_bound_and_does_nothing_else(
     assert asked(doors, ours) == set()
     bind(worker, ours, "gpu-portal-logs", {"kind": "ServiceAccount", "name": "doors", "namespace": "gpu-portal"})
 
-    # The API server reads bindings from a cache that trails a moment behind.
+    # The API server's cache of bindings lags a moment behind.
     until(lambda: asked(doors, ours) == written_out(LOGS), "doors may follow logs here and nothing else")
     assert asked(doors, foreign) == asked(doors, "kube-system") == asked(doors, "gpu-portal") == set()
-    for place, status in ((ours, 404), (foreign, 403)):  # 404: let in, but there is no such pod
+    for place, status in ((ours, 404), (foreign, 403)):  # 404: authorized, but the pod does not exist
         assert doors.raw("GET", path_of("v1/pods", "absent", namespace=place, subresource="log"))[0] == status
     for path in (path_of("v1/pods", namespace=ours), path_of("v1/secrets", namespace=ours), path_of("v1/nodes")):
         assert doors.raw("GET", path)[0] == 403

@@ -1,4 +1,4 @@
-"""The cluster for everybody: capacity, queue and waits, a banner, and nothing of another tenant's people or work."""
+"""The cluster page, for every user: capacity, queue, waits and banner, but no people or work of other teams."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def carol(db: None) -> User:
 
 @pytest.fixture
 def namespace_b(cluster: Cluster, carol: User, unique: str) -> Namespace:
-    """A team whose every name gives itself away."""
+    """A team whose names all contain CANARY, so that a leak is found."""
     tenant = make.tenant(cluster, slug=f"{CANARY}-team", namespace=f"{CANARY}-{unique}")
     make.member(tenant, carol)
     return tenant.namespaces.get()
@@ -57,7 +57,7 @@ def waits(namespace: Namespace, gpu_class: GpuClass, who: User, number: int) -> 
 
 
 def waited(namespace: Namespace, gpu_class: GpuClass, who: User, *seconds: int) -> None:
-    """Runs that began and ended so long after they were asked for."""
+    """Creates one ended run for each of the given wait times, in seconds."""
     at = timezone.now() - timedelta(days=2)
     for number, one in enumerate(seconds):
         name = f"{CANARY}-w{number}" if namespace.name.startswith(CANARY) else f"w{number}"
@@ -257,7 +257,7 @@ def test_the_api_says_what_cannot_stand_there(
 
 
 def test_for_others_the_banner_is_not_the_apis(cluster: Cluster, alice: User, dana: User) -> None:
-    """Not even what is wrong with their words."""
+    """Users other than operators get 404 from the banner API, also for invalid texts."""
     audra = make.user("Audra", roles=[Role.AUDITOR])
     for person in (alice, dana, audra):
         for said in ({"text": "x"}, {"text": ""}, {}):

@@ -1,4 +1,4 @@
-"""What a home says of lent units costs as much as is in use of their class, however many teams hold it."""
+"""The cost of lent units on a home page depends on the units in use of the class, not on the number of teams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def hold(one: GpuClass, teams: int, *, units: int = 1, ends_in_days: int = 30) -> None:
-    """So many teams that run nothing, each with a grant."""
+    """Creates that number of teams, each with a grant and without runs."""
     now = timezone.now()
     there = Tenant.objects.count()
     found = Tenant.objects.bulk_create(Tenant(slug=f"idle-{there + n}", name=f"Idle {n}") for n in range(teams))
@@ -43,7 +43,7 @@ def test_no_more_grants_are_read_than_decide_it(a100: GpuClass) -> None:
 def test_it_says_the_same_as_if_all_were_added_up(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User, idle: int, expected: LentUnits
 ) -> None:
-    """Three are borrowed; each unit that idle teams hold may be one of them."""
+    """Three units are borrowed; each unit that idle teams hold may be one of the three."""
     make.grant(team_a, a100, units=4)
     borrower = make.tenant(namespace_a.cluster, slug="team-b").namespaces.get()
     ready(borrower, a100, "theirs", bob, units=3)

@@ -1,4 +1,4 @@
-"""What every signed-in person is told about a class: promised, used, queued, borrowed, free; and two honest totals."""
+"""What each signed-in user sees of a class: promised, used, queued, borrowed and free units, and two totals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def team_b(cluster: Cluster) -> Tenant:
 
 @pytest.fixture
 def mig(cluster: Cluster) -> GpuClass:
-    """Slices of a seventh of a card: 7 on the one node."""
+    """A MIG class whose unit is one seventh of a GPU: 7 units on one node."""
     return make.gpu_class(
         cluster,
         slug="a100-1g",
@@ -53,7 +53,7 @@ def pod_of(namespace: str, gpu_class: str, name: str, node: str = "a100-1") -> d
 
 
 def waiting(namespace: Namespace, gpu_class: GpuClass, alice: User, *, units: int, **columns: Any) -> None:
-    """A run whose Kueue Workload has no quota."""
+    """A run whose Kueue Workload has no quota reservation."""
     found = running.workload(namespace, gpu_class, name=f"w{units}", by=alice, units=units)
     running.make_ready(found).delete()
     record = {"active": True, "conditions": [], "priority": 0}

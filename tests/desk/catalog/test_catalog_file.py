@@ -1,4 +1,4 @@
-"""`manage.py catalog export | apply`: the rows and the file say the same; all of a file is carried out, or nothing."""
+"""`manage.py catalog export | apply`: the file equals the rows; a file is applied completely or not at all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def h100(**fields: Any) -> str:
 
 @pytest.fixture
 def full(cluster: Cluster, team_a: Tenant, a100: GpuClass) -> GpuClass:
-    """A catalog in which every kind of field is used."""
+    """A catalog that uses every kind of field."""
     other = make.gpu_class(cluster, slug="h100", name="H100", node_labels=LABELS, price_per_unit_hour="2.5")
     GpuClass.objects.filter(pk=a100.pk).update(
         visibility="named", terms_version=2, terms="Be kind.\nAlways.\n", eligibility="Vision", promise_limit=12,
@@ -170,7 +170,7 @@ def test_teams_come_and_go(full: GpuClass, cluster: Cluster) -> None:
 
 
 def test_one_class_takes_the_place_of_another_in_one_file(cluster: Cluster) -> None:
-    """Their nodes are the same: the one that comes last by name has to be closed before the other opens."""
+    """Both classes have the same nodes: the class that sorts last by name has to close before the other opens."""
     old = make.gpu_class(cluster, slug="z100", node_labels={"gpu": "h100"})
     text = file_queries.export().replace("life_cycle: active", "life_cycle: retired")
     apply(text.replace("\nimages:", "\n" + h100(life_cycle="active") + "\nimages:"))

@@ -1,4 +1,4 @@
-"""The catalog as people meet it: cards, three questions and one answer, all questions, side by side."""
+"""The catalog page: cards, the three questions with one answer, all filters, and the comparison."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def slice_class(cluster: Cluster) -> GpuClass:
 def stocked(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, slice_class: GpuClass, turns: GpuClass, cluster: Cluster
 ) -> Tenant:
-    """4 GPUs granted, 2 of them used on a100-1, where others use 1; 3 slices granted; of the shares none."""
+    """The team has 4 GPUs and uses 2 of them on a100-1, where other teams use 1; it has 3 slices and no shares."""
     make.grant(team_a, a100, units=4)
     make.grant(team_a, slice_class, units=3)
     own = mirrored.pod("own", node="a100-1", namespace=namespace_a.name, gpu_class=a100.slug, **cards(2))
@@ -390,7 +390,7 @@ def test_classes_are_compared_side_by_side(stocked: Tenant, alice: User, a100: G
 
 
 def cards_of_a100(count: int) -> list[mirrored.Raw]:
-    """Nodes of 4 whole cards, by the name of node-00 and so on."""
+    """Nodes with 4 whole GPUs each, named node-00 and so on."""
     base = next(node for node in hardware.read("mixed").nodes if node["metadata"]["name"] == "a100-1")
     names = [f"node-{number:02}" for number in range(count)]
     return [mirrored.ready({**base, "metadata": {**base["metadata"], "name": name}}) for name in names]

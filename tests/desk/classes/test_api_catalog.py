@@ -1,4 +1,4 @@
-"""/api/v1/classes and /api/v1/images: everything that the pages say of a class, to whoever may know of it."""
+"""/api/v1/classes and /api/v1/images: they return what the pages show of a class, to every user who may see it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_classes_come_in_pages_at_the_same_cost(
     for number in range(12):
         make.gpu_class(cluster, slug=f"c{number:02}", node_labels={"gpu": str(number)})
     mirrored.hardware_seen(cluster)
-    bob_calls("/me")  # notes that the token was used
+    bob_calls("/me")  # records the use of the token
     counts = []
     for limit in (1, 12):
         with django_assert_max_num_queries(100) as asked:
@@ -178,7 +178,7 @@ def test_images_come_in_pages_at_the_same_cost(
 ) -> None:
     for number in range(12):
         image_actions.put_image(name=f"I{number:02}", reference="q/x:1", position=5, by=BY)
-    bob_calls("/me")  # notes that the token was used
+    bob_calls("/me")  # records the use of the token
     counts = []
     for limit in (1, 12):
         with django_assert_max_num_queries(100) as asked:

@@ -1,4 +1,4 @@
-"""The page of one class: what it says, to whom, and that its queries do not grow with nodes, pods and images."""
+"""The page of one class: what it shows to which user; its queries do not grow with nodes, pods and images."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def signed_in(user: User) -> Client:
 
 @pytest.fixture
 def everything(cluster: Cluster) -> dict[str, GpuClass]:
-    """A class for each kind of capacity of the simulated hardware, as discovery proposes it."""
+    """One class for each kind of capacity of the simulated hardware, as discovery proposes it."""
     mirrored.hardware_seen(cluster)
     found = discovery_queries.discover_cluster(cluster)
     assert found is not None

@@ -1,4 +1,4 @@
-"""Manifests of the class pages on the real control plane: a team's own namespace takes every one of them."""
+"""The API server of a real control plane accepts every sample manifest of the class pages in a team's namespace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RESOURCES = {
 
 @pytest.fixture
 def classes(cluster: Cluster, unique: str) -> list[GpuClass]:
-    """One for each kind of capacity of the simulated hardware, as it is proposed; slugs of this test's own."""
+    """One class for each kind of capacity of the simulated hardware, as discovery proposes it, with own slugs."""
     mirrored.hardware_seen(cluster)
     found = queries.discover_cluster(cluster)
     assert found is not None
@@ -45,10 +45,10 @@ def classes(cluster: Cluster, unique: str) -> list[GpuClass]:
 def namespace(
     classes: list[GpuClass], team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None
 ) -> str:
-    """Team A holds one unit of each, provisioned."""
+    """A provisioned namespace; team A holds one unit of each class."""
     for one in classes:
         make.grant(team_a, one, units=1)
-    Pool.objects.all().delete()  # made with the first class; `provision` makes its own
+    Pool.objects.all().delete()  # created with the first class; `provision` creates its own
     provision(namespace_a, kube_worker)
     return namespace_a.name
 
@@ -76,7 +76,7 @@ def test_every_kind_of_class_as_pod_job_and_deployment(admin: Api, classes: list
 
 @pytest.mark.timeout(300)
 def test_only_the_job_is_taken_by_the_queue(admin: Api, classes: list[GpuClass], namespace: str) -> None:
-    """What the page says of the three: Kueue suspends the Job; it puts no gate on the pod and leaves the rest alone."""
+    """As the page states: Kueue suspends the Job, adds no scheduling gate to the pod, and ignores the Deployment."""
     one = next(one for one in classes if one.resource == "nvidia.com/gpu.shared")
     texts = sample_yaml(class_queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))
     seen = {}
@@ -87,7 +87,7 @@ def test_only_the_job_is_taken_by_the_queue(admin: Api, classes: list[GpuClass],
     assert seen[JOB]["spec"]["suspend"] is True
     assert "schedulingGates" not in seen[POD]["spec"]
     assert "schedulingGates" not in seen[DEPLOYMENT]["spec"]["template"]["spec"]
-    # The request is filled in from the limit, as the comment says.
+    # The API server sets the request from the limit, as the comment in the sample states.
     assert seen[POD]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu.shared"] == "1"
 
 
@@ -95,7 +95,7 @@ def test_only_the_job_is_taken_by_the_queue(admin: Api, classes: list[GpuClass],
 def test_a_manifest_without_its_labels_or_with_another_taint_is_refused(
     admin: Api, classes: list[GpuClass], namespace: str
 ) -> None:
-    """So the first test shows something: the same text with one thing missing does not pass."""
+    """Shows that the first test proves something: the same manifest with one part missing is refused."""
     one = next(one for one in classes if one.resource == "nvidia.com/gpu.shared")
     text = sample_yaml(class_queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))[POD]
     for change in ("labels", "tolerations", "securityContext", "priorityClassName"):

@@ -1,4 +1,4 @@
-"""Storage in the catalog, for people and programs: a section and a page of its own, and in no sum of GPUs."""
+"""Storage in the catalog, on pages and in the API: it has its own section and page, and is in no sum of GPUs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_catalog_file_says_it_and_reads_it(cluster: Cluster) -> None:
 
 
 def test_nobody_measures_it(a100: GpuClass, storage: GpuClass, team_a: Tenant) -> None:
-    """Of what is never sampled there is no peak, and the others' note does not speak of it."""
+    """Storage is never sampled: it has no peak, and the note about the measured classes does not mention it."""
     hour = timezone.now().replace(minute=0, second=0, microsecond=0)
     for back in range(31 * 24):
         UsageHour.objects.create(cluster=a100.cluster, hour=hour - timedelta(hours=back), minutes=60, last_minute=hour)

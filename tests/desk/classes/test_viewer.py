@@ -1,4 +1,4 @@
-"""One person, one class: its card, its page and the API answer the same."""
+"""For one user and one class, the card, the page and the API give the same answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def card_and_page(user: User, slug: str) -> tuple[ClassCard, ClassPage]:
 
 @pytest.fixture
 def heir(cluster: Cluster, a100: GpuClass) -> GpuClass:
-    """Only for named teams, and what a retiring class is followed by."""
+    """A class for named teams only; it is the successor of a retiring class."""
     found = make.gpu_class(cluster, slug="heir", name="H100 whole card", visibility=GpuClass.Visibility.NAMED)
     GpuClass.objects.filter(pk=a100.pk).update(life_cycle="retiring", successor=found)
     return found

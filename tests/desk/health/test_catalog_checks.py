@@ -1,4 +1,4 @@
-"""The section "Catalog" of the health page: what is found, its way out, and nothing well that nobody knows."""
+"""The section "Catalog" of the health page: problems, remedies, and no good verdict without knowledge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def section(client: Client, query: str = "part=catalog") -> str:
 
 @pytest.fixture
 def gone(cluster: Cluster) -> GpuClass:
-    """A class of a card that nobody has, beside the simulated hardware."""
+    """A class for a GPU product that no node has, beside the simulated hardware."""
     mirrored.hardware_seen(cluster)
     return make.gpu_class(cluster, slug="gone", name="Gone", node_labels={"nvidia.com/gpu.product": "GONE"})
 
@@ -55,7 +55,7 @@ def test_a_finding_has_word_sentence_remedy_and_link(gone: GpuClass, olga: User)
 
 
 def test_the_verdict_on_everything_counts_faults_of_the_catalog(cluster: Cluster, olga: User) -> None:
-    """And goes with the section, so that the page does not contradict itself; hints make nothing unwell."""
+    """The section carries the verdict, so that the page does not contradict itself; hints do not change the verdict."""
     client = signed_in(olga)
     mirrored.seen(cluster)
     make.gpu_class(cluster, slug="gone", name="Gone", node_labels={"nvidia.com/gpu.product": "GONE"})
@@ -139,7 +139,7 @@ def test_a_long_list_is_cut_and_hides_no_other_check(
 
 
 def test_the_number_of_queries_does_not_grow_with_the_nodes(cluster: Cluster, olga: User) -> None:
-    """Asked every 3 s by each open page: few while nothing changed."""
+    """Each open page requests the section every 3 s: it takes few queries while nothing has changed."""
     client = signed_in(olga)
     changed, same = [], []
     for nodes in (10, 100):
@@ -157,7 +157,7 @@ def test_the_number_of_queries_does_not_grow_with_the_nodes(cluster: Cluster, ol
 
 
 def poll_of(page: str) -> str:
-    """What the section asks for next, by the address in it."""
+    """Returns the query string of the section's next request."""
     found = re.search(r'hx-get="/health\?(part=catalog&amp;seen=[0-9a-f]+)"', page)
     assert found
     return found[1].replace("&amp;", "&")

@@ -1,4 +1,4 @@
-"""`manage.py doctor` and the contradictions that it and the page Health tell: each beside what is in order."""
+"""`manage.py doctor` and the contradictions that it and the health page report, each beside a case without fault."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def doctor() -> tuple[int, str]:
 
 @pytest.fixture
 def one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """A notebook that is ready, its job and Kueue's Workload five minutes old: nothing to find."""
+    """A ready notebook whose Job and Kueue Workload are five minutes old: no contradiction."""
     found = running.workload(namespace_a, a100, by=alice)
     running.make_ready(found)
     past = timezone.now() - LONG_AGO

@@ -1,4 +1,4 @@
-"""Each state of an object where people meet it: the team's page, Health, and the metrics."""
+"""Each state of an object as the team's page, the health page and the metrics show it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = ("applied", "repaired", "refused", "foreign", "missing", "drifted", "ter
 
 @pytest.fixture
 def objects(namespace_a: Namespace, cluster: Cluster) -> None:
-    """One in each state; an orphan is in the cluster alone, and what counts as missing is not there."""
+    """One object in each state; an orphan exists only in the cluster, a missing object does not exist there."""
     states: dict[str, dict[str, Any]] = {
         "LimitRange": {"result": "applied"},
         "NetworkPolicy": {"result": "applied", "code": "repaired", "text": "Drift repaired: it was changed."},

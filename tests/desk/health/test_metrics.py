@@ -1,4 +1,4 @@
-"""Figures for Prometheus that need classes, runs and nodes: what is not known has no sample."""
+"""Prometheus metrics that need classes, runs and nodes: an unknown value has no sample."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def waited(namespace: Namespace, gpu_class: GpuClass, by: User, name: str, seconds: int, **columns: Any) -> None:
-    """Admitted a minute ago after so long."""
+    """A run that was admitted a minute ago after the given wait."""
     found = running.workload(namespace, gpu_class, name=name, by=by)
     admitted_at = columns.pop("admitted_at", timezone.now() - timedelta(minutes=1))
     Run.objects.filter(workload=found).update(
@@ -114,7 +114,7 @@ def test_without_a_cluster_there_are_only_the_figures_of_rows(db: None) -> None:
 def test_each_rule_asks_for_labels_that_its_figure_has(
     a100: GpuClass, namespace_a: Namespace, alice: User, cluster: Cluster
 ) -> None:
-    """Without promtool: names and labels in selectors and in `by (…)` are those that are exposed."""
+    """Works without promtool: the names and labels in selectors and in `by (…)` are those that are exposed."""
     test_nodes_whose_layout_is_changing(cluster)
     waited(namespace_a, a100, alice, "one", 10)
     labels: dict[str, set[str]] = {}

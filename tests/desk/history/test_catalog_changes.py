@@ -1,4 +1,4 @@
-"""The log of catalog changes: plain sentences for everybody, nothing of classes that somebody may not know of."""
+"""The log of catalog changes: plain sentences for every user, and nothing about classes that the user may not see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened, as members, strangers and staff read it."""
+"""The history as members, strangers and staff read it."""
 
 from __future__ import annotations
 

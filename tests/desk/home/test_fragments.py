@@ -1,4 +1,4 @@
-"""What tells the doors process that a namespace's pages may have changed, when the hint was lost."""
+"""The doors process detects that the pages of a namespace may have changed when the hint was lost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHANGES: dict[str, Callable[[], object]] = {
     "a workload is to be deleted": lambda: Workload.objects.update(delete_requested_at=timezone.now()),
     "its queue is held": lambda: MirrorObject.objects.filter(kind="ClusterQueue").update(resource_version=9_999),
     "its limits change": lambda: MirrorObject.objects.filter(kind="LimitRange").update(resource_version=9_999),
-    # The other one ends later.
+    # The other grant ends later.
     "the end of a grant comes nearer": lambda: Grant.objects.filter(units=1).update(
         period=DateTimeTZRange(timezone.now() - timedelta(days=1), timezone.now() + timedelta(days=1))
     ),
@@ -120,7 +120,7 @@ def test_a_change_changes_the_version(name: str, what: str) -> None:
 
 
 def test_the_age_of_the_mirror_is_as_the_page_says(name: str) -> None:
-    """It may be another one by the time that the version is read."""
+    """The version has the age that the page showed, even if the age differs when the version is read."""
     before = rendered(name)
     assert before == versions([name])[name]
     AROUND["the mirror is not heard of"]()
@@ -139,7 +139,7 @@ def rendered(name: str) -> Hashable:
 
 @pytest.mark.django_db(transaction=True)
 def test_what_is_rendered_is_of_one_moment(name: str) -> None:
-    """What happens meanwhile is in neither the page nor its version, so that the comparison finds it."""
+    """A change during rendering is neither in the page nor in its version, so the next comparison detects it."""
     before, rendering = versions([name]), fragments(name, ["", "never-there"])
     parts = [next(rendering)]
     with ThreadPoolExecutor(1) as elsewhere:
@@ -171,13 +171,13 @@ def test_nothing_is_written_by_a_rendering(name: str) -> None:
 
 
 def test_what_is_not_there_has_a_version(name: str) -> None:
-    """So that a comparison finds what went away."""
+    """A namespace that does not exist has a version, so that a comparison detects its removal."""
     assert versions(["never-there"]) == {"never-there": (None, None)}
     assert versions([name]) != {name: (None, None)}
 
 
 def test_versions_cost_the_same_however_much_there_is(name: str, a100: GpuClass, alice: User) -> None:
-    """Every rendering asks for one."""
+    """Every rendering reads a version: at most 6 queries."""
     with CaptureQueriesContext(connection) as of_little:
         versions([name])
     for number in range(3):
@@ -188,7 +188,7 @@ def test_versions_cost_the_same_however_much_there_is(name: str, a100: GpuClass,
 
 
 def test_without_kueue_its_kinds_are_not_waited_for(namespace_a: Namespace) -> None:
-    """They are not followed where they are not served."""
+    """Kinds of Kueue are not watched in a cluster that does not serve them."""
     Cluster.objects.update(queue_system=Cluster.QueueSystem.NONE)
     running.known(namespace_a.cluster_id, "Node", "Job", "Pod")
 
@@ -200,7 +200,7 @@ def test_without_kueue_its_kinds_are_not_waited_for(namespace_a: Namespace) -> N
 
 
 def test_a_queue_that_is_not_heard_of_makes_the_page_old(namespace_a: Namespace) -> None:
-    """Jobs and pods alone do not say what waits where."""
+    """Without current Workloads the page is stale: Jobs and pods do not show what is queued and why."""
     running.known(namespace_a.cluster_id)
     before = versions([namespace_a.name])
     assert not queries.home_state(Namespace.objects.get()).is_stale

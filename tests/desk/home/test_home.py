@@ -1,4 +1,4 @@
-"""A team's home from rows: by class what is held and lent, what runs and may be interrupted, what waits and why."""
+"""A team's home page from rows: held and lent units by class, running and preemptible work, queued work and why."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_where_others_can_have_lent_it_the_answer_is_a_range(
     make.grant(team_a, a100, units=4)
     ready(team_b, a100, "theirs", bob, units=3)
 
-    # Nobody has seen the cohort.
+    # The mirror has not seen the cohort.
     assert lent(namespace_a) == LentUnits(0, 3)
     cohort(namespace_a, a100, spare=1)
     assert lent(namespace_a) == LentUnits(2, 3)
@@ -93,7 +93,7 @@ def test_without_a_mirror_nothing_is_a_number(
 def test_what_others_borrow_changes_the_version(
     team_a: Tenant, namespace_a: Namespace, team_b: Namespace, a100: GpuClass, bob: User
 ) -> None:
-    """No hint about this namespace tells it."""
+    """No hint about this namespace announces this change."""
     GpuClass.objects.update(borrowing_limit=4)
     make.grant(team_a, a100, units=4)
     running.known(namespace_a.cluster_id)
@@ -242,7 +242,7 @@ def test_hours_of_the_month_are_by_member_with_cards_apart_from_parts(
     ran("b", a100, bob, units=1, hours=1)
     ran("c", slice_, bob, units=4, hours=2)
     ran("last-month", a100, bob, units=1, hours=-1, before=2)
-    # A price that changed since is not theirs.
+    # A later change of the price does not apply to these runs.
     GpuClass.objects.update(price_per_unit_hour="9")
     for number in range(4):
         ran(f"o{number}", a100, make.user(f"Other{number}"), units=1, hours=0.5)
@@ -274,7 +274,7 @@ def test_pods_of_no_run_that_hold_devices_are_shown_as_what_they_are(
 ) -> None:
     make.grant(team_a, a100, units=4)
     run = ready(namespace_a, a100, "ours", alice)
-    Workload.objects.filter(pk=run.workload_id).update(deleted_at=timezone.now())  # its pod is still ending
+    Workload.objects.filter(pk=run.workload_id).update(deleted_at=timezone.now())  # its pod is still terminating
     ready(namespace_a, a100, "too", alice)
     made = stranger(namespace_a, "by-hand")
     forged = MirrorPod.objects.get(run="too-1")

@@ -1,4 +1,4 @@
-"""Pages ask the database as often with many teams as with few. How long they take is `run.py bench pages`."""
+"""Pages take the same number of queries with many teams as with few. `run.py bench pages` measures their time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_number_of_queries_does_not_grow_with_the_teams(cluster: Cluster) ->
 
 
 def queries(cluster: Cluster, *, teams: int, waiting: int) -> dict[str, int]:
-    """By page, in a portal of so many teams, which is gone afterwards."""
+    """Returns the queries by page, in a portal with that many teams; the teams are removed afterwards."""
     found = {}
     with transaction.atomic():
         many_teams(cluster, teams=teams, waiting=waiting)

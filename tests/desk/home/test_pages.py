@@ -1,4 +1,4 @@
-"""Pages that join apps: what they show, to whom, and that their queries do not grow with their rows."""
+"""Pages that join several apps: what they show to which user; their queries do not grow with their rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def signed_in(user: User) -> Client:
 
 @pytest.fixture
 def team(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -> Tenant:
-    """One notebook that is ready, one that waits to be sent; 4 granted."""
+    """A team with a grant of 4, one ready notebook and one notebook whose Job is not sent yet."""
     make.grant(team_a, a100, units=4)
     running.make_ready(running.workload(namespace_a, a100, name="ready-one", by=alice))
     running.workload(namespace_a, a100, name="waits-one", by=alice, units=2)
@@ -98,7 +98,7 @@ def test_what_runs_on_in_a_grace_is_shown_with_its_end(
 def test_what_runs_is_shown_and_counted_with_the_class_it_was_started_with(
     team: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, alice: User
 ) -> None:
-    """Whatever it was declared with since, for its next run."""
+    """A later change of the declaration applies to the next run only."""
     slice_ = make.gpu_class(cluster, slug="slice", name="A100 slice", partition="1g.10gb")
     Workload.objects.update(gpu_class=slice_)
 
@@ -131,7 +131,7 @@ def test_starts_now_is_for_those_who_may_launch(
 def test_the_launch_buttons_say_the_same_of_a_team_without_a_class(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
-    """A grant of a class that is retired starts nothing."""
+    """A grant of a retired class starts nothing."""
     make.grant(team_a, a100, units=4)
     GpuClass.objects.update(life_cycle=GpuClass.LifeCycle.RETIRED)
     client = signed_in(alice)
@@ -143,7 +143,7 @@ def test_the_launch_buttons_say_the_same_of_a_team_without_a_class(
 def test_queries_do_not_grow_with_rows(
     path: str, team: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
-    make.grant(team, a100, units=20, kind=Grant.Kind.BOOST)  # something is unused from first to last
+    make.grant(team, a100, units=20, kind=Grant.Kind.BOOST)  # at every time some of the quota is unused
     client = signed_in(alice)
     client.get(path)
     counts = []

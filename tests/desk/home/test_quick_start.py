@@ -1,4 +1,4 @@
-"""The strip on a team's home: what this person could start this second, and only that."""
+"""The quick start strip on a team's home page: it offers only what this user can start now."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
 
 
 def over(namespace: Namespace, gpu_class: GpuClass, by: User, name: str, **fields: Any) -> Workload:
-    """A notebook that ended."""
+    """Returns a notebook whose run has ended."""
     found = running.workload(namespace, gpu_class, name=name, by=by, image=REFERENCE, **fields)
     found.runs.update(ended_at=timezone.now(), outcome="stopped")
     return found
 
 
 def strip(client: Client) -> list[tuple[str, str]]:
-    """(what is said, where it leads) of each entry."""
+    """Returns (text, address) of each entry."""
     page = client.get("/teams/team-a").content.decode()
     found = re.findall(r'<p class="small muted">([^<]*)</p></div><a class="btn btn-sm btn-soft" href="([^"]*)"', page)
     return [(html.unescape(note), html.unescape(href)) for note, href in found]

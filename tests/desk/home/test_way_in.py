@@ -1,4 +1,4 @@
-"""From home and list into a notebook: one button for what is ready, for who may open it, and no promise of more."""
+"""Home page and list have an Open button for each ready notebook, only for users who may open it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HOME, LIST = "/teams/team-a", "/teams/team-a/workloads"
 
 @pytest.fixture
 def three(namespace_a: Namespace, a100: GpuClass, alice: User) -> None:
-    """A notebook that is ready, one that is not yet, and a job that runs."""
+    """A ready notebook, a notebook that is not ready yet, and a running job."""
     running.make_ready(running.workload(namespace_a, a100, name="there", by=alice))
     running.workload(namespace_a, a100, name="coming", by=alice)
     running.make_ready(running.workload(namespace_a, a100, name="work", kind="job", by=alice))
 
 
 def opened(client: Client, who: User, path: str) -> list[str]:
-    """Names with a button whose form is on the page."""
+    """Returns the names whose Open form is on the page."""
     client.force_login(who)
     page = client.get(path).content.decode()
     buttons = re.findall(r'form="opens" formaction="/teams/team-a/workloads/([a-z]+)/open"', page)

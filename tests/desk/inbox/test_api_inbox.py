@@ -1,4 +1,4 @@
-"""/api/v1/inbox: the groups of the page for scripts of approvers."""
+"""/api/v1/inbox: returns the groups of the inbox page to scripts of approvers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_it_costs_the_same_for_many_and_goes_on_by_a_cursor(
         return len(queries)
 
     many(cluster, limited, charlie, 3)
-    cost(3)  # the first call notes when the token was used
+    cost(3)  # the first call records the use of the token
     with_three = cost(3)
     many(cluster, limited, charlie, 19, first=3)
     assert cost(20) == with_three

@@ -1,4 +1,4 @@
-"""What an approver is told of a team's use, beside what was promised: measured, never guessed."""
+"""What an approver sees of a team's use beside its quota: measured values, no guesses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def page(request: QuotaRequest, by: User) -> Any:
 
 
 def told(answer: Any) -> dict[str, list[str]]:
-    """Name of a fact → its cells, as the page has them."""
+    """Returns name of a fact → its cells, as on the page."""
     table = answer.text.split('<table class="table facts">')[1].split("</table>")[0]
     rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', table)
     return {name: re.findall(r"<td>(.*?)</td>", cells) for name, cells in rows}
@@ -61,7 +61,7 @@ def test_the_approver_sees_what_the_team_used_and_how_long_it_waited(
     a100: GpuClass, mig: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, bob: User, dana: User
 ) -> None:
     looked(a100)
-    # Three units over the 720 hours that were looked at.
+    # Three units over the 720 hours of the measured period.
     used(namespace_a, a100, peak=8, total=3 * 60 * 720)
     ran(namespace_a, a100, bob, units=2, waited=timedelta(seconds=30))
     ran(namespace_a, a100, alice, waited=timedelta(minutes=4.5))

@@ -1,4 +1,4 @@
-"""An approver's inbox: what is in which group and why, what a set of it would promise, and how it is filtered."""
+"""An approver's inbox: groups with their reasons, the units that a selected set would promise, and filters."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.support.rows.usage import looked
 
 @pytest.fixture
 def limited(a100: GpuClass) -> GpuClass:
-    """At most 8 may be promised."""
+    """A class of which at most 8 units may be promised."""
     GpuClass.objects.filter(pk=a100.pk).update(promise_limit=8)
     a100.refresh_from_db()
     return a100
 
 
 def rows(user: User, address: str = "/inbox") -> dict[int, tuple[str, tuple[str, ...]]]:
-    """By request: its group and the reasons."""
+    """Returns for each request its group and reasons."""
     response = as_(user).get(address)
     assert response.status_code == 200
     return {row["pk"]: (str(row["group"]), row["reasons"]) for row in response.context["rows"]}
@@ -275,7 +275,7 @@ def test_filters_are_in_the_address(cluster: Cluster, limited: GpuClass, charlie
 def test_it_costs_the_same_with_5_and_with_50_requests_and_however_many_teams(
     cluster: Cluster, a100: GpuClass, charlie: User, dana: User, limit: int
 ) -> None:
-    """Where all that waits fits, and where it does not and rivals are looked for."""
+    """Measured with all requests fitting, and with some that do not fit, where competing requests are read."""
     GpuClass.objects.update(promise_limit=limit)
     mirrored.hardware_seen(cluster)
     looked(a100, hours=30)

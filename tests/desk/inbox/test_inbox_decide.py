@@ -1,4 +1,4 @@
-"""Decisions about a set of requests: each by itself, under the rules of the request's own page."""
+"""Decisions about a set of requests: each is decided separately, by the rules of the request's own page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def answers(response: Any) -> list[tuple[int, str]]:
 
 @pytest.fixture
 def three(cluster: Cluster, limited: GpuClass, charlie: User) -> list[QuotaRequest]:
-    """3, 4 and 2 of 8: the last one does not fit any more."""
+    """Requests for 3, 4 and 2 of 8 units: the last one does not fit."""
     return [waits(team(cluster, f"t{units}"), limited, charlie, units=units) for units in (3, 4, 2)]
 
 
@@ -167,7 +167,7 @@ def test_two_approvers_at_once_have_one_winner_for_each_line(
 
     def decide(user: User, verb: str, order: list[int]) -> None:
         response = as_(user).post(f"/inbox/{verb}", {"request": order, "reason": "So it is."})
-        # From the page: contexts that two threads render at once are mixed up by the test client.
+        # Read from the page: the test client mixes up the contexts that two threads render at the same time.
         refused = {
             int(pk): said for pk, said in re.findall(r">#(\d+)</a> not (?:approved|denied): ([^<]+)<", response.text)
         }

@@ -1,4 +1,4 @@
-"""The bar at the top: what each person finds in it, and at what price."""
+"""The navigation bar: its entries for each user, and its queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of nodes, for staff: what is on them, what is lost, who waits; and that queries do not grow."""
+"""Node pages, for staff: what runs on a node, lost capacity, waiting runs; their queries do not grow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def devices(resource: str, units: int) -> dict[str, Any]:
 
 
 def seen(cluster: Cluster, change: Callable[[dict[str, Any]], None], *, node: str = "a100-1", **more: Any) -> None:
-    """The simulated hardware, one node of it changed."""
+    """The simulated hardware with one changed node."""
     found = hardware.read("mixed")
     raw = [mirrored.ready(copy.deepcopy(one)) for one in found.nodes]
     change(next(one for one in raw if one["metadata"]["name"] == node))
@@ -214,7 +214,7 @@ def test_work_waits_only_for_a_node_that_nobody_can_stand_in_for(
     page = node_queries.node_page(cluster, "gaudi")
     assert [(line.slug, line.only_here, line.waiting_units) for line in page.work.classes] == [(gaudi.slug, True, 3)]
     assert [(line.team, line.name, line.units) for line in page.work.waiting] == [("Team A", "waits", 3)]
-    # Four nodes have whole A100 cards: none of them is the only one.
+    # Four nodes have whole A100 GPUs: none of them is the only one.
     assert node_queries.node_page(cluster, "a100-1").work.waiting == ()
 
 

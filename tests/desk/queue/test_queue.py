@@ -1,4 +1,4 @@
-"""The whole queue: Kueue's order, what blocks each, who may see and who may hold."""
+"""The queue page: Kueue's order, what blocks each run, who may see it and who may hold it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OVER = (
 def waits(
     namespace: Namespace, gpu_class: GpuClass, name: str, by: User, *, minutes: int, priority: int = 0, **more: Any
 ) -> Workload:
-    """Handed to Kueue so many minutes ago, and held back with `message`."""
+    """A run that was handed to Kueue that many minutes ago and is pending with `message`."""
     message, units, held = more.get("message", NEEDED), more.get("units", 2), more.get("conditions", ())
     found = running.workload(namespace, gpu_class, name=name, by=by, units=units, origin=f"n{name}{namespace.pk}")
     running.make_ready(found).delete()
@@ -200,7 +200,7 @@ def test_a_reason_is_looked_for_in_the_whole_queue(
     olga: User,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However many others stand before it, and page by page after that."""
+    """Finds a reason in the whole queue, regardless of the number of runs before it, and page by page."""
     monkeypatch.setattr(queries, "CHUNK", 3)
     monkeypatch.setattr(queries, "LOOKED_AT_MOST", 12)
     for number in range(11):

@@ -1,7 +1,7 @@
-"""What goes wrong between the cluster and a page, seen from the page: right again in time, never backwards, and said to
-be old where it was.
+"""Faults between the cluster and an open page: the page recovers in time, never goes back, and is marked stale
+meanwhile.
 
-One job's pod tells a number that only grows; whoever watches its page must never see a smaller one after a bigger one.
+The pod of one job reports a number that only grows; the page must never show a smaller number after a greater one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from workloads.launch.types import LaunchSpec
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
 RIGHT_WITHIN_S = 60.0
-# A dead watcher is noticed by the age of its beat, and streams compare versions every 15 s.
+# A dead watcher is detected by the age of its heartbeat, and streams compare versions every 15 s.
 SAID_WITHIN_S = 45.0
 PAGE = "state_workload"
 SECOND = timedelta(seconds=1)
@@ -48,7 +48,7 @@ NUMBER = re.compile(r"number (\d+)")
 
 @dataclass
 class Scene:
-    """A job on a node, its page in front of somebody, and a proxy between the watcher and the API server."""
+    """A job on a node, an open page of it, and a proxy between the watcher and the API server."""
 
     namespace: Namespace
     kubelet: ScriptedKubelet
@@ -60,7 +60,7 @@ class Scene:
     number: int = 0
 
     def tick(self, times: int = 1) -> None:
-        """Its pod says the next number, and the API server knows."""
+        """The pod reports the next number and the API server stores it."""
         for _ in range(times):
             self.number += 1
             self.kubelet.creating(self.pod, f"number {self.number}")
@@ -76,13 +76,13 @@ class Scene:
         return found
 
     def is_right(self) -> bool:
-        """The stream's last word is the cluster's, and it does not call it old; nor does the snapshot."""
+        """True if the stream shows the cluster's number, and neither the stream nor the snapshot is marked stale."""
         live = self.live()
         shown = self.numbers()[-1:]
         return shown == [self.number] and not self.viewer.says_stale(PAGE) and live is not None and not live["is_stale"]
 
     def is_said(self) -> bool:
-        """That what is shown is old: on the open page, and in the snapshot."""
+        """True if the open page and the snapshot are both marked stale."""
         live = self.live()
         return live is not None and bool(live["is_stale"]) and self.viewer.says_stale(PAGE)
 
@@ -149,7 +149,7 @@ def doubled(scene: Scene) -> None:
 
 
 def reordered(scene: Scene) -> None:
-    """Each first of two comes after the second."""
+    """Of two events, the first is delivered after the second; twice."""
     for _ in range(2):
         rule = scene.proxy.when("watch", "pods", predicate=scene.ours).reorder()
         scene.tick()
@@ -158,7 +158,7 @@ def reordered(scene: Scene) -> None:
 
 
 def dropped(scene: Scene) -> None:
-    """The last event, and nothing else happens to the pod."""
+    """The last event is lost, and no other event of the pod follows."""
     scene.tick()
     rule = scene.proxy.when("watch", "pods", predicate=scene.ours).drop_event()
     scene.tick()
@@ -166,9 +166,9 @@ def dropped(scene: Scene) -> None:
 
 
 def too_old(scene: Scene) -> None:
-    """410 in the middle of a watch; until the list that follows is there nobody says that this is how it is now."""
+    """410 Gone during a watch; until the list that follows is complete, the state is not shown as current."""
     go_on = threading.Event()
-    # Of the whole cluster: what was found lost is looked for in its namespace alone.
+    # Matches the list of the whole cluster: the search for lost objects lists their namespace only.
     whole = scene.proxy.when("list", "pods", predicate=lambda call, _event: not call.namespace)
     whole.call_before(lambda: go_on.wait(60))
     gone = scene.proxy.when("watch", "pods", predicate=scene.ours).gone()
@@ -187,7 +187,7 @@ def cut(scene: Scene) -> None:
 
 
 def silent(scene: Scene) -> None:
-    """The API server takes connections and answers nothing."""
+    """The API server accepts connections and does not answer."""
     scene.proxy.pause()
     scene.tick()
     scene.until(scene.is_said, SAID_WITHIN_S, "page and snapshot are called old")
@@ -196,10 +196,10 @@ def silent(scene: Scene) -> None:
 
 
 def killed(scene: Scene) -> None:
-    """SIGKILL, and nobody starts another one for a while."""
+    """SIGKILL to the watcher; no other watcher starts for a while."""
     scene.watchers.processes[-1].kill()
     scene.tick()
-    # As if 15 of the 20 s that its beat may be late were over.
+    # Simulates that 15 of the 20 s that the heartbeat may be late are over.
     MirrorEpoch.objects.update(beat_at=F("beat_at") - 15 * SECOND)
     scene.until(scene.is_said, SAID_WITHIN_S, "page and snapshot are called old")
     assert scene.numbers()[-1] < scene.number

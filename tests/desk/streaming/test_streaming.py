@@ -1,4 +1,4 @@
-"""The doors process as it runs: streams, waiting calls, the gateway's questions; seen by plain HTTP clients."""
+"""The running doors process, tested with plain HTTP clients: streams, waiting calls and the gateway's access checks."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_the_time_to_wait_ends(doors: Doors, notebook: Workload, token: str) -> 
 
 
 def ask(doors: Doors, host: str, **headers: str) -> tuple[int, dict[str, str]]:
-    """As Caddy's forward_auth asks."""
+    """Sends the request of Caddy's forward_auth."""
     forwarded = {"x-forwarded-host": host, "x-forwarded-method": "GET", "x-forwarded-uri": "/lab"}
     status, found, _body = doors.get("/gateway/authorize", **forwarded, **headers)
     return status, found
@@ -166,7 +166,7 @@ def ask(doors: Doors, host: str, **headers: str) -> tuple[int, dict[str, str]]:
 
 @pytest.fixture
 def opened(doors: Doors, notebook: Workload, bob: User, settings: Any) -> tuple[str, str]:
-    """(host, cookie) of a notebook that Bob opened from its page."""
+    """Returns (host, cookie) of a notebook that Bob opened from its page."""
     settings.NOTEBOOKS_DOMAIN = NOTEBOOKS
     running.make_ready(notebook)
     client = Client()

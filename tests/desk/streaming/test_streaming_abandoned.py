@@ -1,4 +1,4 @@
-"""Five hundred clients that leave without a word: the doors process has no more than before they came."""
+"""Five hundred clients disconnect without notice: afterwards the doors process holds no more resources than before."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
 
 CLIENTS, AT_ONCE = 500, 50
-# Of so many clients: what a garbage collector has not come to yet. A stream that stays open is 15 KiB.
+# For 500 clients: memory that the garbage collector has not freed yet. An open stream takes 15 KiB.
 MEMORY_KIB = 3 * 1024
 
 
 @dataclass(frozen=True)
 class Held:
-    """By the process, and by PostgreSQL and Redis for it."""
+    """Resources held by the process, and for it by PostgreSQL and Redis."""
 
     descriptors: int
     threads: int
@@ -47,8 +47,8 @@ class Held:
 
 
 def crowd(doors: Doors, namespace: Namespace, sessions: list[str], clients: int) -> None:
-    """Streams, a call that waits, a log, requests that end in the middle; gone by a farewell or by a reset, some while
-    they are answered and some before.
+    """Opens streams, a waiting call, a log and incomplete requests. They end by close or by reset, some during the
+    answer and some before it.
     """
     asked = (
         f"/live/{namespace.name}",
@@ -58,7 +58,7 @@ def crowd(doors: Doors, namespace: Namespace, sessions: list[str], clients: int)
     )
     requests = [f"GET {path} HTTP/1.1\r\nHost: portal\r\nCookie: session=%s\r\n\r\n" for path in asked]
     kinds = itertools.cycle(itertools.product([*requests, requests[0][:-2], ""], (False, True), (False, True)))
-    # Those that nobody noticed yet to be gone count as open: none has as many as one session may.
+    # Undetected disconnects count as open: no session has as many as its limit.
     people = itertools.cycle(sessions)
     for _batch in range(clients // AT_ONCE):
         here = []
@@ -80,7 +80,7 @@ def test_abandoned_connections_leave_nothing_behind(
     running.workload(namespace_a, a100, name="one", by=alice)
     running.known(namespace_a.cluster_id)
     sessions = [session_of(bob) for _tab in range(10)]
-    # Threads, caches and compiled templates come with the first ones.
+    # The first requests create threads, caches and compiled templates.
     crowd(doors, namespace_a, sessions, 2 * AT_ONCE)
     wait_until(lambda: Held.now(doors.pid).descriptors < AT_ONCE)
     before = Held.now(doors.pid)
@@ -93,7 +93,7 @@ def test_abandoned_connections_leave_nothing_behind(
         assert doors.get("/livez")[0] == 200
         wait_until(lambda: is_back(before, doors.pid), story=lambda: f"{before}\n{Held.now(doors.pid)}")
         grown.append(Held.now(doors.pid).memory_kib - memory)
-    # What is kept of each client is kept every time; what a process gets for itself, once.
+    # A leak per client grows in both halves; memory that the process allocates once grows in only one.
     assert min(grown) <= MEMORY_KIB, grown
 
 

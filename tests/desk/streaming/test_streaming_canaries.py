@@ -1,5 +1,5 @@
-"""No byte of one team reaches another: two teams churn beside each other, every name that people choose is a canary,
-and everything that comes out of the portal is kept raw and searched.
+"""No byte of one team reaches another: two teams work at the same time, every name that a user chooses contains a
+canary, and all raw output of the portal is searched for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROUNDS = 4
 
 @dataclass
 class Team:
-    """`mark` is part of everything that its people chose, and of nothing else."""
+    """`mark` is part of every name that the team's users chose, and of nothing else."""
 
     mark: str
     tenant: Tenant
@@ -76,7 +76,7 @@ def team(cluster: Cluster, a100: GpuClass, unique: str) -> Callable[[str], Team]
 
 
 def works(of: Team, gpu_class: GpuClass, name: str) -> Workload:
-    """With every name that a launch takes; its pod, a pod beside it and a warning have some too."""
+    """Launches work with every name that a launch accepts; its pod, another pod and a warning contain names too."""
     mark, namespace = of.mark, of.namespace
     volume, _new = Volume.objects.get_or_create(
         namespace=namespace, name=f"{mark}-volume", defaults={"size_gib": 10, "due_at": None, "observed_generation": 1}
@@ -136,7 +136,7 @@ def works(of: Team, gpu_class: GpuClass, name: str) -> Workload:
 
 
 def reads(of: Team, who: User, name: str, *, only: str = "") -> None:
-    """Every page and every call of the portal, as they are asked by somebody of the team."""
+    """Requests every page and API call of the portal as a member of the team."""
     client = Client()
     client.force_login(who)
     values = {"tenant": of.tenant.slug, "name": name, "pk": str(of.filed)}
@@ -181,7 +181,7 @@ def test_no_byte_of_one_team_reaches_another(
                     stream.has(f"{one.mark}-{last}") for one, what, stream in streams if "?" not in what
                 )
             )
-            # One team's stream is asked for by the other: it is not there.
+            # A member of one team requests the stream of the other team: 404.
             for one, other in (teams, teams[::-1]):
                 for path in (f"/live/{other.namespace.name}", f"/live/logs/{other.tenant.slug}/{other.mark}-0"):
                     status, headers, body = doors.get(path, cookie=f"session={session_of(one.owner)}")
@@ -206,12 +206,12 @@ def test_no_byte_of_one_team_reaches_another(
         leaks = [what for what, body in one.raw if other.mark.encode() in body.lower()]
         assert leaks == []
         assert other.owner.email.encode() not in one.everything
-        # What is searched for is there, where it belongs.
+        # The canary is present in the output of its own team.
         own = ("-team", " title", "-space", "-owner", "-viewer", "-asking", "-message", "_secret", "-justification")
         launched = ("-0", "-volume", "_variable", "/image", "-command", "/code", "-branch", "-script", "-beside")
         shown = {name: f"{one.mark}{name}".encode() in one.everything for name in (*own, *launched)}
         assert [name for name, is_there in shown.items() if not is_there] == []
-        # No value of a secret is anywhere.
+        # No output contains the value of a secret.
         assert f"{one.mark}-value".encode() not in one.everything
     viewers = [body for one in teams for what, body in one.raw if "-viewer GET" in what and "/actions" in what]
     owners = [body for one in teams for what, body in one.raw if "-owner GET" in what and "/actions" in what]

@@ -1,4 +1,4 @@
-"""Whoever loses the right to watch is cut off within five seconds: every stream there is × every way to lose it."""
+"""A user who loses the right to watch is disconnected within five seconds: every stream × every way to lose it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
 
 @dataclass
 class Call:
-    """A call that waits, in a thread of its own: its answer, and when that came."""
+    """A waiting call in its own thread, with its answer and the time of the answer."""
 
     doors: Doors
     path: str
@@ -49,7 +49,7 @@ class Call:
 
 @dataclass
 class Watches:
-    """One person with everything open; `ends`: what takes the right away, `answers`: what the call hears then."""
+    """One user with all streams open; `ends` removes the right, `answers` is the status of the waiting call."""
 
     ends: Callable[[], Any]
     answers: int
@@ -150,6 +150,6 @@ def test_every_stream_ends_with_the_right_to_it(
     for one in kept:
         assert [stream.ended_at for stream in one.streams] == [None, None]
         assert one.call.ended_at is None
-    # The calls that still wait would keep the process until their time is over.
+    # Calls that still wait would keep the process alive until their timeout.
     running.make_ready(watched)
     wait_until(lambda: all(one.call.status == 200 for one in kept), within_s=30)

@@ -1,4 +1,4 @@
-"""Doors answer as web does where no page is rendered; and nobody holds more of them open than a person looks at."""
+"""Doors answers as web does where no page is rendered; the number of open streams and calls per token is limited."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from workloads.models import Workload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
 
-# What web's answers differ in from one to the next.
+# Headers that differ between two answers of web.
 OF_EACH = {"content-length", "content-type", "cache-control", "expires", "vary", "date", "server", "x-request-id"}
-# Two for what waits and streams, one for the check of access; a look of each is over in milliseconds.
+# Two for waiting calls and streams, one for the access check; each look takes some milliseconds.
 AT_A_TIME = 5
 
 
@@ -103,7 +103,7 @@ def test_other_methods_are_not_taken(doors: Doors) -> None:
 
 
 def test_a_waiting_call_is_one_request(doors: Doors, notebook: Workload, bob: User) -> None:
-    """It asks the URL map before and after."""
+    """The throttle counts one request, although the call resolves the URL map twice."""
     text = token_of(bob)
     minute = int(time.time() // 60)
     keys = [f"throttle:token:{ApiToken.objects.get().pk}:{minute + later}" for later in range(3)]
@@ -118,7 +118,7 @@ def test_a_waiting_call_is_one_request(doors: Doors, notebook: Workload, bob: Us
 
 
 def ask(doors: Doors, path: str, text: str) -> socket.socket:
-    """Asked and not read."""
+    """Sends a request and does not read the answer."""
     one = socket.create_connection(("127.0.0.1", doors.port), timeout=60)
     one.sendall(f"GET {path} HTTP/1.1\r\nHost: portal\r\nAuthorization: Bearer {text}\r\n\r\n".encode())
     return one
@@ -126,7 +126,7 @@ def ask(doors: Doors, path: str, text: str) -> socket.socket:
 
 @pytest.fixture
 def crowd(doors: Doors) -> Iterator[ExitStack]:
-    """Whoever is still there at the end goes."""
+    """Closes the connections that are still open at the end."""
     with ExitStack() as stack:
         yield stack
 
@@ -135,12 +135,12 @@ WAITING = "/api/v1/workloads/one?wait=120&until=ready"
 
 
 def is_full(doors: Doors, text: str) -> bool:
-    """Asks for no time at all; where there is a place, that takes it for a moment."""
+    """Calls with `wait=0`; if a place is free, the call takes it for a moment."""
     return b"too_many_open" in doors.get("/api/v1/workloads/one?wait=0", authorization=f"Bearer {text}")[2]
 
 
 def fill(doors: Doors, text: str, places: int, crowd: ExitStack) -> list[socket.socket]:
-    """So many that wait. Whose place a look of `is_full` had just then asks again."""
+    """Opens that many waiting calls. A call that was refused because `is_full` held its place is sent again."""
     calls = [crowd.enter_context(ask(doors, WAITING, text)) for _ in range(places)]
 
     def are_all_open() -> bool:
@@ -172,7 +172,7 @@ def test_a_hundred_waiting_calls_hold_no_connection_to_the_database(
 def test_one_token_holds_so_many_open_and_no_more(
     doors: Doors, notebook: Workload, namespace_a: Namespace, bob: User, crowd: ExitStack
 ) -> None:
-    """Streams and waiting calls together; another token of the same person has places of its own."""
+    """Streams and waiting calls count together; another token of the same user has its own places."""
     text, other = token_of(bob), token_of(bob, "other")
     streams = [crowd.enter_context(ask(doors, f"/live/{namespace_a.name}", text)) for _ in range(OPEN_LIMIT // 2)]
     assert {stream.recv(12) for stream in streams} == {b"HTTP/1.1 200"}

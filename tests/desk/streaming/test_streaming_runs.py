@@ -1,4 +1,4 @@
-"""Calls that wait for a run: answered by its own end, not by that of another, and at once where it never starts."""
+"""Calls that wait for a run end when that run ends, not another one, and at once if it can never start."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEVER = "insufficient quota for nvidia.com/gpu in flavor a100-1, request (9) > m
 
 @pytest.fixture
 def one(namespace_a: Namespace, a100: GpuClass, granted: Tenant, alice: User) -> Workload:
-    """A job of Alice whose first run waits."""
+    """A job of Alice whose first run is queued."""
     mirrored.hardware_seen(namespace_a.cluster)
     found = running.workload(namespace_a, a100, by=alice, kind="job")
     running.known(namespace_a.cluster_id)
@@ -38,7 +38,7 @@ def one(namespace_a: Namespace, a100: GpuClass, granted: Tenant, alice: User) ->
 
 
 class Waiting:
-    """A call of Alice's script that waits in a thread of its own."""
+    """A call of Alice's script that waits in its own thread."""
 
     def __init__(self, doors: Doors, alice: User, path: str) -> None:
         _row, token = api_token_actions.create_token(
@@ -55,7 +55,7 @@ class Waiting:
         self.took_s = time.monotonic() - self.began_at
 
     def asked(self) -> None:
-        """Returns when the call has shown its token."""
+        """Returns when the call has presented its token."""
         wait_until(lambda: ApiToken.objects.filter(name=self.path, last_used_at__isnull=False).exists())
 
     def answer(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_what_turns_out_never_to_start_ends_the_wait(doors: Doors, one: Workload
     mirror_wait(one, "couldn't assign flavors")
     waiting = Waiting(doors, alice, "/runs/1?wait=18&until=finished")
     waiting.asked()
-    # Its first look is over; should it come between two questions of that look, the look ends the wait.
+    # Its first look is over; a change between two queries of that look would also end the wait.
     wait_until(lambda: database_connections() == 0, what="nobody looks")
     queued = MirrorWorkload.objects.get()
     queued.record["conditions"][0]["message"] = NEVER

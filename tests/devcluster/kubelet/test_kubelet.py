@@ -207,7 +207,7 @@ def test_a_slow_start_is_slow(admin, namespace, kubelet, seen):
 
 def test_a_lost_node_is_tainted_and_comes_back(admin, kubelet, unique):
     name = f"own-{unique}"
-    # Tainted: a pod of another test would be lost with it.
+    # Tainted: otherwise a pod of another test would be lost with it.
     own = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     hardware.add(admin, hardware.node(name, devices={"nvidia.com/gpu": 4}, taints=[own]))
 

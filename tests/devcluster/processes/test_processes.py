@@ -1,4 +1,4 @@
-"""No process is left behind, and what does not start says why."""
+"""No process is left behind, and a process that fails to start reports the reason."""
 
 import json
 import signal
@@ -95,7 +95,7 @@ def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path)
 
 
 def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path) -> None:
-    """Each ends only once the other was asked too: one after the other they would be killed for their deafness."""
+    """All get SIGTERM before the first is awaited: each ends only when the others got it, or it would be killed."""
     meet = (
         "import pathlib, signal, sys\nfrom tests.support.waiting import wait_until\n"
         "mine, other = map(pathlib.Path, sys.argv[1:])\n"

@@ -51,7 +51,7 @@ class Truth:
         return {resource: found[resource] for resource in (contention.GPU, contention.SLICE, contention.SHARE)}
 
     def line(self, team: str) -> list[str]:
-        """Who waits, in Kueue's order."""
+        """Waiting Jobs, in Kueue's order."""
         items = self.admin.request("GET", PENDING.format(team))["items"]
         jobs = [one["metadata"]["ownerReferences"][0]["name"] for one in items]
         return [name.rpartition("-")[0] for name in jobs]
@@ -95,7 +95,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Morning]:
 
 @pytest.fixture
 def person(browser: Browser, begun: Morning) -> Iterator[Callable[[str], Page]]:
-    """Somebody's own browser, signed in through the form. Nothing may be said on a page's console."""
+    """A browser for one user, signed in through the form. The page's console must stay empty."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -161,7 +161,7 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     truth.becomes(cards=32, slices=0, shares=1, waiting=[FOUR[0], *FOUR[2:]])
     expect(bob.locator("main")).to_contain_text("A100 SXM4 80GB · time-sliced ×4", timeout=IN_TIME_MS)
 
-    # A model needs no whole card: its own is lent to whoever waits first, though another team.
+    # A model needs no whole GPU: its own is lent to the first in the queue, though another team's.
     charlie = person("Charlie")
     charlie.goto("/teams/serving/workloads/model-01/change")
     charlie.locator(f"[name=gpu_class][value={SLICE}]").check()
@@ -174,7 +174,7 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     expect(bob.locator("#state_running")).to_contain_text("5 GPUs in use, 1 borrowed", timeout=IN_TIME_MS)
 
     for page in (bob, charlie):
-        page.goto("/catalog")  # nobody looks on, live, while the others move
+        page.goto("/catalog")  # no page is open, live, while the others move
 
     # Everybody else, as a script would: eight notebooks on shares, twelve models on slices.
     move(begun, "Bob", "lab", [name for name, _who in contention.NOTEBOOKS if name != FOUR[1]], SHARE)

@@ -86,7 +86,7 @@ def drop_database(server_url: str, name: str) -> None:
 
 @pytest.fixture
 def person(browser: Browser, running: Running) -> Iterator[Callable[..., Page]]:
-    """person("Alice"): her own browser, signed in through the form. Nothing may be said on a page's console."""
+    """person("Alice"): her own browser, signed in through the form. The page's console must stay empty."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -180,7 +180,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     alice.get_by_role("button", name="Python 3").first.click(timeout=STARTS_WITHIN_MS)
     cell = alice.locator(".jp-Cell .cm-content").first
     cell.click(timeout=STARTS_WITHIN_MS)
-    # What is run before the kernel is connected is dropped without a word.
+    # Input before the kernel is connected is dropped without a message.
     expect(alice.get_by_text("| Idle")).to_be_visible(timeout=STARTS_WITHIN_MS)
     alice.keyboard.type("6*7")
     alice.keyboard.press("Shift+Enter")
@@ -211,7 +211,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     expect(alice.get_by_text("Stopped", exact=True).first).to_be_visible(timeout=STARTS_WITHIN_MS)
 
     def all_are_free() -> bool:
-        """Cards of other tests may still be on their way back."""
+        """GPUs of other tests may not be free yet."""
         alice.goto("/catalog")
         return alice.locator(f"#{CLASS} dl.free").get_by_text("16 of 16").is_visible()
 
@@ -219,7 +219,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
 
 
 def is_seen(page: Page) -> bool:
-    """What has the focus shows it."""
+    """The focused element is visibly focused."""
     style = "const style = getComputedStyle(document.activeElement);"
     drawn = "style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0"
     return bool(page.evaluate(f"() => {{ {style} return ({drawn}) || style.boxShadow !== 'none'; }}"))

@@ -1,7 +1,8 @@
-"""A team's quota from the first knock to the last card given back, as Alice, Bob, Charlie and Dana do it in browsers.
+"""A team's quota from the first request to join to the last GPU released, as Alice, Bob, Charlie and Dana do it in
+browsers.
 
-The portal's own worker, beat and watcher do the rest. Every step is looked up in PostgreSQL and, by a client of its
-own, at the API server. Time passes by dates set in the database, as the clock would bring them about.
+The portal's own worker, beat and watcher do the rest. Every step is checked in PostgreSQL and, by a separate client, at
+the API server. Time passes by dates set in the database.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ State = QuotaLine.State
 
 @dataclass(frozen=True)
 class Portal:
-    """The portal's background half, and where its mails go."""
+    """The portal's background processes, and the folder of its emails."""
 
     supervisor: Supervisor
     mail: Path
 
     def mails(self, to: User) -> list[str]:
-        """Subjects of what has been sent to somebody."""
+        """Subjects of the emails sent to a user."""
         parts = [part for file in self.mail.glob("*.log") for part in file.read_bytes().split(b"-" * 79)]
         found = [email.message_from_bytes(part.strip(), policy=email.policy.default) for part in parts]
         return [str(one["Subject"]) for one in found if to.email in str(one["To"])]
@@ -125,7 +126,7 @@ def shop(cluster: Cluster, admin: Api, unique: str, clean_cluster: None) -> Iter
 
 @dataclass(frozen=True)
 class Truth:
-    """What is so: in our rows, and in the cluster as its administrator sees it."""
+    """The true state: in the portal's rows, and in the cluster as its administrator sees it."""
 
     admin: Api
     portal: Portal
@@ -159,7 +160,7 @@ class Truth:
         self.wait(lambda: found() == wanted, f"{cards} GPUs and {slices} slices", lambda: str(found()))
 
     def is_told(self, who: User, subject: str) -> None:
-        """The mail was written with the event that it tells of, and has left the house."""
+        """The email was written with its event, and was sent."""
         row = Delivery.objects.filter(user=who, subject=subject).latest("pk")
         assert Event.objects.filter(pk=row.event_id).exists()
 

@@ -1,4 +1,4 @@
-"""Capacity of a class from the API server's raw objects, without a line of the portal's own arithmetic."""
+"""Computes the capacity of a class from the API server's raw objects, without the portal's own code."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from catalog.models import GpuClass
 Raw = dict[str, Any]
 # Vendors whose nodes are not for work without a GPU.
 VENDORS = ("nvidia.com", "amd.com", "gpu.intel.com", "habana.ai")
-# What Kubernetes itself puts on a node that is cordoned or not ready says nothing about whom the node is for.
+# Taints that Kubernetes sets on a cordoned or not ready node say nothing about whom the node is for.
 STATE = "node.kubernetes.io/"
 HARD = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Counted by this module or taken from the portal: one shape, so that they compare."""
+    """Figures of this module or of the portal, in one shape so that they can be compared."""
 
     allocatable: int | None
     used: int | None
@@ -35,7 +35,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Lists:
-    """What the API server says at one moment."""
+    """The API server's lists at one moment."""
 
     nodes: list[Raw]
     pods: list[Raw]
@@ -48,7 +48,7 @@ class Lists:
 
 
 def counted(one: GpuClass, lists: Lists, *, driver: str, product: str) -> Figures:
-    """`driver`, `product` ("": any): which devices of slices a class of devices takes."""
+    """`driver`, `product` ("": any): the devices of ResourceSlices that a DeviceClass selects."""
     allocatable = used = free = most = largest = unhealthy = cordoned = 0
     by_node: dict[str, tuple[int, int]] = {}
     for node in lists.nodes:
@@ -82,20 +82,20 @@ def _is_for(node: Raw, one: GpuClass) -> bool:
 
 
 def _keeps_out(node: Raw, one: GpuClass) -> bool:
-    """Whether the pods of this class may not go there. What is tested tolerates by key, or not at all."""
+    """Whether this class's pods may not go to the node. The tested classes tolerate taints by key, or none."""
     keys = {each["key"] for each in one.tolerations}
     hard = [taint["key"] for taint in node["spec"].get("taints", []) if taint["effect"] in HARD]
     return any(key not in keys and not key.startswith(STATE) for key in hard)
 
 
 def is_kept_off(node: Raw) -> bool:
-    """Whether only pods that tolerate something may go there, were it ready and not cordoned."""
+    """Whether only pods with a toleration may go to the node, if it were ready and not cordoned."""
     taints = node["spec"].get("taints", [])
     return any(taint["effect"] in HARD and not taint["key"].startswith(STATE) for taint in taints)
 
 
 def _amounts(node: Raw, lists: Lists, one: GpuClass) -> tuple[int, int, int, int]:
-    """(has, offers, in use, free) in units of what the kubelet tells."""
+    """(has, offers, in use, free) in units of the resource that the kubelet reports."""
     is_cores = one.interface == GpuClass.Interface.NONE
     resource, unit = ("cpu", one.cpu_per_unit) if is_cores else (one.resource, 1)
     has, offers = (_number(node["status"].get(key, {}).get(resource, 0)) for key in ("capacity", "allocatable"))
@@ -106,7 +106,7 @@ def _amounts(node: Raw, lists: Lists, one: GpuClass) -> tuple[int, int, int, int
 
 
 def _asked(pod: Raw, resource: str) -> Decimal:
-    """What the scheduler sets aside: what runs together, or one step of the beginning that needs more."""
+    """What the scheduler reserves: the sum of the containers, or one init container that needs more."""
     if pod["status"]["phase"] in ("Succeeded", "Failed"):
         return Decimal()
 
@@ -123,7 +123,7 @@ def _number(quantity: str | int) -> Decimal:
 
 
 def _devices(node: Raw, lists: Lists, driver: str, product: str) -> tuple[int, int, int, int]:
-    """(has, offers, in use, free), device by device. One that is broken and in use is offered until it is let go."""
+    """(has, offers, in use, free), device by device. An unhealthy device in use counts as offered until released."""
     held = {
         (each["driver"], each["pool"], each["device"])
         for claim in lists.claims

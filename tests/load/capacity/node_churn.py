@@ -1,8 +1,8 @@
-"""Capacity against an independent sum over the API server's own lists, while nodes and pods come, change and go.
+"""Compares capacity with an independent sum over the API server's lists, while nodes and pods come, change and go.
 
-Compared at one version: what the lists said before the mirror was read they still say after it, object by object with
-its resourceVersion, and in between the mirror has shown a change that was made after the first list. So the mirror was
-read at exactly that state. A moment in which the cluster moved by itself is looked at again.
+Both are compared at one version: the lists are equal before and after the mirror is read, object by object with its
+resourceVersion, and in between the mirror has shown a change that was made after the first list. So the mirror was read
+at exactly that state. If the cluster changes by itself meanwhile, the comparison is repeated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ATTEMPTS = 20
 DEVICES = "resource.k8s.io/v1"
 DEVICE_CLASSES, SLICES, CLAIMS = (f"{DEVICES}/{name}" for name in ("deviceclasses", "resourceslices", "resourceclaims"))
 PRODUCTS = ("big", "small")
-# What a claim asks for. One that only looks at devices, as a monitor does, holds none of them.
+# The request of a claim. A claim with admin access, as a monitor makes it, holds no device.
 TEMPLATES: dict[str, Raw] = {
     "one": {},
     "two": {"count": 2},
@@ -35,7 +35,7 @@ TEMPLATES: dict[str, Raw] = {
 }
 OWN = "test.example/own"
 OWN_TAINTS = [{"key": OWN, "value": "yes", "effect": "NoSchedule"}]
-# One that no class tolerates.
+# A taint that no class tolerates.
 AWAY_TAINTS = [{"key": "test.example/repair", "effect": "NoExecute"}]
 TOLERATIONS = [{"key": OWN, "operator": "Exists"}]
 READY = {"type": "Ready", "reason": "Test", "message": ""}
@@ -43,7 +43,7 @@ READY = {"type": "Ready", "reason": "Test", "message": ""}
 
 @dataclass
 class Churn:
-    """Nodes, pods and devices under names of the test's own, with resources that nobody else's nodes have."""
+    """Nodes, pods and devices with names of the test's own, and resources that no other node has."""
 
     admin: Api
     cluster: Cluster
@@ -79,7 +79,7 @@ class Churn:
             "big": (f'device.attributes["{self.driver}"].productName == "big"', {}),
             "": (f'device.driver == "{self.driver}"', {OWN: self.unique}),
         }
-        # Devices that each class of devices takes: of one product, or of all.
+        # Devices that each DeviceClass selects: of one product, or of all.
         self.products = {
             make.gpu_class(
                 self.cluster,
@@ -106,10 +106,10 @@ class Churn:
         )
         self.classes = [*by_amount, *self.products, cores]
 
-    # ---- what happens ------------------------------------------------------------------------------------------
+    # ---- changes -----------------------------------------------------------------------------------------------
 
     def happen(self) -> None:
-        """Some changes, in an order that the seed alone decides."""
+        """Makes some changes, in an order that only the seed determines."""
         for _ in range(self.dice.randint(1, 8)):
             self.dice.choice(self._possible())()
         self._beat()
@@ -129,7 +129,7 @@ class Churn:
         return found
 
     def _add_node(self) -> None:
-        """With cards that the kubelet counts, and perhaps with devices of slices."""
+        """Adds a node with GPUs that the kubelet counts, and perhaps with devices of ResourceSlices."""
         cards = self.dice.choice([0, 1, 4, 8])
         devices = {self.card: str(cards), self.slice: str(self.dice.choice([0, 7, 14]))}
         amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", **devices}
@@ -139,13 +139,13 @@ class Churn:
             self._publish(name)
 
     def _add_cores(self) -> None:
-        """For work without a GPU: nothing keeps pods off but that the kubelet takes none, so nobody else's go there."""
+        """Adds a node for work without a GPU: only its zero allocatable pods keeps other pods away."""
         cores = self.dice.choice([4, 8, 16])
         capacity = {"cpu": str(cores), "memory": "16Gi", "pods": "0"}
         self._put_node(capacity, capacity | {"cpu": f"{cores * 1000 - 90}m"}, {}, is_own=False)
 
     def _put_node(self, capacity: Raw, allocatable: Raw, labels: dict[str, str], *, is_own: bool) -> str:
-        """A new one, or one that was there before: pods are still bound to it, and its slices may be there still."""
+        """Adds a new node, or an earlier one again: its pods and ResourceSlices may still exist."""
         self.count += 1
         name = f"churn-{self.unique}-{self.count}"
         if self.gone and self.dice.random() < 0.5:
@@ -169,14 +169,14 @@ class Churn:
         self.nodes[self._some_node()]["ready"] = self.dice.random() < 0.7
 
     def _taint(self) -> None:
-        """Kept for somebody, in repair, or open to everybody again. Nodes with cards stay the test's own."""
+        """Taints a node for a group or for repair, or removes the taint. Nodes with GPUs keep the test's own taint."""
         name = self._some_node()
         is_kept = self._has_cards(name) or self.dice.random() < 0.5
         taints = [*(OWN_TAINTS if is_kept else ()), *(AWAY_TAINTS if self.dice.random() < 0.3 else ())]
         self.admin.patch("v1/nodes", name, {"spec": {"taints": taints}})
 
     def _lose_device(self) -> None:
-        """A device is unhealthy, or well again, or its resource is gone altogether."""
+        """Makes a device unhealthy or healthy again, or removes its resource."""
         name = self._some_node()
         resource = self.dice.choice([self.card, self.slice]) if self._has_cards(name) else "cpu"
         whole = int(self.nodes[name]["capacity"][resource])
@@ -189,7 +189,7 @@ class Churn:
         self.admin.patch("v1/nodes", name, {"metadata": {"labels": {CLASS_LABEL: other}}})
 
     def _publish(self, name: str = "") -> None:
-        """The driver's new generation of a node's pool, in one slice or two; an old slice may stay for a while."""
+        """Publishes a new generation of a node's pool, in one ResourceSlice or two; an old slice may stay a while."""
         name = name or self.dice.choice(self._with_cards())
         self.count += 1
         devices = [self._device(number) for number in range(self.dice.randint(1, 5))]
@@ -216,7 +216,9 @@ class Churn:
         return {"name": f"device-{number}", "attributes": attributes, "taints": taints}
 
     def _add_pod(self) -> None:
-        """Bound from the start, as the scheduler would; more than there is, too: a node can lose what it had."""
+        """Adds a pod that is already bound, as by the scheduler; it may exceed the capacity, since a node can lose
+        devices.
+        """
         node = "" if self.dice.random() < 0.15 else self._some_node()
         is_cores = node != "" and not self._has_cards(node)
         resource = "cpu" if is_cores else self.dice.choice([self.card, self.slice, "cpu"])
@@ -229,7 +231,7 @@ class Churn:
         self._create_pod({**bound, "initContainers": first, "containers": containers})
 
     def _add_pod_with_claim(self) -> None:
-        """The scheduler gives it devices and a node, or lets it wait."""
+        """The scheduler allocates its devices and a node, or leaves it pending."""
         template = self.dice.choice(sorted(TEMPLATES))
         container = {"name": "main", "image": "none", "resources": {"claims": [{"name": "devices"}]}}
         claims = [{"name": "devices", "resourceClaimTemplateName": template}]
@@ -269,7 +271,7 @@ class Churn:
         return self.card in self.nodes[name]["capacity"]
 
     def _beat(self) -> None:
-        """Nobody is the kubelet of these nodes: without a sign of life they would all be unknown after a while."""
+        """Renews the nodes' heartbeats: they have no kubelet and would become unknown after a while."""
         for name, node in self.nodes.items():
             condition = {**READY, "status": "True" if node["ready"] else "False"}
             self.admin.patch_status("v1/nodes", name, {"conditions": [condition]})
@@ -277,7 +279,7 @@ class Churn:
     # ---- two views of one moment -------------------------------------------------------------------------------
 
     def compare(self) -> tuple[dict[str, Figures], dict[str, Figures]]:
-        """(what the portal says, what the lists say) by slug, at the same version of every object."""
+        """(the portal's figures, the lists' figures) by slug, at the same version of every object."""
         before = self._listed()
         for _ in range(ATTEMPTS):
             self._mark()
@@ -296,7 +298,7 @@ class Churn:
         raise AssertionError(f"the cluster did not stand still for a moment in {ATTEMPTS} attempts")
 
     def _listed(self) -> Lists:
-        """Our nodes and those that are for everybody, what is on them, our devices; the markers left out."""
+        """Lists the test's nodes and the common ones, their pods and the test's devices, without the markers."""
         nodes = [
             one
             for one in self.admin.list("v1/nodes")
@@ -312,8 +314,8 @@ class Churn:
         )
 
     def _mark(self) -> None:
-        """What happened before a change of the markers is in the mirror as soon as that change is."""
-        # Not `count`: how often it is looked again must not decide what happens next.
+        """Changes the markers and waits for it: everything that happened before is then in the mirror."""
+        # Not `count`: the number of repetitions must not influence the next random changes.
         self.marks += 1
         text = str(self.marks)
         label = {"metadata": {"labels": {CLASS_LABEL: text, "gpu-portal/run": text}}}
@@ -362,7 +364,7 @@ def churning(admin: Api, cluster: Cluster, unique: str, *, seed: int) -> Iterato
 
 
 def _put_devices(churn: Churn) -> None:
-    """A device class, templates of claims, and the markers of slices and claims."""
+    """Creates a DeviceClass, ResourceClaimTemplates, and the markers of ResourceSlices and claims."""
     selector = {"cel": {"expression": f"device.driver == '{churn.driver}'"}}
     device_class = {"metadata": {"name": churn.driver}, "spec": {"selectors": [selector]}}
     churn.admin.create({"apiVersion": DEVICES, "kind": "DeviceClass", **device_class})
@@ -396,7 +398,7 @@ def _slice(name: str, spec: Raw, *, owners: list[Raw]) -> Raw:
 
 
 def _node(name: str, labels: dict[str, str], *, is_own: bool) -> Raw:
-    """`is_own`: nobody else's pods go there."""
+    """`is_own`: only the test's pods go there."""
     metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": OWN_TAINTS if is_own else []}}
 

@@ -1,4 +1,4 @@
-"""Rows against objects, as an independent client sees them: what is missing, what is left over, who holds units."""
+"""Compares rows with objects, as an independent client sees them: missing ones, leftovers, and who holds units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tenants.models import Namespace
 from workloads.models import Run, Volume, Workload
 
 OWNER = "gpu-portal/owner"
-# Everything in a namespace that we label.
+# Every kind that the portal labels in a namespace.
 RESOURCES = (
     "v1/pods",
     "v1/secrets",
@@ -34,20 +34,20 @@ KINDS = {
     "ResourceClaimTemplate": "resourceclaimtemplates",
 }
 ENDED_BY_ITSELF = (Run.Outcome.FAILED, Run.Outcome.SUCCEEDED)
-# Nobody may take it for 0.
+# An unknown value must not count as 0.
 UNKNOWN = -1
 Found = set[tuple[str, str, str]]
 
 
 @dataclass(frozen=True)
 class Accounts:
-    """Of one namespace; objects as (resource, name, owner label)."""
+    """The accounts of one namespace; objects as (resource, name, owner label)."""
 
     admin: Api
     namespace: Namespace
 
     def differences(self) -> list[str]:
-        """Each object has a live row, each live run its objects, and what was written down is there."""
+        """Each object has a live row, each live run has its objects, and their identities are recorded."""
         found = self.objects()
         wanted = self.wanted()
         jobs = {name for resource, name, _ in found if resource == "jobs"}
@@ -71,7 +71,7 @@ class Accounts:
         return found
 
     def wanted(self) -> Found:
-        """Of every run that nobody asked to stop."""
+        """The objects of every run without a stop request."""
         found: Found = set()
         for run in self._runs().filter(ended_at=None, stop_requested_at=None):
             name, owner = run_name(run.workload.name, run.number), f"workloads.workload.{run.workload_id}"
@@ -84,7 +84,7 @@ class Accounts:
         return found
 
     def allowed(self) -> Found:
-        """Jobs of runs that go on, and for an hour those of runs that ended by themselves, for their logs."""
+        """Jobs of active runs, and for an hour those of runs that ended by themselves, for their logs."""
         return {
             ("jobs", run_name(run.workload.name, run.number), f"workloads.workload.{run.workload_id}")
             for run in self._runs()
@@ -92,7 +92,7 @@ class Accounts:
         }
 
     def holders(self) -> dict[str, int]:
-        """Who still counts units as taken: pods, ResourceQuota and ClusterQueue in the API, and the portal's figure."""
+        """What still counts units as used: pods, ResourceQuota and ClusterQueue in the API, and the portal's figure."""
         name, resource = self.namespace.name, "requests.nvidia.com/gpu"
         pods = self.admin.list("v1/pods", namespace=name)
         quota = self.admin.get("v1/resourcequotas", "gpu-portal", namespace=name)
@@ -125,6 +125,6 @@ class Accounts:
         return list(rows.filter(owner__startswith="workloads."))
 
     def _job_of(self, one: tuple[str, str, str]) -> str:
-        """A pod is named after its Job and five characters more; the others as their Job."""
+        """A pod has its Job's name and five more characters; other objects have the Job's name."""
         resource, name, _ = one
         return name.rpartition("-")[0] if resource == "pods" else name

@@ -1,4 +1,4 @@
-"""Worker, beat and watcher on the test's own database, and their deaths by SIGKILL: in the middle of a write, too."""
+"""Worker, beat and watcher on the test's own database, killed by SIGKILL, also in the middle of a write."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from devcluster.processes.supervisor import Command, Supervisor
 from tests.plugin import process_environment
 
 ROOT = Path(__file__).parents[3]
-# A step that writes nothing: the worker dies with nothing to do.
+# A step without a write: the worker is killed while idle.
 WRITES_WITHIN_S = 5.0
 
 
 @dataclass
 class Processes:
-    """The portal's background half. `namespace`: whose writes a worker dies at."""
+    """The portal's background processes. `namespace`: the worker is killed at writes for it."""
 
     supervisor: Supervisor
     proxy: ApiProxy
     namespace: str
 
     def kill(self, name: str) -> None:
-        """With its children, at once; then a new one, as a service manager does it."""
+        """Kills the process and its children at once, then starts a new one, as a service manager does."""
         running = self.supervisor.running[name]
         os.killpg(running.pid, signal.SIGKILL)
         running.process.wait(10)
@@ -39,7 +39,9 @@ class Processes:
         self.supervisor.start(running.command)
 
     def kill_worker_at_a_write(self, *, nth: int, is_done: bool, during: Callable[[], object]) -> bool:
-        """It dies when its nth write has arrived, or `is_done` and nobody was told. Returns whether it came so far."""
+        """Kills the worker when its nth write has arrived, or when it `is_done` and not answered. Returns whether that
+        happened.
+        """
         reached, is_over = threading.Event(), threading.Event()
 
         def hold() -> None:
@@ -66,7 +68,7 @@ def started(services: dict[str, Any], directory: Path, *, namespace: str) -> Ite
     celery = [sys.executable, "-m", "celery", "-A", "portal"]
     worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "-c", "2", "--without-mingle"]
     watch = [sys.executable, "manage.py", "watch_cluster"]
-    # Short leases and a quick sweep, as in tests of recovery: what a dead worker held is taken up again in seconds.
+    # Short leases and a quick sweep, as in the recovery tests: a dead worker's rows are claimed again in seconds.
     env = process_environment() | {
         "DJANGO_SETTINGS_MODULE": "tests.recovery.settings",
         "BEAT_SCHEDULE_FILE": str(directory / "beat"),

@@ -1,9 +1,9 @@
-"""Moments of a churning cluster: what the portal says of a team, beside what an independent client lists at exactly the
-resource versions that the portal names, and beside Kueue's own answer about the queue.
+"""Compares moments of a churning cluster: the portal's answers about a team, an independent client's lists at exactly
+the resource versions that the portal gives, and Kueue's own answer about the queue.
 
-What the portal says is read in one snapshot of the database, by the API that scripts use. Allocation and states are
-compared at every moment. Kueue's queue has no version: positions are compared where it was the same before and after,
-and the same as what is listed then and at the portal's version; else another moment is taken, and counted.
+The portal's answers are read in one snapshot of the database, through the API that scripts use. Allocation and states
+are compared at every moment. Kueue's queue has no version: positions are compared if the queue was the same before and
+after, and equals the listed one then and at the portal's version; otherwise another moment is taken and counted.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ RESOURCES = {
 }
 OVER = ("Succeeded", "Failed")
 TRIES_WITHIN_S = 60.0
-# Said of what takes longer than it should; objects alone do not tell how long that is.
+# The message of steps that take longer than they should; objects alone do not show how long.
 AFTER_A_WHILE = ("job_gone", "not_in_queue")
 
 
 @dataclass(frozen=True)
 class Said:
-    """By the portal, at `versions`. `runs`: what people asked for, of each workload that is listed."""
+    """The portal's answers at `versions`. `runs`: the requested run of each listed workload."""
 
     versions: Mapping[str, str | None]
     live: Json
@@ -52,13 +52,13 @@ class Said:
     runs: Mapping[str, Run | None]
     deleting: frozenset[str]
     figures: counting.Figures
-    # What is said after a while may come between two answers that read the same rows.
+    # A message about elapsed time may appear between two answers that read the same rows.
     is_of_one_moment: bool
 
 
 @dataclass
 class Listed:
-    """By the API server, at exactly these versions."""
+    """The API server's lists at exactly these versions."""
 
     admin: Api
     namespace: str
@@ -94,7 +94,7 @@ class Listed:
 
 @dataclass
 class Moments:
-    """Of one team that has one class. `told`: how many were compared, and why others could not be."""
+    """Moments of one team that has one class. `told`: how many were compared, and why others could not be."""
 
     admin: Api
     namespace: Namespace
@@ -107,7 +107,7 @@ class Moments:
         self.client.force_login(self.person)
 
     def take(self) -> None:
-        """One that can be compared in everything."""
+        """Takes a moment in which everything can be compared."""
         wait_until(self._try, within_s=TRIES_WITHIN_S, what="a moment to compare", story=lambda: str(dict(self.told)))
 
     def _try(self) -> bool:
@@ -160,7 +160,7 @@ class Moments:
             )
 
     def allocation(self, said: Said, listed: Listed) -> Iterator[str]:
-        """Units that pods of the team hold, and that its waiting work asks for; the cards of the whole cluster."""
+        """Units that the team's pods hold, and that its waiting workloads request; the GPUs of the whole cluster."""
         slug, name = self.gpu_class.slug, self.gpu_class.resource
         held = sum(_units(pod, name) for pod in listed.pods if _is_on_a_node(pod))
         expected = {job: expected_state(said, listed, job) for job in said.runs}
@@ -181,7 +181,7 @@ class Moments:
         return dict(answer.json())
 
     def _visible(self) -> list[str]:
-        """Jobs of what waits, in Kueue's order."""
+        """Jobs of waiting workloads, in Kueue's order."""
         path = f"{VISIBILITY}/clusterqueues/{self.namespace.name}/pendingworkloads"
         items = self.admin.request("GET", path)["items"]
         assert [one["positionInLocalQueue"] for one in items] == list(range(len(items)))
@@ -197,14 +197,14 @@ def states(said: Said, listed: Listed) -> Iterator[str]:
 
 
 def positions(said: Said, order: list[str]) -> Iterator[str]:
-    """What is about to be stopped may have none any more, and still has its place in the line; so may what left with an
-    error as it was interrupted, until Kueue hears of it.
+    """A run that is being stopped may show no position although Kueue still lists it; so may a run that failed during a
+    preemption, until Kueue knows it.
     """
     for name, run in said.runs.items():
         job = run_name(name, run.number) if run else ""
         place = said.workloads[name]["status"]["facts"].get("position")
         expected = order.index(job) + 1 if job in order else None
-        has_ended = said.workloads[name]["status"]["phase"] in ("failed", "succeeded")  # as `states` has compared
+        has_ended = said.workloads[name]["status"]["phase"] in ("failed", "succeeded")  # `states` has compared it
         is_leaving = has_ended or (run is not None and (run.stop_requested_at is not None or name in said.deleting))
         if place != expected and not (place is None and is_leaving):
             yield f"{name}: the portal says {place}, Kueue {expected} of {order}"
@@ -215,7 +215,7 @@ def _phases(workloads: Json) -> dict[str, str]:
 
 
 def expected_state(said: Said, listed: Listed, name: str) -> str:
-    """From what people asked for and raw objects, without a line of the portal's own reading."""
+    """Derived from the requests and raw objects, without the portal's own code."""
     run = said.runs[name]
     if run is None:
         return "stopped"

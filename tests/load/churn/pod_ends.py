@@ -1,4 +1,4 @@
-"""When a pod ended, as an independent client hears it, and how long after that its units are counted as taken."""
+"""When an independent client sees a pod end, and how long after that its units still count as used."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Wait = Callable[[Callable[[], object]], None]
 
 @dataclass
 class Ends:
-    """`seen`: pod → moment of its end, or of its disappearance if nobody told of an end."""
+    """`seen`: pod → the time of its end, or of its deletion if no end was reported."""
 
     accounts: Accounts
     seen: dict[str, float] = field(default_factory=dict)
 
     def freed_after_s(self, pod: str, wait: Wait) -> float:
-        """From its end until neither ResourceQuota nor ClusterQueue nor the portal counts a unit: nothing else runs."""
+        """Seconds from its end until ResourceQuota, ClusterQueue and the portal count no unit; nothing else runs."""
         wait(lambda: pod in self.seen)
         wait(lambda: not self.accounts.holders())
         return time.monotonic() - self.seen[pod]

@@ -1,8 +1,8 @@
-"""Random launches, stops, starts, deletes, ends and crashes, more than the quota holds, while our processes are killed.
+"""Random launches, stops, starts, deletes, ends and crashes, above the quota, while the portal's processes are killed.
 
-The claim that is tested: when it is quiet again, every object with our label has a live row and every live row has its
-objects, and when everything was deleted nothing is left and every unit is free. What is done is said by the seed alone.
-A short form runs in the suite, a long one in `run.py soak churn`.
+The claim: when the cluster is quiet again, every object with the portal's label has a live row and every live row has
+its objects; when everything was deleted, nothing is left and every unit is free. The seed alone determines the steps. A
+short form runs in the suite, a long one in `run.py soak churn`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUIET_WITHIN_S = 120.0
 
 @dataclass
 class Churn:
-    """One team's people, with two units of one class. `told`: what happened, how often. `names`: not deleted yet."""
+    """The members of one team with two units of one class. `told`: counts of events. `names`: not yet deleted."""
 
     wanted: dict[str, LaunchSpec]
     by: Actor
@@ -52,10 +52,10 @@ class Churn:
         self.dice = random.Random(self.seed)
         self.kubelet = ScriptedKubelet(self.accounts.admin)
 
-    # ---- what people do --------------------------------------------------------------------------------------
+    # ---- user actions ----------------------------------------------------------------------------------------
 
     def step(self, *verbs: str) -> None:
-        """One of `verbs`, refused or not; then, mostly, until nothing is to be done for anybody."""
+        """Does one of `verbs`, which may be refused; then usually waits until no workload is due."""
         verb = self.dice.choice(verbs or VERBS) if self.names else "launch"
         name = self.dice.choice(self.names) if self.names else ""
         kind, volume, is_patient = self.dice.choice(("job", "notebook")), self.dice.choice(VOLUMES), self.dice.random()
@@ -86,18 +86,18 @@ class Churn:
             self.names.remove(name)
 
     def _end_pod(self, name: str, *, code: int) -> None:
-        """Its process ends, if it has one."""
+        """Ends its process, if it has a pod."""
         for pod in self.pods(name):
             if pod["status"]["phase"] == "Running":
                 try:
                     self.kubelet.exited(pod, code)
                     self.told[f"exit {code}"] += 1
                 except ApiError as error:
-                    if error.status not in (404, 409, 422):  # it went, or ended, meanwhile
+                    if error.status not in (404, 409, 422):  # the pod ended or was deleted meanwhile
                         raise
 
     def preempt(self) -> None:
-        """Two jobs hold every unit and run; then comes a notebook, which goes before jobs."""
+        """Two jobs hold every unit and run; then a notebook with a higher priority is launched."""
         names = [self.launch("job"), self.launch("job")]
         self.wait(lambda: all(self._is_running(name) for name in names), what="two jobs run")
         notebook = self.launch("notebook")
@@ -105,10 +105,10 @@ class Churn:
         self.wait(lambda: was_preempted().exists(), what="a run was preempted")
         self.wait(lambda: not self.accounts.differences() and is_idle(), what="its job waits again")
 
-    # ---- what happens to the portal --------------------------------------------------------------------------
+    # ---- faults of the portal ---------------------------------------------------------------------------------
 
     def kill_worker(self) -> None:
-        """While a launch is worked on, before or after one of its writes."""
+        """Kills the worker during a launch, before or after one of its writes."""
         during = self.processes.kill_worker_at_a_write(
             nth=self.dice.choice((1, 1, 2)),
             is_done=self.dice.random() < 0.5,
@@ -145,7 +145,7 @@ class Churn:
 
 
 def is_idle() -> bool:
-    """No workload is due, and nobody is on one."""
+    """No workload is due or leased."""
     return not Workload.objects.filter(Q(due_at__lte=Now()) | Q(leased_until__gt=Now())).exists()
 
 
@@ -156,8 +156,8 @@ def was_preempted() -> QuerySet[Run]:
 def run(
     churn: Churn, *, steps: int, worker_every: int, watcher_every: int, look: Callable[[], object] = bool
 ) -> Counter[str]:
-    """`steps` in all, deaths among them, `look` after each; then the accounts, then everything is deleted, and the
-    accounts again.
+    """Runs `steps` steps, including kills, and `look` after each; then checks the accounts, deletes everything, and
+    checks the accounts again.
     """
     namespace = churn.accounts.namespace
     with churn.kubelet.claim(namespace.name, script=runs):
@@ -190,7 +190,7 @@ def _settle(churn: Churn) -> None:
 
 
 def _end_all(churn: Churn) -> float:
-    """Seconds from the moment when no pod is left to the one when nobody counts a unit as taken."""
+    """Seconds from the end of the last pod until no unit counts as used."""
     for name in [*churn.names]:
         churn.ask("delete", name)
     churn.wait(lambda: not churn.accounts.holders().get("pods"), what="no pod is left")

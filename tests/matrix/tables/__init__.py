@@ -1,1 +1,1 @@
-"""What each route answers to each role, as tables."""
+"""Tables of what each route answers to each role."""

@@ -26,7 +26,7 @@ from tests.matrix.tables.policy import (
 NO_TEAM = everybody("")
 
 API = (
-    # about no one thing
+    # addresses without an object
     Row("GET", "api-schema", ANYBODY, open_because="describes the API, holds no data"),
     read("api-bundles", ANYBODY),
     read("api-capacity", ANYBODY),
@@ -43,7 +43,7 @@ API = (
     read("api-inbox", everybody("not_allowed", approver="", other_approver="")),
     read("api-teams", ANYBODY),
     read("api-requests", ANYBODY),
-    # people about themselves
+    # a person's own data
     read("api-tokens", ANYBODY),
     write("POST", "api-tokens", "token.created", ANYBODY, scope="admin", done=201, body="token"),
     write("DELETE", "api-token", "token.revoked", ANYBODY, "token", scope="admin", done=204,
@@ -122,7 +122,7 @@ API = (
           done=201, scope="request", body="comment"),
     write("POST", "api-request-decide", "request.decided", DECIDES, "request", scope="decide", body="denied"),
     write("POST", "api-request-withdraw", "request.withdrawn", only(*MANAGERS), "request", scope="request"),
-    # what runs
+    # workloads
     read("api-workloads", ANYBODY, "team in query", foreign=ANYBODY, random=ANYBODY),
     write("POST", "api-workloads", "workload.launched", only(*LAUNCHERS), "team in query", done=201, body="launch"),
     read("api-workload", IN_SIGHT, "workload"),

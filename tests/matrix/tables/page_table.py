@@ -1,4 +1,4 @@
-"""The rows of the pages. A form that was sent leads somewhere else (302)."""
+"""The rows of the pages. A form that succeeds redirects (302)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGES = (
     Row("GET", "livez", ANYBODY, open_because="a load balancer asks"),
     Row("GET", "readyz", ANYBODY, open_because="a load balancer asks"),
     Row("POST", "theme", ANYBODY, done=302, open_because="a cookie in the browser of who asks", body="theme"),
-    # about no one team
+    # addresses that belong to no single team
     read("home", ANYBODY, done=302),
     read("catalog", ANYBODY),
     read("catalog-choose", ANYBODY),
@@ -77,7 +77,7 @@ PAGES = (
     write("POST", "team-request-decide", "team.decided", everybody("not_allowed", approver="own_request",
           other_approver="own_request"), "team request", body="team denied form",
           others=OF_STAFF | {"approver": "", "other approver": "not_your_class"}),
-    # one's own account; what is sent is no password and no code, which tests/accounts has
+    # the user's own account; the bodies hold no real password and no code, which tests/accounts covers
     read("account", ANYBODY),
     write("POST", "password-change", "", everybody("invalid")),
     read("second-factor", ANYBODY),
@@ -127,7 +127,7 @@ PAGES = (
           auditor="not_allowed", admin="not_allowed", other_approver="not_allowed"), "request", body="comment"),
     write("POST", "request-decide", "request.decided", DECIDES, "request", body="denied form"),
     write("POST", "request-withdraw", "request.withdrawn", only(*MANAGERS), "request"),
-    # what runs
+    # workloads
     read("launch-link", ANYBODY, done=(200, 302)),
     read("launch", IN_SIGHT, "team"),
     write("POST", "launch", "workload.launched", only(*LAUNCHERS), "team", body="launch form"),

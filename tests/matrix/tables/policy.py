@@ -1,8 +1,8 @@
-"""Who may call what, and what comes of it: one row for each method of each route of the URL map.
+"""Who may send which request, and the result: one row for each method of each route of the URL map.
 
-Pure, and written a second time without the code that it checks. A row says what each role is told about a thing of the
-team it belongs to; what strangers, tokens and those who have lost a right are told follows from that for all rows
-alike (`expected`).
+Pure functions, and an independent second version of the rules: nothing is imported from the code under test. A row
+gives each role's answer about an object of that role's own team. The answers for strangers, tokens and people who lost
+a right follow from it in the same way for all rows (`expected`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ DEAD = {
     "token revoked": "token_revoked",
     "token suspended": "account_suspended",
 }
-# Was a member when its session began.
+# This person was a member when the session began.
 REMOVED = "removed"
 ROLES = (*TEAM, *STAFF, *TOKENS, *DEAD, REMOVED)
-# Of the thing that is asked about: whose it is. "own": made by who asks, where that matters.
+# Whose the object is, seen from the role that asks. "own": made by the role itself, where that matters.
 RELATIONS = ("own", "others", "foreign", "deleted", "random")
 
 STATUS = {
@@ -41,7 +41,7 @@ STATUS = {
     "own_request": 403,
     "own_team": 403,
     "not_found": 404,
-    # Of several things at once, each has its answer there.
+    # A form about several objects shows the answer for each of them on the page.
     "told on the page": 200,
 }  # every other refusal is 409 or 422
 
@@ -49,13 +49,15 @@ Answers = Mapping[str, str]
 
 
 def everybody(code: str = "", **others: str) -> dict[str, str]:
-    """By role, the code of the refusal, "" for done; `others`: of some roles, "other_approver" for "other approver"."""
+    """Returns the refusal code by role, "" for success. `others` sets single roles, "other_approver" for "other
+    approver".
+    """
     found = dict.fromkeys(("stranger", *TEAM, *STAFF), code)
     return found | {role.replace("_", " "): said for role, said in others.items()}
 
 
 def only(*roles: str, done: str = "", code: str = "not_allowed", stranger: str = "not_found") -> dict[str, str]:
-    """`done`: what those are told who may."""
+    """`done`: the answer for `roles`, who are allowed."""
     return everybody(code) | dict.fromkeys(roles, done) | {"stranger": stranger}
 
 
@@ -64,9 +66,9 @@ IN_SIGHT = everybody(stranger="not_found")
 LAUNCHERS = ("member", "manager", "owner")
 MANAGERS = ("manager", "owner")
 OPERATORS = ("operator", "admin")
-# What is there for operators alone.
+# Exists only for operators.
 NOT_THERE = only(*OPERATORS, code="not_found")
-# What only staff see.
+# Visible only to staff.
 OF_STAFF = everybody("not_found") | dict.fromkeys(STAFF, "not_allowed")
 ADMIN_ONLY = everybody("not_found", admin="")
 MANAGES = only(*MANAGERS, *OPERATORS)
@@ -77,9 +79,9 @@ ADMINS_TEAM = only(*MANAGERS, "admin")
 
 @dataclass(frozen=True)
 class Row:
-    """`about`: the thing in its address (world.py). `done`: the status when it is done, of several any. `verbs`: of the
-    Events that are written then. `writes`: whether rows change. `others` to `random`: what is told about such a thing
-    where that differs.
+    """`about`: the object in the address (world.py). `done`: the status on success; one of several may be allowed.
+    `verbs`: the Events that are then written. `writes`: whether rows change. `others`, `foreign`, `deleted`, `random`:
+    the answers about such an object where they differ from `answers`.
     """
 
     method: str
@@ -95,7 +97,7 @@ class Row:
     deleted: Answers | None = None
     random: Answers | None = None
     writes: bool = field(default=False)
-    # Why it is told to anybody at all, without an account.
+    # The reason why the answer is public, without an account.
     open_because: str = ""
 
     @property
@@ -108,8 +110,8 @@ class Row:
 
 
 def expected(row: Row, role: str, relation: str) -> frozenset[str]:
-    """Codes of the refusal, "" where it is done: one, but who is refused anyway may be told so before it is found that
-    there is no such thing.
+    """Returns the expected refusal codes, "" for success. It is one code, with one exception: for an object that does
+    not exist, a role that is refused in any case may get its 403 before the 404.
     """
     if row.open_because:
         return frozenset({""})
@@ -146,7 +148,7 @@ def write(
     scope: str = "",
     **values: Any,
 ) -> Row:
-    """Pages send back somewhere when something was done."""
+    """A page redirects (302) after success."""
     done = done or (200 if route.startswith("api-") else 302)
     verbs = tuple(verb.split())
     return Row(method, route, answers, about, done, verbs, scope=scope or "launch", writes=bool(verb), **values)

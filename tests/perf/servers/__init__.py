@@ -1,1 +1,1 @@
-"""Servers of a benchmark's own: databases, Redis, gunicorn and uvicorn, the watcher, and the bare peers."""
+"""The servers that benchmarks start: databases, Redis, gunicorn and uvicorn, the watcher, and the bare peers."""

@@ -1,4 +1,4 @@
-"""The least that holds event streams: an ASGI application that says something once and waits until the client goes."""
+"""The minimal ASGI application with event streams: it sends one event and waits until the client disconnects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The least that answers a call with the same SQL: the statements of one that was recorded, and its answer.
+"""The minimal application that answers a call with the same SQL: the statements of a recorded call, and its answer.
 
-Of psycopg as the portal has it: a pool, server-side binding, statements prepared after three times.
+It uses psycopg as the portal does: a pool, server-side binding, statements prepared after three executions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Django in the benchmark's own process, on an empty database of its own."""
+"""Django in the benchmark's own process, on its own empty database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psycopg
 
 @contextmanager
 def own_database(name: str, *, database_url: str, redis_url: str) -> Iterator[None]:
-    """Migrated, beside the given one, and dropped at the end. One at a time."""
+    """Creates a migrated database beside the given one and drops it at the end. Only one at a time."""
     name = f"bench_{name}_{os.getpid()}"
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
@@ -27,7 +27,7 @@ def own_database(name: str, *, database_url: str, redis_url: str) -> Iterator[No
 
 @contextmanager
 def database_of(demo: dict[str, Any]) -> Iterator[None]:
-    """The one that the portal of this benchmark works on: what is written here, its worker and its pages see."""
+    """Uses the database of this benchmark's portal: its worker and its pages see what is written here."""
     _open(demo["database_url"], demo["redis_url"])
     try:
         yield
@@ -58,8 +58,8 @@ def _open(database_url: str, redis_url: str) -> None:
     from tests.support.http.sessions import sign_cookies
 
     sign_cookies()
-    # Settings are read once in a process; a second benchmark has another database, and so have its threads. What was
-    # opened before stays where it is.
+    # Settings are read once in a process, but a second benchmark and its threads need another database. Connections
+    # that were opened before keep theirs.
     settings = connections.settings["default"]
     settings["NAME"] = urlsplit(database_url).path.lstrip("/")
     connections["default"] = connections.create_connection("default")

@@ -1,4 +1,4 @@
-"""A Redis of the benchmark's own: what is published on it, nobody else hears."""
+"""A Redis of the benchmark's own: no other process receives its messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.perf.servers.watcher import until
 
 @contextlib.contextmanager
 def own_redis() -> Iterator[str]:
-    """Its URL."""
+    """Yields its URL."""
     with tempfile.TemporaryDirectory() as state:
         command, url = redis.command(Path(state), free_port())
         process = subprocess.Popen([str(part) for part in command.argv], stdout=subprocess.DEVNULL)

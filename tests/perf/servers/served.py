@@ -1,5 +1,5 @@
-"""An application under the server that doors or web runs under, as in production but for its address, and as one
-process: what it takes is of one core.
+"""Runs an application under the server of doors or web, as in production except for its address, and as one process, so
+that its cost is that of one core.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Served:
 
     @property
     def cpu_s(self) -> float:
-        """Of the processor, until now."""
+        """Processor time in seconds until now."""
         after_name = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
 
@@ -42,7 +42,7 @@ class Served:
 
 @contextlib.contextmanager
 def served(application: str = DOORS, *, cores: Collection[int] = (), **own: str) -> Iterator[Served]:
-    """By uvicorn, as doors. Answers /livez. `own`: of its environment. Held to `cores`, if any."""
+    """Runs uvicorn, as doors does. Answers /livez. `own`: extra environment. Bound to `cores`, if any."""
     command = ["-m", "uvicorn", application, "--no-access-log", "--timeout-keep-alive", "75"]
     command += ["--timeout-graceful-shutdown", "3", "--log-level", "warning", "--port"]
     with _running(command, "", cores, own) as found:
@@ -51,9 +51,9 @@ def served(application: str = DOORS, *, cores: Collection[int] = (), **own: str)
 
 @contextlib.contextmanager
 def served_by_gunicorn(application: str = WEB, *, cores: Collection[int] = (), **own: str) -> Iterator[Served]:
-    """The same, as web, with the threads of one of its processes. `pid` is its worker's."""
+    """The same with gunicorn, as web, with the threads of one of its processes. `pid` is the worker's."""
     command = ["-m", "gunicorn", application, "--workers", "1", "--threads", "4", "--keep-alive", "75"]
-    # What the portal's own configuration does after a fork is Django's.
+    # The portal's own configuration handles Django after a fork, which the bare application does not need.
     config = "gunicorn.conf.py" if application == WEB else os.devnull
     command += ["--config", config, "--no-control-socket", "--log-level", "warning", "--bind"]
     with _running(command, "127.0.0.1:", cores, own) as found:
@@ -79,7 +79,7 @@ def _running(command: list[str], host: str, cores: Collection[int], own: Mapping
 
 
 def status_kib(pid: int, name: str) -> int:
-    """VmRSS: resident now; VmHWM: the most that ever was."""
+    """VmRSS: resident now; VmHWM: the peak."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 

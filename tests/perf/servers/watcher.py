@@ -19,7 +19,7 @@ COMES_WITHIN_S = 300.0
 
 @contextlib.contextmanager
 def watcher(kubeconfig: str) -> Iterator[int]:
-    """Its process id."""
+    """Yields its process id."""
     environment = {**os.environ, "PORTAL_KUBECONFIG": kubeconfig, "LOG_LEVEL": "WARNING"}
     command = [sys.executable, "manage.py", "watch_cluster"]
     with tempfile.TemporaryFile() as log:

@@ -1,1 +1,1 @@
-"""What benchmarks share: callers and viewers, pace, rows to measure on."""
+"""Shared by benchmarks: callers and viewers, request rates, rows to measure on."""

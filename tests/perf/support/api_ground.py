@@ -1,4 +1,4 @@
-"""A team as CI has it, with a token, among many others: rows alone."""
+"""A team as CI uses it, with a token, among many others; made of rows only."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ BODY = {"kind": "job", "gpu_class": "a100", "units": 1, "image": "python", "comm
 
 
 class Ground:
-    """team-0 with two notebooks that are ready, a job that waits, one that runs, one that has ended, and `nightly`,
-    which was declared and never started.
+    """team-0 with two ready notebooks, a job that waits, one that runs, one that has ended, and `nightly`, which was
+    declared and never started.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Ground:
         }
 
     def fill(self, teams: int) -> None:
-        """Until there are so many, each with a member and a grant."""
+        """Adds teams up to this number, each with a member and a grant."""
         from tenants.models import Grant, Membership, Namespace, Tenant
 
         new = [f"team-{number}" for number in range(Tenant.objects.count(), teams)]

@@ -1,4 +1,4 @@
-"""What a watcher holds of 50,000 pods, what it needs to list them for the first time, and what it does in idle time."""
+"""What a watcher holds of 50,000 pods, what it needs to list them for the first time, and its work in idle time."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.perf.support.many_pods import many_pods
 
 PODS = 50_000
 ROUNDS = 6
-# After the first list: what it was given back is given back.
+# After the first list, when freed memory has been returned.
 SETTLES_S = 3.0
 KIB_EACH, PEAK = 2, 1.5
 # One to be dropped, and a minute.
 IDLE_ROUNDS, IDLE_ROUND_S = 7, 10.0
-# Signs of life; everything else in the mirror is what was seen.
+# Heartbeats; all other rows of the mirror are observed state.
 OF_LIFE = ("cluster_mirrorepoch", "cluster_mirrorkind")
 WRITTEN = """
     SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del) FILTER (WHERE relname <> ALL(%(life)s)), 0),
@@ -54,7 +54,7 @@ def first_sync(context: Context) -> Iterator[Figure]:
     peaks = [(peak / 1024, steady / 1024) for steady, peak in synced]
     yield Figure("mirror_memory_a_pod", "KiB", "its JSON", [(one, size / 1024) for one in each], Bar("ours", KIB_EACH))
     yield Figure("mirror_first_sync_peak", "MiB", "afterwards", peaks, Bar("ratio", PEAK))
-    # Of the whole minute: a median over its parts would hide a single write.
+    # Figures of the whole minute: a median over its parts would hide a single write.
     rows, writes, lists = (sum(one[which] for one in idle[1:]) for which in (0, 2, 3))
     yield Figure("mirror_idle_rows", "rows", "signs of life", [(rows, one[1]) for one in idle], Bar("ours", 0))
     yield Figure("mirror_idle_writes", "calls", "one call", [(writes, 1) for _ in idle], Bar("ours", 0))
@@ -63,7 +63,9 @@ def first_sync(context: Context) -> Iterator[Figure]:
 
 @contextlib.contextmanager
 def _held(pid: int) -> Iterator[None]:
-    """The portal's own watcher would follow the same pods on the same two cores; afterwards it lists what it missed."""
+    """Stops the portal's own watcher, which would follow the same pods on the same two cores; it lists what it missed
+    afterwards.
+    """
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -72,7 +74,7 @@ def _held(pid: int) -> Iterator[None]:
 
 
 def _synced(cluster_id: int, kubeconfig: str, *, pods: int) -> tuple[int, int]:
-    """Resident KiB of a watcher that began with an empty mirror: when it is done, and at the most."""
+    """Resident KiB of a watcher that began with an empty mirror: when it has synced, and the peak."""
     _forget(cluster_id)
     with watcher(kubeconfig) as pid:
         _until_synced(cluster_id, pods)
@@ -81,8 +83,8 @@ def _synced(cluster_id: int, kubeconfig: str, *, pods: int) -> tuple[int, int]:
 
 
 def _idle(cluster_id: int, kubeconfig: str) -> list[tuple[float, float, float, float]]:
-    """Of each part of more than a minute: rows of the mirror that were written, those of signs of life, writes to the
-    API server, and lists from the beginning.
+    """For each part of more than a minute: mirror rows written, heartbeat rows written, writes to the API server, and
+    full lists.
     """
     _forget(cluster_id)
     with (

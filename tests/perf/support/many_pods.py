@@ -1,8 +1,8 @@
-"""As many pods in the real API server as a benchmark wants, in seconds.
+"""Creates as many pods in the real API server as a benchmark needs, in seconds.
 
-One pod is made through the API server, and what it stored is written to etcd over and over under names and uids of the
-same length. The API server lists and watches them like any others; only their creation was not asked of it, which
-takes minutes for so many on two cores.
+One pod is created through the API server, and its stored value is written to etcd many times under names and uids of
+the same length. The API server lists and watches these pods like any others. Only their creation bypasses it, which
+would take minutes for so many on two cores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from devcluster.client.kube import Api, ApiError
 
-# What etcd takes in one transaction, unless it is told otherwise.
+# etcd's default limit for one transaction.
 AT_ONCE = 100
 FIRST = "pod-00000"
 MADE_WITHIN_S = 60.0
@@ -30,7 +30,9 @@ Raw = dict[str, Any]
 
 @contextlib.contextmanager
 def many_pods(admin: Api, state: Path, namespace: str, *, number: int) -> Iterator[int]:
-    """`number` pods, gone at the end. What one is as JSON, in bytes. A gate keeps scheduler and kubelets off them."""
+    """Creates `number` pods and removes them at the end. Yields the size of one as JSON, in bytes. A scheduling gate
+    keeps the scheduler and kubelets off them.
+    """
     etcd = _Etcd(state)
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     key = f"/registry/pods/{namespace}/"
@@ -58,7 +60,7 @@ def _as(stored: bytes, uid: str, number: int) -> bytes:
 
 
 def _first(admin: Api, namespace: str) -> Raw:
-    """As large as pods are."""
+    """A pod as large as real pods."""
     environment = [{"name": f"SETTING_{n}", "value": "a value as people write them, " * 2} for n in range(20)]
     ports = [{"containerPort": 8000 + n, "name": f"port-{n}"} for n in range(4)]
     container = {
@@ -85,14 +87,14 @@ def _first(admin: Api, namespace: str) -> Raw:
         try:
             return admin.create(pod)
         except ApiError as error:
-            # The namespace's service account comes a moment after it.
+            # The namespace's service account is created a moment later.
             if error.status != 403 or time.monotonic() > deadline:
                 raise
         pause.wait(0.1)
 
 
 def _until_served(admin: Api, namespace: str) -> None:
-    """The API server's cache, which watches are served from, hears of them as everybody does."""
+    """Waits until the API server's watch cache, which serves watches, has them."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     now = admin.request("GET", path, params={"limit": "1"})["metadata"]["resourceVersion"]
     known = {"limit": "1", "resourceVersion": now, "resourceVersionMatch": "NotOlderThan"}

@@ -1,4 +1,4 @@
-"""Requests over connections that stay: as fast as they are answered, or at fixed moments."""
+"""Sends requests over kept-alive connections: as fast as they are answered, or at fixed times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pace:
     _wrong: list[str] = field(default_factory=list)
 
     def run(self, asked: Callable[[int], Asked], a_second: float, requests: int) -> list[float]:
-        """Milliseconds of each, whether or not earlier ones have been answered; timed from their moments."""
+        """Milliseconds of each request from its scheduled time, whether or not earlier ones have been answered."""
         begins = time.perf_counter() + 0.2
         self._in_threads(
             lambda first: self._paced(asked, range(first, requests, self.connections), begins, a_second), requests
@@ -34,7 +34,7 @@ class Pace:
         return self._took
 
     def rate(self, asked: Callable[[int], Asked], requests: int) -> float:
-        """Answers a second, each connection asking again as soon as it was answered."""
+        """Answers a second; each connection sends its next request after each answer."""
         began = time.perf_counter()
         self._in_threads(lambda first: self._at_once(asked, range(first, requests, self.connections)), requests)
         return requests / (time.perf_counter() - began)
@@ -57,7 +57,8 @@ class Pace:
             if (early := at - time.perf_counter()) > 0:
                 pause.wait(early)
             began = time.perf_counter()
-            # What waited for the answer before it was due all the same; what this side began late was not.
+            # A request that waited for the previous answer is timed from its scheduled time; a late start of this
+            # client is not counted.
             answered = self._ask(connection, asked(index), at if answered > at else max(began, at))
         connection.close()
 

@@ -1,4 +1,4 @@
-"""What one call asks of the database, statement by statement, and what it is answered: for a peer that does no more."""
+"""Records the SQL statements of one call and its answer, for a peer that does nothing else."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Statement = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Recorded:
-    """`call`: method and address without its query. `statements`: with their parameters, in their order; transactions
-    begin and end as they did.
+    """`call`: method and address without its query. `statements`: with their parameters, in order, including the begin
+    and end of transactions.
     """
 
     call: str
@@ -29,7 +29,7 @@ class Recorded:
 
 
 def recorded(asked: Asked) -> Recorded:
-    """In this process. The call is made twice: the first one fills what a process remembers."""
+    """Runs in this process. The call is made twice: the first one fills caches."""
     from django.test import Client
 
     client = Client(headers=dict(asked.headers))
@@ -44,7 +44,7 @@ def recorded(asked: Asked) -> Recorded:
 
 
 def keep(calls: Iterable[Recorded], path: Path) -> None:
-    """For `_bare_wsgi`, which knows nothing of this module."""
+    """Writes a file for `_bare_wsgi`, which does not import this module."""
     path.write_bytes(pickle.dumps({one.call: (one.statements, one.status, one.headers, one.body) for one in calls}))
 
 
@@ -81,5 +81,5 @@ def _statements() -> Iterator[list[Statement]]:
 
 
 def _plain(parameter: Any) -> Any:
-    """A choice of a model as the text that it is, which the peer knows without the model."""
+    """Turns a model's choice into plain text, which the peer can read without the model."""
     return parameter.value if isinstance(parameter, Enum) else parameter

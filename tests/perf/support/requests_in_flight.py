@@ -1,4 +1,4 @@
-"""So many launches on their way at every moment, of a team that is not measured: asked for, waiting, starting."""
+"""Keeps a fixed number of launches in progress, of a team that is not measured: requested, waiting, starting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from devcluster.demo.http_client import BrowserSession
 
-# From the answer to a launch until its end is asked for: as long as a notebook takes to start.
+# From the answer to a launch until it is deleted: as long as a notebook takes to start.
 ALOFT_S = 30.0
 
 
@@ -38,8 +38,8 @@ class Flights:
                 self._all_aloft.set()
 
     def _fly(self, lane: int, visitor: BrowserSession, team: str, work: dict[str, Any]) -> None:
-        """The next is launched before the last one is ended, so that there are never fewer."""
-        # One lane after the other, not in salvoes.
+        """Launches the next one before it ends the previous one, so that there are never fewer."""
+        # The lanes start one after the other, not at the same moment.
         self._over.wait(lane * ALOFT_S / self.number)
         turn, before = 0, ""
         try:
@@ -62,7 +62,7 @@ class Flights:
 def in_flight(
     number: int, *, visit: Callable[[], BrowserSession], team: str, work: dict[str, Any]
 ) -> Iterator[Flights]:
-    """All of them are in the air before anything is measured."""
+    """All launches are in progress when the block is entered."""
     flights = Flights(number)
     lanes = [
         threading.Thread(target=flights._fly, args=(lane, visit(), team, work), daemon=True) for lane in range(number)

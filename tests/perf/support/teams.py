@@ -1,4 +1,4 @@
-"""Teams whose members look at their pages, all at once: people, memberships and sessions as rows."""
+"""Teams whose members all have pages open: people, memberships and sessions as rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tests.perf.support.viewers import Asked
 
 @dataclass(frozen=True)
 class Watched:
-    """`asked`: one stream of every member."""
+    """`asked`: one stream request of every member."""
 
     namespace: str
     asked: list[Asked]
 
 
 def audience(namespaces: list[str], *, each: int) -> list[Watched]:
-    """Half of a team's members look at its home, half at the workload `view`."""
+    """Half of a team's members open its home, half open the workload `view`."""
     from tenants.models import Namespace
 
     found = []
@@ -28,7 +28,7 @@ def audience(namespaces: list[str], *, each: int) -> list[Watched]:
 
 
 def _member(namespace: object, number: int) -> str:
-    """The cookie of somebody who is signed in."""
+    """Returns the cookie of a signed-in user."""
     from django.conf import settings
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
     from django.contrib.sessions.backends.db import SessionStore

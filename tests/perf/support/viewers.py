@@ -1,4 +1,4 @@
-"""So many event streams at once, read by one thread as a browser would: everything, the moment that it comes."""
+"""Many event streams at once, read by one thread as soon as data arrives, as a browser does."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-# Asked for at the same time; a browser does not wait for another's answer either.
+# Streams opened at the same time; a browser does not wait for another's answer either.
 AT_ONCE = 20
 OPEN_WITHIN_S = 120.0
-# Of this process and of the server: a socket for each, and what else a process has open.
+# Files that this process and the server need beside a socket for each viewer.
 FILES_BESIDE = 200
 
 Heard = Callable[[int, bytes, float], None]
@@ -32,7 +32,7 @@ class Asked:
 
 
 class Viewers:
-    """All of them have had their first event when the block is entered. `heard`: index, data, when."""
+    """Every viewer has its first event when the block is entered. `heard`: index, data, time."""
 
     def __init__(self, port: int, asked: Sequence[Asked], heard: Heard | None = None) -> None:
         self._port, self._asked, self._heard = port, asked, heard
@@ -103,7 +103,7 @@ class Viewers:
 
 
 def check_files(streams: int) -> None:
-    """Raises where the system lets a process have too few files open, and says how many it would take."""
+    """Raises where the limit of open files is too low for this process, with the number that it needs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = streams + FILES_BESIDE
     if soft < needed <= hard or (soft < needed and hard == resource.RLIM_INFINITY):

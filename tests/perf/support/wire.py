@@ -1,4 +1,4 @@
-"""PostgreSQL behind a relay that counts statements: what a process really asks, whoever wrote it.
+"""A relay in front of PostgreSQL that counts statements: what a process really sends, whichever code wrote it.
 
 A statement is an Execute or a simple Query of PostgreSQL's protocol; BEGIN and COMMIT are statements too.
 """
@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
-# Instead of a version, a client's first message may ask for encryption: answered by one byte, and asked again.
+# In place of a version, a client's first message may ask for encryption: it gets one byte, and the client sends again.
 ASKS_FOR_ENCRYPTION = (80877103, 80877104)
 
 
 @dataclass
 class Wire:
-    """`url`: the database, by way of the relay. `statements`: so many were sent on all connections until now."""
+    """`url`: the database, through the relay. `statements`: the number sent on all connections until now."""
 
     url: str
     statements: int = 0
@@ -46,7 +46,7 @@ def counted(database_url: str) -> Iterator[Wire]:
 
 
 def _accept(server: socket.socket, to: tuple[str, int], wire: Wire) -> None:
-    with contextlib.suppress(OSError):  # closed: it is over
+    with contextlib.suppress(OSError):  # the connection is closed
         while True:
             client, _ = server.accept()
             upstream = socket.create_connection(to)
@@ -68,7 +68,7 @@ def _relay(source: socket.socket, target: socket.socket, reader: _Reader | None)
 
 
 class _Reader:
-    """Cuts what a client sends into messages: a kind (but in its first one), a length, a body."""
+    """Splits a client's bytes into messages: a kind (except in the first message), a length, a body."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire, self._left, self._is_started = wire, b"", False
@@ -80,7 +80,7 @@ class _Reader:
                 self._wire.add()
 
     def _next(self) -> bytes | None:
-        """The kind of the next whole message, which is taken off; b"" for one without; None if it is not there yet."""
+        """Removes the next whole message and returns its kind; b"" for one without a kind; None if it is incomplete."""
         at = 1 if self._is_started else 0
         if len(self._left) < at + 4:
             return None

@@ -55,7 +55,9 @@ def test_a_claim_does_not_wait_for_a_row_that_is_being_changed(cluster: Cluster)
 
 @pytest.mark.django_db(transaction=True)
 def test_who_claims_a_row_that_is_being_woken_sees_what_it_was_woken_for(cluster: Cluster) -> None:
-    """The row is due already. Claimed before the commit, it would be looked at too early and then not again."""
+    """The row is due already. If it were claimed before the commit, it would be reconciled too early and then not
+    again.
+    """
     row = due_row(cluster, "team-a")
     found: list[int] = []
 

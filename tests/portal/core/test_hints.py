@@ -1,4 +1,4 @@
-"""Hints to a Redis that is away: lost, and nobody waits for them."""
+"""Hints to an unreachable Redis are lost, and no caller waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Clients that go without a word, never read, or never finish asking: a server on real sockets keeps nothing of it."""
+"""Clients that disconnect silently, never read, or never finish a request: a server on real sockets keeps nothing of
+them.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ async def until_back(before: tuple[int, int, int]) -> None:
 
 
 async def test_five_hundred_that_come_and_go_leave_nothing(served: Served) -> None:
-    """Streams, waiting calls and requests that are never finished, ended by either side's silence or noise."""
+    """Streams, waiting calls and unfinished requests, ended by either side, silently or not."""
     asks = [
         {"path": f"/{A}"},
         {"path": f"/{B}"},
@@ -139,7 +141,7 @@ async def test_five_hundred_that_come_and_go_leave_nothing(served: Served) -> No
 
 
 async def test_who_never_reads_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And whoever reads beside it misses nothing."""
+    """A client that reads meanwhile misses nothing."""
     monkeypatch.setattr(backpressure, "STALL_LIMIT_S", 0.5)
     # The kernel would do the same for us a moment later.
     monkeypatch.setattr(backpressure.SendWithTimeout, "_notice_silence", lambda self: None)

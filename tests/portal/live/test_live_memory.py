@@ -1,4 +1,4 @@
-"""What a stream that waits holds on to: no page, and nothing for more than the one who waits."""
+"""What a waiting stream keeps in memory: no page, and nothing for longer than its own viewer needs."""
 
 from __future__ import annotations
 

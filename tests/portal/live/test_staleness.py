@@ -1,4 +1,4 @@
-"""What the comparison of versions renders again: what a lost hint would have told, and nothing that was told."""
+"""Which fragments the comparison of versions renders again: those whose hint was lost, and no others."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_what_came_and_went_between_two_comparisons_is_found(streams: Broa
 
 
 async def test_a_change_while_it_is_rendered_is_found(streams: Broadcaster, desk: Desk) -> None:
-    """After the page was read, and its hint is lost."""
+    """The change comes after the page was read, and its hint is lost."""
     [alice] = await opened(streams, desk, TEAM_A)
     ordinary = streams._render
 
@@ -204,7 +204,7 @@ async def test_what_is_being_rendered_is_waited_for(streams: Broadcaster, desk: 
 
 
 async def test_what_is_rendered_after_it_was_found_is_left_alone(streams: Broadcaster, desk: Desk) -> None:
-    """It has seen all that the comparison found, and something newer."""
+    """It has seen everything that the comparison found, and something newer."""
     browsers = await opened(streams, desk, TEAM_B, TEAM_A)
     began, go_on = held(streams, B)
     streams._versions = lambda channels: desk.versions_of(sorted(channels, reverse=True))

@@ -1,4 +1,4 @@
-"""What a browser asks for on behalf of other origins: only a link followed into a tab of its own gets through."""
+"""Cross-origin requests of a browser: only a link followed into its own tab gets through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody gets in without signing in, and a stranger to a team gets 404: for every route of the URL map."""
+"""A visitor without an account gets in nowhere, and a stranger to a team gets 404: for every route of the URL map."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ METHODS = ("GET", "POST", "DELETE")
 
 @pytest.mark.django_db
 def test_nobody_gets_in_without_signing_in(team_a: Tenant) -> None:
-    """Pages send to the login page, the API says 401; both before they look at the method, the path or the body."""
+    """Pages redirect to the login page, the API answers 401; before they look at the method, the path or the body."""
     values = {"tenant": "team-a", "slug": "team-a", "name": "one"}
     login = resolve_url(settings.LOGIN_URL)
     let_in, checked = {}, 0
@@ -61,7 +61,7 @@ def test_nobody_gets_in_without_signing_in(team_a: Tenant) -> None:
 def test_a_stranger_gets_404_for_everything_of_a_tenant(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, bob: User, charlie: User
 ) -> None:
-    """Walks the URL map: every route to something of a tenant answers a signed-in stranger as if it did not exist."""
+    """Walks the URL map: every route to an object of a team answers a signed-in stranger as if it did not exist."""
     make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c")
     make.member(Tenant.objects.get(slug="team-c"), charlie)
     running.workload(namespace_a, a100, name="one", by=alice)

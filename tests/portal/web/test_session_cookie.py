@@ -1,4 +1,4 @@
-"""What stands in the database signs nobody in."""
+"""The key of a session, as stored in the database, does not sign a user in."""
 
 from __future__ import annotations
 

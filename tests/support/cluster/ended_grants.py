@@ -1,4 +1,4 @@
-"""Grants that are over, and what namespaces have of them."""
+"""Grants that have ended, and what their namespaces still get of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def end(grant: Grant, *, ago: timedelta = timedelta(0)) -> None:
 
 
 def kept(admin: Api, namespace: Namespace) -> str | None:
-    """What the namespace's own cohort keeps from being reclaimed; None without one."""
+    """Units that the namespace's own cohort protects from being reclaimed; None if it has no cohort."""
     found = admin.find(COHORTS, namespace.name)
     if found is None:
         return None
@@ -29,7 +29,7 @@ def kept(admin: Api, namespace: Namespace) -> str | None:
 
 
 def waits_for(admin: Api, namespace: Namespace, job: str) -> str:
-    """What Kueue says of a job that has no quota."""
+    """Returns Kueue's message about a job without reserved quota."""
     for workload in admin.list(WORKLOADS, namespace=namespace.name):
         if workload["metadata"]["ownerReferences"][0]["name"] == job:
             conditions = workload.get("status", {}).get("conditions", [])

@@ -15,7 +15,7 @@ DEADLINE_S = 60.0
 
 
 class Impersonating(Api):
-    """The administrator, acting as somebody else: for identities that have no kubeconfig."""
+    """Impersonates another user with the administrator's rights: for identities that have no kubeconfig."""
 
     def __init__(self, kubeconfig: str, *, user: str, group: str = "system:authenticated") -> None:
         super().__init__(kubeconfig)
@@ -31,7 +31,7 @@ def namespace(name: str, **labels: str) -> Json:
 
 
 def wait_for_default_account(admin: Api, name: str) -> None:
-    """Pods are refused until the controller manager has made the account that they run as."""
+    """Waits for the default ServiceAccount: pods are refused until the controller manager has created it."""
     for _kind, account in admin.watch("v1/serviceaccounts", namespace=name, timeout_s=DEADLINE_S):
         if account["metadata"].get("name") == "default":
             return

@@ -1,4 +1,4 @@
-"""What a namespace has in the cluster."""
+"""The objects of a namespace in the cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {
 
 
 def objects_of(admin: Api, namespace: Namespace) -> list[dict[str, Any]]:
-    """Everything of this namespace with its row's owner label; other databases count their rows from 1 as well."""
+    """Returns all objects with this namespace and its row's owner label; other databases also count from 1."""
     found = [item | {"kind": kind} for kind, path in KINDS.items() for item in admin.list(path)]
     return [
         item

@@ -1,4 +1,4 @@
-"""Jobs in the queue of team A, as the worker makes them, and what the real Kueue says of them."""
+"""Jobs in the queue of team A, as the worker creates them, and what the real Kueue reports about them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKLOADS = "kueue.x-k8s.io/v1beta2/workloads"
 
 @pytest.fixture
 def look(a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> Callable[[], Outcome]:
-    """The worker looks at the pool, then at the namespace."""
+    """Reconciles the pool, then the namespace, as the worker does."""
     pool = Pool.objects.create(cluster=a100.cluster)
 
     def look() -> Outcome:
@@ -42,7 +42,7 @@ def launch(kube: Kube, gpu_class: GpuClass, namespace: Namespace, *, name: str, 
 
 
 def spec(gpu_class: GpuClass, namespace: Namespace, *, name: str, units: int = 1) -> RunSpec:
-    """One core and one GiB, whatever the units: what is charged in these tests are devices."""
+    """One core and 1 GiB whatever the number of units: these tests are about the devices that are charged."""
     pod = queries.pod_spec(gpu_class, units=units, image="docker.io/library/python:3.14-slim", namespace=namespace.name)
     return RunSpec(
         **vars(replace(pod, cpu=1, memory_gib=1)),
@@ -59,7 +59,7 @@ def spec(gpu_class: GpuClass, namespace: Namespace, *, name: str, units: int = 1
 
 
 def admitted(admin: Api, namespace: Namespace) -> dict[str, dict[str, str]]:
-    """Job → its flavors, of those that hold quota now."""
+    """Returns the flavors of each Job that holds quota now."""
     found = {}
     for workload in admin.list(WORKLOADS, namespace=namespace.name):
         admission = workload.get("status", {}).get("admission")

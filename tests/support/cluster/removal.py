@@ -1,8 +1,8 @@
-"""Takes away what a test left in the cluster, for a fifth of the requests that Kubernetes itself takes.
+"""Removes what a test left in the cluster, with a fifth of the requests that Kubernetes itself sends.
 
-The namespace controller empties and lists every kind that there is, some ninety requests for each namespace: almost
-half of all requests of a run. It begins five seconds after a namespace is deleted; until then this has deleted what
-tests make in one, and let go of the namespace. Nothing can be made in it meanwhile.
+The namespace controller empties and lists every kind, some ninety requests for each namespace: almost half of all
+requests of a run. It begins five seconds after a namespace is deleted. Before that, this module has deleted what tests
+create in a namespace and removed its finalizer. Nothing can be created in it meanwhile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CLUSTER_SCOPED = (
     "kueue.x-k8s.io/v1beta2/cohorts",
     "kueue.x-k8s.io/v1beta2/resourceflavors",
 )
-# Owners before what they would make again.
+# Owners come before the objects that they would create again.
 KINDS = (
     "batch/v1/jobs",
     "v1/pods",
@@ -36,12 +36,12 @@ KINDS = (
     "v1/configmaps",
     "v1/events",
 )
-# No grace: nobody looks at these pods any more.
+# No grace period: no test reads these pods any more.
 DELETION = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background", "gracePeriodSeconds": 0}
 
 
 def remove_from_cluster(admin: Api, unique: str) -> None:
-    """Namespaces, queues, flavors and cohorts whose names carry a test's own eight characters."""
+    """Removes namespaces, queues, flavors and cohorts whose names contain a test's own eight characters."""
     for item in admin.list("v1/namespaces"):
         if unique in item["metadata"]["name"]:
             remove_namespace(admin, item)
@@ -52,10 +52,12 @@ def remove_from_cluster(admin: Api, unique: str) -> None:
 
 
 def remove_namespace(admin: Api, namespace: dict[str, Any]) -> None:
-    """With everything that tests make in one. In somebody's own cluster there may be more kinds, and there is time."""
+    """Removes it with all kinds that tests create. A developer's own cluster may have more kinds; there Kubernetes does
+    it.
+    """
     name = namespace["metadata"]["name"]
     if "deletionTimestamp" in namespace["metadata"]:
-        return  # the controller has begun
+        return  # the controller has already begun
     admin.delete("v1/namespaces", name)
     if not read_services()["kubelet_url"]:
         return

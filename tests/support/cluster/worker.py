@@ -16,7 +16,7 @@ Worker = Callable[..., None]
 
 
 def provision(namespace: Namespace, kube: Kube) -> None:
-    """What workers do for a new team, until its queue is open."""
+    """Does what workers do for a new team, until its queue is open."""
     provisioning_reconcile.reconcile_pool(Pool.objects.create(cluster=namespace.cluster), Deadline(), kube=kube)
 
     def is_open() -> bool:
@@ -24,7 +24,7 @@ def provision(namespace: Namespace, kube: Kube) -> None:
         try:
             steps.work_on_namespace(namespace, Deadline(), kube=kube)
         except TryLater:
-            # A worker goes on where it was.
+            # The next call continues at this step, as a worker does.
             return False
         return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
 

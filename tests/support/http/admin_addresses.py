@@ -12,7 +12,7 @@ from tests.support.http.routes import filled, routes
 
 
 def addresses() -> Iterator[str]:
-    """With a row of each model; of what there is none of, with one that is not there."""
+    """Returns addresses with a row of each model; for a model without rows, with a key that does not exist."""
     for model, of_model in admin.site._registry.items():
         for route, _pattern in _below(of_model.urls):
             yield f"/admin/{model._meta.app_label}/{model._meta.model_name}{filled(route, _values(model))}"

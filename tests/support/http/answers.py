@@ -1,4 +1,4 @@
-"""Answers of the API, compared."""
+"""Compares answers of page, API and command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tests.support.threads import in_threads
 
 @dataclass(frozen=True)
 class Answer:
-    """What a door said: "" for done. Not every door has everything; None: this one does not say it."""
+    """The answer of one interface (page, API, command); DONE means success. None: this interface does not give the
+    value.
+    """
 
     status: int | None = None
     code: str | None = None
@@ -26,7 +28,7 @@ DONE = Answer()
 
 
 def answers_agree(door: str, said: Answer, reference: Answer, *, page_conflict: tuple[int, ...] = (409,)) -> bool:
-    """Every door says the sentence, the API the code as well; a page has one of `page_conflict` for a 409."""
+    """Every interface gives the sentence, the API also the code; a page has one of `page_conflict` for a 409."""
     if DONE in (said, reference):
         return said == reference
     if door == "command":
@@ -36,12 +38,14 @@ def answers_agree(door: str, said: Answer, reference: Answer, *, page_conflict: 
     assert said.sentence is not None
     assert reference.sentence is not None
     statuses = page_conflict if reference.status == 409 else (reference.status,)
-    # What is not there has a page of its own.
+    # A 404 has a page of its own, without the sentence.
     return said.status in statuses and (reference.status == 404 or reference.sentence in said.sentence)
 
 
 def raced(verbs: list[Callable[[], Any]]) -> list[str]:
-    """All start together, each on a connection of its own; "" or the code of the refusal, in the verbs' order."""
+    """Starts all verbs together, each on its own connection. Returns "" or the refusal code of each, in the verbs'
+    order.
+    """
     start = threading.Barrier(len(verbs))
     answers = [""] * len(verbs)
 

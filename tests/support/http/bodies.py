@@ -1,4 +1,4 @@
-"""Bodies for the calls of the API, right and wrong ones."""
+"""Valid and invalid bodies for the API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMAS: dict[str, Schema] = CONTRACT["components"]["schemas"]
 
 @cache
 def bodies() -> dict[str, tuple[str, str, Schema]]:
-    """By operation that may have one: method, path, and the schema of its body; what needs none takes no field."""
+    """By operation that may have a body: method, path and schema. An operation that needs no body takes no field."""
     return {
         operation["operationId"]: (method, path, _body_of(operation))
         for path, operations in CONTRACT["paths"].items()
@@ -37,7 +37,7 @@ def _body_of(operation: dict[str, Any]) -> Schema:
 
 
 def whole(schema: Schema) -> Schema:
-    """Without references and wrappings around one schema."""
+    """Resolves references and single-schema wrappings."""
     for inner in [*schema.get("allOf", []), *schema.get("oneOf", [])][:1]:
         return whole(inner)
     if "$ref" in schema:

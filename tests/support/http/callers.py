@@ -1,4 +1,4 @@
-"""Programs that call the API with a token of somebody."""
+"""Programs that call the API with a user's token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from accounts.models import Scope, User
 
 
 def bearer(user: User, *scopes: str) -> dict[str, str]:
-    """Headers; all scopes unless told otherwise."""
+    """Returns the headers; the token has all scopes by default."""
     by, name = Actor(user=user, via="page"), f"script {user.tokens.count() or ''}"
     _row, text = actions.create_token(name=name, scopes=scopes or list(Scope), expires_in_days=7, by=by)
     return {"Authorization": f"Bearer {text}"}

@@ -1,4 +1,4 @@
-"""Holds every answer of the API, in any test, to the contract: status, headers and body are what the document says."""
+"""Checks every API answer, in any test, against the contract: its status, headers and body have to be documented."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from portal.docs.contract import contract_text
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Whoever calls the API through Django's client is told what the document forgot."""
+    """Fails a test whose API calls through Django's client get an undocumented answer."""
     ask = Client.request
 
     def ask_and_look(self: Client, **request: Any) -> Any:
@@ -37,7 +37,7 @@ def kept() -> Iterator[None]:
 
 
 def breaches(method: str, answer: HttpResponseBase) -> list[str]:
-    """What of an answer is not in the contract, or in it and not in the answer. Other pages than the API's: nothing."""
+    """Returns differences between the answer and the contract, in both directions. For other pages: none."""
     try:
         route: str = answer.resolver_match.route  # type: ignore[attr-defined]
     except Resolver404:
@@ -45,7 +45,7 @@ def breaches(method: str, answer: HttpResponseBase) -> list[str]:
     if not route.startswith("api/v1/"):
         return []
     operation = operation_of(method, route)
-    if operation is None:  # OPTIONS, HEAD, or a method that the address does not take
+    if operation is None:  # OPTIONS, HEAD, or a method that the address does not have
         return []
     call, status = f"{operation['operationId']} answers {answer.status_code}", str(answer.status_code)
     if status not in operation["responses"]:
@@ -72,22 +72,22 @@ def breaches(method: str, answer: HttpResponseBase) -> list[str]:
 
 
 def operation_of(method: str, route: str) -> dict[str, Any] | None:
-    """None: the address takes no such method."""
+    """Returns None if the address does not have this method."""
     found: dict[str, Any] | None = contract()["paths"][path_of(route)].get(method.lower())
     return found
 
 
 def path_of(route: str) -> str:
-    """As the contract writes it, where a team is no tenant: `api/v1/teams/<slug:tenant>` → `/api/v1/teams/{team}`."""
+    """The path as the contract writes it, with `team`: `api/v1/teams/<slug:tenant>` → `/api/v1/teams/{team}`."""
     return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/{route}").replace("{tenant}", "{team}")
 
 
 def query_of(method: str, route: str, **values: str) -> str:
-    """`?` and those of the values that the call takes there, or nothing. Other pages than the API's: nothing."""
+    """Returns `?` and those of the values that the call takes in its query, or "". For other pages: ""."""
     if not route.startswith("api/v1/"):
         return ""
     parameters = (operation_of(method, route) or {}).get("parameters", [])
-    # Of values by the names in routes, where a team is a tenant.
+    # The keys of `values` are parameter names of the routes, where a team is `tenant`.
     values = {"team" if name == "tenant" else name: value for name, value in values.items()}
     taken = {one["name"] for one in parameters if one["in"] == "query"} & values.keys()
     return f"?{urlencode({name: values[name] for name in sorted(taken)})}" if taken else ""

@@ -1,4 +1,4 @@
-"""Figures as Prometheus reads them."""
+"""Reads metrics as Prometheus does."""
 
 from __future__ import annotations
 

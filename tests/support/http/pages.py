@@ -1,4 +1,4 @@
-"""Pages as text."""
+"""Reads pages as text."""
 
 from __future__ import annotations
 

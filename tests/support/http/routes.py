@@ -1,4 +1,4 @@
-"""The URL map, and addresses made of it."""
+"""The URL map, and addresses built from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Django's test client puts the bare key of a session into its cookie; ours wants it signed. The same otherwise."""
+"""Makes Django's test client sign the session key in its cookie, which the portal requires; otherwise unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of everybody × every door: what is there whole, in one statement, and everybody signed in once."""
+"""For tables of every person × every interface: reads whole tables in one statement and signs each person in once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _kept: dict[int, tuple[Client, str]] = {}
 
 
 def rows_of(*models: type[Model]) -> str:
-    """Every row with all its columns, as the database writes them: to compare, not to read."""
+    """Returns every row with all its columns, as PostgreSQL writes them: for comparison, not for reading."""
     quote = connection.ops.quote_name
     keys = {model: ", ".join(f"one.{quote(field.column)}" for field in model._meta.pk_fields) for model in models}
     tables = ", ".join(
@@ -30,7 +30,7 @@ def rows_of(*models: type[Model]) -> str:
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """What is written inside was never there."""
+    """Rolls back everything that is written inside."""
     with transaction.atomic():
         try:
             yield
@@ -40,7 +40,7 @@ def undone() -> Iterator[None]:
 
 @contextmanager
 def signed_in_once(people: Iterable[User]) -> Iterator[None]:
-    """Signing in takes longer than most of what is asked afterwards. Inside, `visit` goes on with these sessions."""
+    """Signs everybody in once, since that takes longer than most requests. Inside, `visit` reuses these sessions."""
     for who in people:
         client = Client()
         client.force_login(who)
@@ -52,7 +52,7 @@ def signed_in_once(people: Iterable[User]) -> Iterator[None]:
 
 
 def visit(who: User | None) -> Client:
-    """As a browser that was opened just now: nothing of an earlier visit but the session."""
+    """Returns a client as a new browser: it keeps the session cookie and no other cookie."""
     if who is None:
         return Client()
     client, session = _kept[who.pk]

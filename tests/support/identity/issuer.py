@@ -1,4 +1,4 @@
-"""An issuer that does what a test tells it, over real HTTP: an honest one, until something is changed."""
+"""An issuer over real HTTP whose behaviour a test sets. By default it behaves correctly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KID = "one"
 
 @functools.cache
 def key(name: str = KID) -> rsa.RSAPrivateKey:
-    """The same for all tests of a process: making one takes a while."""
+    """One key for all tests of a process: generating one is slow."""
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
@@ -44,9 +44,9 @@ def jwk(of: rsa.RSAPrivateKey, **fields: Any) -> dict[str, Any]:
 
 
 class Issuer:
-    """`claims` and `header` go over the token's own, `discovery` over what is at the well-known address; None takes
-    one away. `signed` makes the token of claims and header. `answers`: path → (status, headers, body) instead of what
-    it says otherwise; `delay_s`: before each piece of them. `asked`: the calls it got.
+    """`claims` and `header` override those of the token, `discovery` overrides the well-known document; None removes an
+    entry. `signed` makes the token of claims and header. `answers`: path → (status, headers, body) in place of the
+    normal answer; `delay_s`: the delay before each piece of the body. `asked`: the requests that it received.
     """
 
     def __init__(self, url: str) -> None:
@@ -81,13 +81,13 @@ class Issuer:
         return jwt.encode(claims, key(), algorithm="RS256", headers=header)
 
     def authorized(self, address: str) -> tuple[str, str]:
-        """What the browser brings back from the page that asks who one is: code and state."""
+        """Returns the code and the state that the browser brings back from the authorization page."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
         code = f"code-of-the-issuer-{len(self.pending)}"
         self.pending[code] = asked
         return code, asked["state"]
 
-    # ---- what web asks
+    # ---- requests from web
 
     def answer(self, path: str, headers: dict[str, str], body: str) -> tuple[int, dict[str, str], list[bytes]]:
         self.asked.append((path, headers, body))
@@ -111,7 +111,9 @@ class Issuer:
         return 200, {"Content-Type": "application/json"}, [json.dumps(told).encode()]
 
     def _token(self, headers: dict[str, str], form: dict[str, str]) -> dict[str, Any] | None:
-        """As strict as a good issuer: each code once, for who has the secret and began with this challenge."""
+        """As strict as a good issuer: each code works once, for the client with the secret and the matching PKCE
+        challenge.
+        """
         asked = self.pending.pop(form.get("code", ""), None)
         basic = base64.b64decode(headers.get("authorization", "").removeprefix("Basic ")).decode()
         in_form = [form.get("client_id", ""), form.get("client_secret", "")]

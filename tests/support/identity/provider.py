@@ -1,6 +1,6 @@
-"""Settings and start of a real issuer: allauth's own, a Django project in a process and a database of its own.
+"""Settings and start of a real issuer: allauth's own, a Django project in its own process with its own database.
 
-What it is told stands in the environment: GIVEN, a JSON object (see `Told`), and FOLDER, where it may write.
+It is configured by its environment: GIVEN, a JSON object (see `Told`), and FOLDER, a writable folder.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
-# The client's secret is hashed too, and web waits 3 s for its token: a million rounds took five on a busy day.
+# allauth also hashes the client's secret, and web waits 3 s for its token: a million rounds took 5 s on a busy machine.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 ROOT_URLCONF = "tests.support.identity.provider_urls"
@@ -79,7 +79,7 @@ TEMPLATES = [
         },
     }
 ]
-SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "issuer-session", "issuer-csrf"  # cookies know no ports
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "issuer-session", "issuer-csrf"  # browsers do not separate cookies by port
 EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
@@ -99,7 +99,7 @@ class Quiet(WSGIRequestHandler):
 
 
 def main() -> None:
-    """Says its port on standard output once it can be asked, and serves until its standard input ends."""
+    """Prints its port on standard output when it answers requests, and serves until its standard input ends."""
     import threading
 
     import django

@@ -63,7 +63,7 @@ def providing(folder: Path, *, back: list[str], people: list[Person]) -> Iterato
 
 
 class Form(HTMLParser):
-    """The first form of a page that is sent: its fields with what stands in them, and its first button."""
+    """The first form of a page: its fields with their values, and its first button."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Form(HTMLParser):
 
 
 def visited(there: str, *, until: str, email: str, password: str = PASSWORD) -> str:
-    """Signs in at the issuer, says yes to what it asks, and gives the address of ours that it leads to."""
+    """Signs in at the issuer, consents, and returns the portal's address that the issuer redirects to."""
     with requests.Session() as browser:
         browser.trust_env = False
         answer = browser.get(there, allow_redirects=False)

@@ -1,4 +1,4 @@
-"""Addresses of the real issuer, and what it says of people's groups."""
+"""URLs of the real issuer, and the groups that it reports for a user."""
 
 from __future__ import annotations
 

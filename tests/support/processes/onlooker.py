@@ -1,5 +1,5 @@
-"""Somebody in front of a team's page while the cluster, the watcher or the database misbehaves: the stream as a browser
-keeps it, opened again when it breaks, and the same snapshot as JSON; both from the doors process.
+"""A viewer of a team's page while the cluster, the watcher or the database fails: it keeps the stream as a browser
+does, opens it again when it breaks, and reads the same snapshot as JSON. Both come from the doors process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TAGS = re.compile(r"<[^>]*>")
 
 @dataclass(frozen=True)
 class Sight:
-    """One fragment as it came. `is_stale`: it says itself that it is old, or that nothing is known."""
+    """One fragment as received. `is_stale`: its text says that the data is old, or that nothing is known."""
 
     at: float
     event: str
@@ -35,7 +35,7 @@ class Sight:
 
 @dataclass
 class Onlooker:
-    """`sights`: everything that the stream showed, in order; `breaks`: how often it had to be opened again."""
+    """`sights`: all fragments of the stream, in order; `breaks`: how often the stream broke and was opened again."""
 
     port: int
     path: str
@@ -66,7 +66,7 @@ class Onlooker:
         return found is not None and found.is_stale
 
     def ask(self, path: str) -> dict[str, Any] | None:
-        """Of the API, as the same person; None while nobody answers."""
+        """Calls the API as the same person; returns None while there is no good answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             connection.request("GET", path, headers=dict(self.headers))
@@ -105,7 +105,7 @@ class Onlooker:
 
 @dataclass
 class Versions:
-    """Of the snapshots that were seen, by kind. Raises AssertionError where one is older than the one before."""
+    """The versions of the snapshots seen, by kind. Raises AssertionError if a version is older than the one before."""
 
     seen: dict[str, int] = field(default_factory=dict)
 

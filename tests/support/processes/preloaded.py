@@ -1,11 +1,12 @@
-"""Watchers without their start: one process imports the portal once, and every watcher is a fork of it.
+"""Starts watchers quickly: one process imports the portal once, and every watcher is a fork of it.
 
-A new interpreter takes 1.3 s of processor time until it does what it is for, in each of some sixty tests. A fork has
-its own connections, threads, signals and end, as if started by `manage.py`; tests/e2e and tests/recovery start it so.
+A new interpreter needs 1.3 s of processor time before it starts its work, in each of some sixty tests. A fork has its
+own connections, threads, signals and end, as if started by `manage.py`. tests/e2e and tests/recovery start watchers by
+`manage.py`.
 
-    python -m tests.support.processes.preloaded
+python -m tests.support.processes.preloaded
 
-reads requests from standard input, a line of JSON each, and answers with a number.
+reads requests from standard input, one line of JSON each, and answers each with a number.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from typing import Any
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
-NOT_YET = -1000  # the answer to "how did it end" while it runs
+NOT_YET = -1000  # the exit status while the child still runs
 
 
 def watch(*arguments: str, kubeconfig: str, log: Path) -> Child:
-    """`manage.py watch_cluster …`, with that identity, on this process's database; what it says is in the log."""
+    """Runs `manage.py watch_cluster …` with that identity on this process's database; its output goes to the log."""
     parent = _parent()
     log.touch()
     return Child(parent, parent.ask(start=["watch_cluster", *arguments], kubeconfig=kubeconfig, log=str(log)))
 
 
 class Parent:
-    """The process that is forked. It ends with its standard input, and its children with it."""
+    """The process that is forked. It and its children end when its standard input ends."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         argv = [sys.executable, "-m", "tests.support.processes.preloaded"]
@@ -52,7 +53,7 @@ class Parent:
 
 
 class Child:
-    """Some of what `subprocess.Popen` has."""
+    """The part of `subprocess.Popen` that the tests need."""
 
     def __init__(self, parent: Parent, pid: int) -> None:
         self.pid = pid
@@ -80,14 +81,14 @@ class Child:
 
 @cache
 def _parent() -> Parent:
-    """Started by who asks first."""
+    """Started at the first use."""
     from tests.plugin import process_environment
 
     return Parent({**process_environment(), "LOG_LEVEL": "INFO"})
 
 
 def _serve() -> dict[str, Any]:
-    """Returns in children alone: what they are to do."""
+    """Returns only in children: the arguments of the command that the child has to run."""
     children: set[int] = set()
     for line in sys.stdin:
         request = json.loads(line)
@@ -123,7 +124,7 @@ def _main() -> None:
 
     import cluster.management.commands.watch_cluster  # noqa: F401 - what every child would import
 
-    run_checks()  # every child runs them again; they import all addresses with their views, half of what its start took
+    run_checks()  # Every child runs the checks again; they import all URLs with their views, half of the start-up time.
 
     request = _serve()
     settings.PORTAL_KUBECONFIG = request["kubeconfig"]

@@ -1,4 +1,4 @@
-"""Processes below a process."""
+"""The child processes of a process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from devcluster.notebooks.container import MARK
 
 
 def processes_of(uid: str) -> list[int]:
-    """Ids of everything that runs for the pod."""
+    """Ids of all processes that run for the pod."""
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What a process holds at the other end of its sockets; other test processes use the same services."""
+"""Which connections a process has open. Other test processes use the same services, so only its own are counted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from django.conf import settings
 
 
 def local_ports(pid: int) -> set[int]:
-    """Of its open TCP sockets."""
+    """The local ports of its open TCP sockets."""
     own = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         try:
             own.add(str(descriptor.readlink()))
-        except FileNotFoundError:  # closed in this moment
+        except FileNotFoundError:  # closed in the meantime
             continue
     ports = set()
     for table in ("tcp", "tcp6"):
@@ -26,7 +26,7 @@ def local_ports(pid: int) -> set[int]:
 
 
 def subscriptions(pid: int) -> int:
-    """Channels and patterns in Redis that the process listens to."""
+    """Channels and patterns in Redis that the process is subscribed to."""
     client = redis.Redis.from_url(settings.REDIS_URL)
     try:
         found, ports = client.client_list(), local_ports(pid)

@@ -1,4 +1,4 @@
-"""The doors process as it runs, for tests that talk to it over plain HTTP."""
+"""The real doors process, for tests that talk to it over plain HTTP."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from accounts.models import User
 
 PROMISED_S = 5.0
 
-# What a test machine with everything on it may keep all of them waiting.
+# The longest time that a fully loaded test machine may keep all of them waiting.
 BUSY_S = 1.0
 
 
 NOTEBOOKS = "notebooks.localhost:8000"
-# How PostgreSQL knows its connections.
+# The application name of its connections in PostgreSQL.
 IN_DATABASE = "doors"
 
 
@@ -40,7 +40,7 @@ class Doors:
 
 
 class Stream:
-    """An open event stream, read by a thread of its own."""
+    """An open event stream that a thread of its own reads."""
 
     def __init__(self, doors: Doors, path: str, session: str = "", bearer: str = "") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", doors.port, timeout=30)
@@ -77,7 +77,9 @@ def session_of(user: User) -> str:
 
 
 def database_connections() -> int:
-    """Of the doors process. This one may have several, of servers that tests of before had in threads."""
+    """Counts connections of the doors process. The test process may have several, of servers that earlier tests ran in
+    threads.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s",

@@ -1,4 +1,4 @@
-"""Watcher processes for tests, and waiting until what they do shows in rows."""
+"""Starts watcher processes for tests, and waits until their work shows in rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims of devices as rows of the mirror."""
+"""ResourceClaims as rows of the mirror."""
 
 from __future__ import annotations
 

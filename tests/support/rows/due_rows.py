@@ -1,4 +1,4 @@
-"""Rows whose time has come."""
+"""Rows that are due."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def due_row(cluster: Cluster, slug: str, *, since_s: float = 60) -> Namespace:
 
 
 def in_s(at: datetime) -> float:
-    """Seconds from now until `at`, by the database's clock."""
+    """Returns the seconds from now until `at`, by the database's clock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT extract(epoch FROM %s - statement_timestamp())", [at])
         return float(cursor.fetchone()[0])

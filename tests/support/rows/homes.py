@@ -1,4 +1,4 @@
-"""A team with all that its home page shows."""
+"""A team with everything that its home page shows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _with_units(name: str, gpu_class: GpuClass, units: int) -> dict[str, Any]:
 
 
 def cohort(namespace: Namespace, gpu_class: GpuClass, spare: int) -> None:
-    """What the cohort itself has to lend."""
+    """A cohort with `spare` units of its own to lend."""
     quota = {
         class_queries.flavor_name(gpu_class): {
             gpu_class.resource: {"nominal": spare, "borrowing": None, "lending": None}
@@ -55,7 +55,7 @@ def lent(namespace: Namespace) -> LentUnits | None:
 
 
 def block(name: str) -> None:
-    """Its pod is on a node and its image does not exist."""
+    """Blocks the run: its pod is on a node and its image does not exist."""
     pod = MirrorPod.objects.get(run=f"{name}-1")
     since = (timezone.now() - timedelta(minutes=2)).isoformat()
     waiting = {"ready": False, "state": "waiting", "reason": "ImagePullBackOff", "since": since}

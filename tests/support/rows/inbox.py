@@ -50,7 +50,7 @@ def waits(
     kind: str = "base",
     plan: list[dict[str, Any]] | None = None,
 ) -> QuotaRequest:
-    """A request that waits, with a plan of these objects; by default of one that the cluster accepts."""
+    """Makes a pending request with a plan of these objects; by default with an object that the cluster accepts."""
     start = since or timezone.now()
     request = QuotaRequest.objects.create(tenant=tenant, filed_by=by, justification="Training.")
     QuotaLine.objects.create(
@@ -65,14 +65,14 @@ def waits(
 
 
 def in_use(namespace: Namespace, gpu_class: GpuClass, by: User, *, units: int) -> None:
-    """All of it, all the time, and runs wait for more."""
+    """The team uses all its units all the time, and a run had to wait."""
     looked(gpu_class)
     used(namespace, gpu_class, peak=units, total=units * 60 * 720)
     ran(namespace, gpu_class, by, units=units, waited=timedelta(minutes=9))
 
 
 def many(cluster: Cluster, gpu_class: GpuClass, by: User, number: int, *, first: int = 0) -> None:
-    """A team each, with a grant, a request and use."""
+    """Makes `number` teams, each with a grant, a pending request and use."""
     for index in range(first, first + number):
         holder = team(cluster, f"t{index}")
         make.grant(holder, gpu_class, units=1)

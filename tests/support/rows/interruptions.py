@@ -29,7 +29,7 @@ def condition(type: str, status: str, *, reason: str = "", message: str = "", at
 
 
 def asked(namespace: Namespace, one: GpuClass, by: User, name: str = "train", **fields: Any) -> Run:
-    """A job that had its units."""
+    """Makes a job that had its units."""
     found = running.workload(namespace, one, name=name, by=by, **{"kind": "job", **fields})
     mirror_wait(found, NEEDED)
     found.runs.update(admitted_at=timezone.now() - timedelta(minutes=9), started_at=timezone.now())
@@ -44,7 +44,7 @@ def queue_says(run: Run, *conditions: Any, preemptions: int = 1, priority_class:
 
 
 def out(run: Run, *, text: str = TAKEN, reason: str = "InCohortReclamation", waits: str = NEEDED, **more: Any) -> None:
-    """Preempted some seconds ago, and in the queue again."""
+    """Preempts the run some seconds ago; it is in the queue again."""
     at = more.pop("at", None)
     MirrorPod.objects.all().delete()
     queue_says(
@@ -62,7 +62,7 @@ def seen(run: Run) -> Observation:
 
 
 def follow(run: Run) -> bool:
-    """As a worker does that has just read the row."""
+    """Records the preemptions as a worker does that has just read the row."""
     return interruption_notices.record_preemptions(Run.objects.get(pk=run.pk), seen(run))
 
 

@@ -1,4 +1,4 @@
-"""Builders: keywords in, a row out, nothing random. For rows that a test needs to exist, not for what it tests."""
+"""Builders: keywords in, a row out, nothing random. They make rows that a test needs but does not test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PASSWORD = "correct horse battery staple"
 
 
 def user(name: str, *, roles: Sequence[Role] = (), **fields: Any) -> User:
-    """With an address that is verified, as of everybody whom an operator makes."""
+    """The email address is verified, as for everybody whom an operator creates."""
     found = User.objects.create(
         email=f"{name.lower()}@example.org",
         name=name,
@@ -40,7 +40,7 @@ def user(name: str, *, roles: Sequence[Role] = (), **fields: Any) -> User:
 
 
 def second_factor(user: User) -> str:
-    """The seed of the one that the user has, made if there is none."""
+    """Returns the seed of the user's second factor; creates it if there is none."""
     held = Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).first()
     if held is None:
         held = TOTP.activate(user, generate_totp_secret()).instance
@@ -49,12 +49,12 @@ def second_factor(user: User) -> str:
 
 
 def code(seed: str) -> str:
-    """What the app shows now."""
+    """Returns the code that the authenticator app shows now."""
     return str(format_hotp_value(hotp_value(seed, int(time.time()) // 30)))
 
 
 def administrator(client: Client, user: User) -> Client:
-    """Signed in with a second factor, which the Django admin asks for."""
+    """Signs in with a second factor, which the Django admin requires."""
     second_factor(user)
     client.force_login(user)
     held = Authenticator.objects.get(user=user, type=Authenticator.Type.TOTP)
@@ -67,33 +67,33 @@ def administrator(client: Client, user: User) -> Client:
 
 @functools.cache
 def _hashed(password: str) -> str:
-    """Once for the whole run: a good hash costs a tenth of a second, and every test has its cast."""
+    """Hashed once for the whole run: a good hash takes 0.1 s, and every test creates these users."""
     return make_password(password)
 
 
 def approver(name: str, *, gpu_class: GpuClass | None = None) -> User:
-    """Decides about one class, or about all of them."""
+    """Decides on one class, or on all classes."""
     found = user(name, roles=[Role.APPROVER])
     ApproverFor.objects.create(user=found, gpu_class=gpu_class)
     return found
 
 
 def deputy(who: User, *, of: User, since: datetime | None = None, until: datetime | None = None) -> Deputy:
-    """In force now unless told otherwise: from an hour ago, for 10 days."""
+    """A delegate for 10 days, by default from an hour ago."""
     start = since or timezone.now() - timedelta(hours=1)
     period = DateTimeTZRange(start, until or start + timedelta(days=10))
     return Deputy.objects.create(approver=of, deputy=who, period=period)
 
 
 def tenant(cluster: Cluster, *, slug: str, namespace: str = "") -> Tenant:
-    """A tenant with its namespace row, not yet provisioned and not due (tests look at it when they want to)."""
+    """A team with its namespace row, not yet provisioned and not due: a test reconciles it when it wants to."""
     found = Tenant.objects.create(slug=slug, name=slug.replace("-", " ").title())
     Namespace.objects.create(tenant=found, cluster=cluster, name=namespace or slug, due_at=None)
     return found
 
 
 def close(name: str = "", *, runs_for: timedelta = timedelta(0), keep: timedelta = timedelta(0)) -> None:
-    """Closed this moment, volumes and all, unless told otherwise; every team, or the one with this namespace."""
+    """Closes every team, or the one with this namespace; by default now, with its volumes."""
     now = timezone.now()
     rows = Namespace.objects.filter(name=name) if name else Namespace.objects.all()
     rows.update(wanted=Namespace.Wanted.CLOSED, closes_at=now + runs_for, volumes_until=now + runs_for + keep)
@@ -104,7 +104,7 @@ def member(of: Tenant, who: User, role: Membership.Role = Membership.Role.MEMBER
 
 
 def gpu_class(cluster: Cluster, *, slug: str = "a100", **fields: Any) -> GpuClass:
-    """Whole A100 cards unless told otherwise, active."""
+    """By default whole A100 GPUs, active."""
     defaults: dict[str, Any] = {
         "name": "A100 80GB whole card",
         "vendor": "nvidia",
@@ -119,7 +119,7 @@ def gpu_class(cluster: Cluster, *, slug: str = "a100", **fields: Any) -> GpuClas
 
 
 def storage(cluster: Cluster, *, slug: str = "storage", **fields: Any) -> GpuClass:
-    """Of which 1,000 GiB may be promised, active."""
+    """An active storage class of which 1,000 GiB may be promised."""
     defaults: dict[str, Any] = {
         "name": "Team storage",
         "interface": GpuClass.Interface.STORAGE,
@@ -138,7 +138,7 @@ def grant(
     until: datetime | None = None,
     kind: Grant.Kind = Grant.Kind.BASE,
 ) -> Grant:
-    """In force now unless told otherwise: from an hour ago, for 30 days."""
+    """By default in force: from an hour ago, for 30 days."""
     start = since or timezone.now() - timedelta(hours=1)
     end = until or start + timedelta(days=30)
     return Grant.objects.create(

@@ -18,7 +18,9 @@ Raw = dict[str, Any]
 
 
 def hardware_seen(cluster: Cluster, name: str = "mixed", **more: Iterable[Raw]) -> MirrorWriter:
-    """All nodes of the file, ready, and its device slices. `more`: raw objects of further kinds, pods for example."""
+    """Mirrors all nodes of the file, ready, and its device slices. `more`: raw objects of further kinds, for example
+    pods.
+    """
     found = _read(name)
     slices = [with_metadata(one) for one in found.slices]
     return seen(cluster, Node=[ready(one) for one in found.nodes], ResourceSlice=slices, **more)
@@ -30,8 +32,8 @@ def _read(name: str) -> hardware.Hardware:
 
 
 def seen(cluster: Cluster, **kinds: Iterable[Raw]) -> MirrorWriter:
-    """Every kind is listed, with these objects. What is seen for the first time has the writer's marks, all at once:
-    two questions for each of twenty empty kinds take longer than all objects.
+    """Lists every kind, with these objects. On the first call the kinds without objects get the writer's marks in one
+    statement: two queries for each of twenty empty kinds would take longer than all objects.
     """
     mirror = MirrorWriter(cluster.pk)
     mirror.open()
@@ -49,7 +51,7 @@ def seen(cluster: Cluster, **kinds: Iterable[Raw]) -> MirrorWriter:
         notes.append((WatchNote(kind, NoteType.LISTING, "1"), None))
         notes += [(WatchNote(kind, NoteType.SEEN, "1"), kind.seen(raw)) for raw in kinds.get(kind.name, ())]
         notes.append((WatchNote(kind, NoteType.LISTED, "1"), None))
-    mirror.write(notes)  # at once: a transaction for each of twenty kinds takes twice as long
+    mirror.write(notes)  # one call: a transaction for each of twenty kinds takes twice as long
     return mirror
 
 
@@ -72,7 +74,7 @@ def pod(name: str, *, node: str, namespace: str, gpu_class: str = "", phase: str
 
 
 def with_metadata(raw: Raw) -> Raw:
-    """What the API server adds."""
+    """Adds the metadata that the API server sets."""
     metadata = raw["metadata"]
     uid = f"{metadata.get('namespace', '')}-{metadata['name']}"[:36]
     stamp = {"uid": uid, "resourceVersion": "1", "creationTimestamp": "2026-11-21T09:00:00Z"}

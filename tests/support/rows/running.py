@@ -1,4 +1,4 @@
-"""A notebook that is ready, as rows alone: what the gateway reads, without waiting for a cluster."""
+"""A ready notebook made only of rows: what the gateway reads, without waiting for a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IP = "10.1.2.3"
 
 
 def known(cluster_id: int, *kinds: str) -> None:
-    """The mirror was listed a moment ago."""
+    """Sets the mirror as listed a moment ago."""
     now = timezone.now()
     MirrorEpoch.objects.update_or_create(cluster_id=cluster_id, defaults={"epoch": 1, "heard_at": now, "beat_at": now})
     for kind in kinds or ("Node", "Job", "Pod", "Workload"):
@@ -28,7 +28,7 @@ def known(cluster_id: int, *kinds: str) -> None:
 
 
 def workload(namespace: Namespace, gpu_class: GpuClass, *, name: str = "one", by: Any, **fields: Any) -> Workload:
-    """A notebook of `by` with run 1 requested; not due, so that no worker takes it."""
+    """A notebook of user `by` with run 1 requested; not due, so that no worker claims it."""
     values = {"kind": "notebook", "units": 1, "image": "image", "origin": f"n{name}", **fields}
     found = Workload.objects.create(
         tenant=namespace.tenant,
@@ -45,7 +45,7 @@ def workload(namespace: Namespace, gpu_class: GpuClass, *, name: str = "one", by
 
 
 def make_ready(found: Workload) -> MirrorPod:
-    """Its pod runs and is ready."""
+    """Makes its pod run and be ready."""
     now = timezone.now()
     Run.objects.filter(workload=found).update(admitted_at=now, started_at=now, ready_at=now)
     namespace = found.namespace

@@ -20,7 +20,7 @@ HOUR = timedelta(hours=1)
 
 
 def file(tenant: Tenant, by: User, **units: int) -> QuotaRequest:
-    """`units` by slug, with _ for -."""
+    """`units` by slug, with _ in place of -."""
     now = timezone.now()
     lines = [
         RequestedLine(slug.replace("_", "-"), number, now, now + timedelta(days=9)) for slug, number in units.items()
@@ -33,7 +33,7 @@ def the_hour(back: int = 0) -> datetime:
 
 
 def looked(gpu_class: GpuClass, hours: int = 30 * 24 + 1) -> None:
-    """At the cluster, in each of the last hours; the running one in its minutes so far."""
+    """Marks the cluster as sampled in each of the last hours."""
     UsageHour.objects.bulk_create(
         UsageHour(cluster=gpu_class.cluster, hour=the_hour(back), minutes=60, last_minute=the_hour(back))
         for back in range(1, hours)
@@ -47,7 +47,7 @@ def used(namespace: Namespace, gpu_class: GpuClass, *, peak: int, total: int, ba
 
 
 def ran(namespace: Namespace, gpu_class: GpuClass, by: User, *, units: int = 1, waited: timedelta) -> Run:
-    """For two hours that are over, after it was asked for three hours ago."""
+    """Makes a run of two hours that has ended; it was requested three hours ago and queued for `waited`."""
     found = running.workload(namespace, gpu_class, name=f"w{Workload.objects.count()}", by=by, units=units)
     start = timezone.now() - 3 * HOUR
     Run.objects.filter(workload=found).update(

@@ -1,4 +1,4 @@
-"""Runs that wait in a queue, as rows."""
+"""Queued runs, as rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def runs(namespace: Namespace, one: GpuClass, by: User, name: str, *, units: int
 
 
 def waits(namespace: Namespace, one: GpuClass, by: User, name: str = "waits", text: str = NEEDED, **fields: Any) -> Any:
-    """A notebook whose Job Kueue holds back."""
+    """A notebook whose Job Kueue holds in the queue."""
     found = running.workload(namespace, one, name=name, by=by, **{"units": 2, "image": IMAGE, **fields})
     mirror_wait(found, text)
     return found

@@ -1,4 +1,4 @@
-"""Somebody decides for an approver: who may be named, what reaches the deputy, and when it ends."""
+"""Approval by a delegate: who may be named, which requests the delegate may decide, and when the delegation ends."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_never_what_the_approver_asked_for_or_for_a_team_of_the_approver(
     QuotaRequest.objects.update(filed_by=dana)
     assert refused(lambda: deny(filed, dave)) == "not_your_class"
     assert not request_queries.requests_to_decide(queries.rights_of(page(dave))).exists()
-    # Another approver's right does reach it.
+    # The right of another approver does cover it.
     name(make.approver("Dora"), dave)
     deny(filed, dave)
     assert filed.lines.get().facts["deputy_for"] == "Dora"

@@ -1,4 +1,4 @@
-"""Below which prefixes a team may use images of its own: who says so, and who sees it."""
+"""Registry prefixes below which a team may use its own images: who may set them, and who sees them."""
 
 from __future__ import annotations
 

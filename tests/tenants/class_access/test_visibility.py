@@ -1,4 +1,4 @@
-"""Classes for named teams: who may know of them, who may ask for them and start on them."""
+"""Classes for named teams: who may see them, who may request them and start workloads on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def by(user: User) -> Actor:
 
 @pytest.fixture
 def secret(a100: GpuClass, unique: str) -> GpuClass:
-    """A class beside the open A100 that only named teams may know of."""
+    """A class beside the open A100 that only named teams may see."""
     return make.gpu_class(
         a100.cluster,
         slug=f"secret-{unique}",
@@ -107,7 +107,7 @@ def test_a_team_that_may_not_know_of_it_is_told_what_an_unknown_class_is_told(
 def test_the_form_for_requests_leaves_out_what_the_team_may_not_use(
     a100: GpuClass, secret: GpuClass, team_a: Tenant, team_b: Tenant, alice: User
 ) -> None:
-    """Alice may know of it through another team of hers; team A may still not ask for it."""
+    """Alice sees the class through another team of hers; team A may still not request it."""
     client = Client()
     client.force_login(alice)
     make.member(team_b, alice)

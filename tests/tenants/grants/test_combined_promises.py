@@ -1,4 +1,4 @@
-"""Several requests for one class: what they promise together, when it is too much, and with whom."""
+"""Several requests for one class: what they promise together, when that is too much, and which of them conflict."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_over_is_where_the_change_makes_it_more_than_the_limit() -> None:
         ExcessInterval(day(2), day(5), 4),
         ExcessInterval(day(8), day(12), 1),
     ]
-    # Over already, and less than before: nothing to excuse.
+    # The limit is exceeded already, and the change lowers the total: no excess is reported.
     assert combined_promises.excess_intervals(before, [promise(2, 0, 9), promise(-3, 0, 9)], 8) == []
     assert combined_promises.excess_intervals(before, [], 8) == []
 

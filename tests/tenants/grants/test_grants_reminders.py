@@ -52,7 +52,7 @@ def ending(team: Tenant, gpu_class: GpuClass, *, in_days: float, units: int = 4)
 
 
 def remind(namespace: Namespace) -> list[str]:
-    """What is sent by one look: recipients."""
+    """Sends the reminders that are due and returns their recipients."""
     before = set(Delivery.objects.values_list("pk", flat=True))
     now = timezone.now()
     reminder_actions.send_due_reminders(namespace, granted_units(namespace.tenant_id, now).bases, now)
@@ -108,7 +108,7 @@ def test_a_boost_and_another_teams_grant_are_not_reminded_of(
 
 
 def tell(namespace: Namespace) -> list[str]:
-    """Subjects and recipients of what is sent by one look."""
+    """Sends the reminders that are due and returns their subjects and recipients."""
     before = set(Delivery.objects.values_list("pk", flat=True))
     reminder_actions.notify_ended_grants(namespace, granted_units(namespace.tenant_id, timezone.now()).ended)
     sent = Delivery.objects.exclude(pk__in=before).order_by("pk")

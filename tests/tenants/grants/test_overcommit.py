@@ -1,4 +1,4 @@
-"""What the database sums is what the grants, read one by one, come to."""
+"""The sums that the database computes equal the sums over the grants, read one by one in Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.rows import make
 
 pytestmark = pytest.mark.django_db
 
-# Days from now: over, just over, running, running, renewed, later, later.
+# Start and end in days from now: two ended, two in force, one that renews, two later.
 PERIODS = ((-9, -2), (-9, 0), (-9, 3), (0, 3), (3, 8), (5, 6), (7, 9))
 
 

@@ -1,4 +1,4 @@
-"""The sweep over promises, as tables: intervals in, steps and excesses out."""
+"""The sweep over promises, as tables: intervals are the input, steps and excesses are the output."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_decision_over_promises_where_it_makes_an_instant_worse(
 promise_lists = st.lists(st.builds(promise, st.integers(0, 20), st.integers(0, 20), st.integers(21, 40)), max_size=8)
 
 
-# How fast examples are made says how busy the machine is.
+# How fast Hypothesis generates examples depends only on the load of the machine.
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(promise_lists, st.integers(0, 30))
 def test_curve_peak_and_sum_agree_at_every_instant(promises: list[Promise], limit: int) -> None:

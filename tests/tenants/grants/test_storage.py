@@ -1,4 +1,4 @@
-"""Storage beside GPU classes: in one request, decided line by line, boosted, ended; and bounded in the cluster."""
+"""Storage beside GPU classes: in one request, decided line by line, increased, ended, and limited in the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closing a team: what it takes and when, what is told, what others get of it. In the cluster: test_close_live.py."""
+"""Closing a team: preconditions, times, notifications, and what other teams get. In the cluster: test_close_live.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def close(row: Namespace, by: User, **terms: Any) -> Namespace:
 
 
 def move_back(row: Namespace, by: timedelta) -> Namespace:
-    """As if it had been closed that much earlier."""
+    """Moves the stored times back, as if the team had been closed that much earlier."""
     row.refresh_from_db()
     assert row.closes_at is not None
     assert row.volumes_until is not None
@@ -186,7 +186,7 @@ def test_closing_at_once_gives_every_unit_back_in_the_same_transaction(
 
 
 def free_for_others(gpu_class: GpuClass, *, limit: int, units: int) -> bool:
-    """Whether another team could be promised so many for a day, beginning now."""
+    """Returns whether another team could be promised that many units for one day, beginning now."""
     now = queries.database_now()
     promised = Promise(units, now, now + DAY)
     return overcommit_queries.overcommit_of(0, gpu_class, promised, is_base=True, limit=limit, at=now) is None

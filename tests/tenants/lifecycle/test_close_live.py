@@ -49,7 +49,7 @@ def signed_in(who: User) -> Client:
 
 @pytest.fixture
 def claim(namespace_a: Namespace, kube_worker: Kube) -> Callable[[], None]:
-    """A volume of the team, as a worker makes it."""
+    """A volume of the team, as a worker creates it."""
 
     def make_claim() -> None:
         owner = "workloads.volume.1"
@@ -115,7 +115,7 @@ def test_volumes_are_kept_alone_until_their_day(
         admin.create(a_claim("more"), namespace=namespace_a.name)
     uid = admin.get(CLAIMS, "data", namespace=namespace_a.name)["metadata"]["uid"]
 
-    # Looked at again, a second before its day and whatever happened: it stays.
+    # The namespace is reconciled again before `volumes_until`, which is an hour away: it stays.
     soon = timezone.now() + timedelta(hours=1)
     Namespace.objects.filter(pk=namespace_a.pk).update(closes_at=soon - 20 * DAY, volumes_until=soon)
     for _ in range(2):
@@ -211,7 +211,7 @@ def test_what_blocks_a_namespace_is_said_until_it_is_taken_away(
 
 
 def kept(look: Callable[[], Outcome]) -> Callable[[], Outcome | None]:
-    """The look after which nothing is to be done before a day comes."""
+    """Returns a function that reconciles and returns the outcome once all is applied and only a later time is left."""
 
     def answer() -> Outcome | None:
         outcome = look()

@@ -1,6 +1,6 @@
-"""Suspend, resume, close and renew: action, page, API and command answer alike, for everybody and in every state.
+"""Suspend, resume, close and renew: action, page, API and command answer alike, for every person and in every state.
 
-The table is generated; what is expected is written here a second time, without the code that it checks.
+The table is generated; the expected results are written here a second time, independent of the code under test.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BECAUSE = "The course is over."
 
 
 def expected(verb: str, who: str, state: str) -> str:
-    """The code of the refusal; "" where it is done, or is so already."""
+    """Returns the error code of the refusal; "" where the verb succeeds or has nothing to do."""
     if who == "stranger":
         return "not_found"
     if verb == "renew":
@@ -141,7 +141,7 @@ def rows() -> str:
 
 
 def outcome() -> list[Any]:
-    """What a verb has done, without the moment and the door."""
+    """Returns what a verb has changed, without the time and the interface."""
     times = ("closes_at", "volumes_until")
     return [
         [(row.wanted, *(getattr(row, time) is None for time in times)) for row in Namespace.objects.order_by("pk")],
@@ -187,7 +187,7 @@ def test_nobody_gets_in_by_no_door(world: World) -> None:
 
 
 def test_the_table_has_every_outcome() -> None:
-    """Otherwise the test above could agree about nothing."""
+    """Without every outcome, the test above could pass without comparing anything."""
     cells = list(itertools.product(VERBS, PEOPLE, STATES))
     assert len(cells) == 96
     assert {expected(*cell) for cell in cells} == {"", "not_found", "not_allowed", "closed"}

@@ -1,4 +1,4 @@
-"""What pages and API say of a team's life: what goes before somebody closes it, until when, and what is left."""
+"""Pages and API about a team's life cycle: what closing would remove, until when, and what is left."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def signed_in(who: User) -> Client:
 
 @pytest.fixture
 def busy(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, bob: User) -> QuotaRequest:
-    """Something runs, something waits, something is stored, granted and asked for; and what is over."""
+    """A team with running, waiting and stored things, grants and requests; and some that have ended."""
     GpuClass.objects.update(promise_limit=8)
     now = timezone.now()
     make.grant(team_a, a100, units=2, until=now + 20 * DAY)

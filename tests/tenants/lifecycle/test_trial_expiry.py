@@ -1,4 +1,4 @@
-"""A trial that nobody uses is closed by its rule after 14 days, with a word three days before; one in use is not."""
+"""A rule closes an unused trial after 14 days, with a warning three days before; a trial in use stays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 @pytest.fixture
 def trial(a100: GpuClass, charlie: User) -> Namespace:
-    """Charlie's, begun now; his mails about its beginning are away."""
+    """Charlie's trial, which begins now; the emails about its beginning are deleted."""
     GpuClass.objects.filter(pk=a100.pk).update(promise_limit=1, starter=True)
     row = trial_actions.begin_trial(by=page(charlie)).namespaces.get()
     Delivery.objects.all().delete()
@@ -35,13 +35,13 @@ def trial(a100: GpuClass, charlie: User) -> Namespace:
 
 
 def idle_since(row: Namespace, days: float) -> None:
-    """Its grant ended so many days ago."""
+    """Sets the end of the grant to so many days ago."""
     end = queries.database_now() - days * DAY
     Grant.objects.filter(tenant=row.tenant).update(period=DateTimeTZRange(end - 8 * HOUR, end))
 
 
 def look(row: Namespace, *, in_days: float = 0) -> float | None:
-    """In how many days after that look to look again."""
+    """Runs the check in `in_days` days; returns the days from then to the next check, or None."""
     row.refresh_from_db()
     at = queries.database_now() + in_days * DAY
     then = trial_expiry_actions.check_idle(row, at)
@@ -54,7 +54,7 @@ def wanted(row: Namespace) -> str:
 
 
 def run(row: Namespace, gpu_class: GpuClass, *, ended: float | None = None) -> None:
-    """One that ended so many days ago, or goes on."""
+    """Creates a run that ended so many days ago, or that is still running."""
     person = row.tenant.memberships.get().user
     number = Workload.objects.count()
     of = Workload.objects.create(
@@ -136,7 +136,7 @@ def test_one_that_is_used_after_the_warning_is_not_closed(trial: Namespace, a100
     Run.objects.update(ended_at=queries.database_now(), outcome="succeeded")
     assert look(trial, in_days=4) is not None
     assert wanted(trial) == "active"
-    # Idle again: a new word, and three more days.
+    # Idle again: the team gets a new warning and three more days.
     assert look(trial, in_days=20) == 3
     assert Event.objects.filter(verb="trial.reminded").count() == 2
     assert look(trial, in_days=23.01) is None

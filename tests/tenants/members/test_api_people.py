@@ -66,7 +66,7 @@ def test_lists_cost_the_same_for_many(
     client = Client()
     client.force_login(alice)
     client.get(path)
-    # Session, user, team, (standing: role and namespace,) rows.
+    # Queries: session, user, team (standing: role and namespace), rows.
     with django_assert_max_num_queries(6):
         assert len(items(client, path)) >= 10
 

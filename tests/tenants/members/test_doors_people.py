@@ -1,7 +1,7 @@
-"""The verbs about people and namespaces, and asking itself: page, API and command answer as the action does.
+"""Verbs about people and namespaces, and filing a request: page, API and command answer as the action does.
 
-Generated: every verb × everybody × before and after it was answered. That each outcome occurs is checked at the end,
-and who may do what is tested by the table of tests/tenants/members/test_members.py.
+Generated: every verb × every person × before and after the request was answered. The end checks that each outcome
+occurs. Who may do what is tested by the table of tests/tenants/members/test_members.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.support.rows import make
 
 @dataclass(frozen=True)
 class World:
-    """What the verbs are about: Bob is a member, Fay asks to join, new@example.org is invited."""
+    """The rows that the verbs act on: Bob is a member, Fay asks to join, new@example.org is invited."""
 
     bob: int
     join: int
@@ -48,7 +48,7 @@ class World:
 
 @dataclass(frozen=True)
 class Doors:
-    """One verb by each door; `api` and `page`: method, path, body; `command`: words."""
+    """One verb through each interface; `api` and `page`: method, path, body; `command`: words."""
 
     action: Callable[[Actor], Any]
     page: tuple[str, dict[str, Any]]
@@ -179,7 +179,7 @@ def world(
 
 
 def answer_all(world: World) -> None:
-    """Everything that waited is answered, the class is asked for, and the team is being closed."""
+    """Everything pending is answered, a request for the class is filed, and the team is being closed."""
     alice = Actor(world.people["owner"], "page")
     verbs(world)["file"].action(alice)
     invitation_actions.answer_join("team-a", world.join, accept=False, reason="We are full.", by=alice)
@@ -212,7 +212,7 @@ def by_action(verb: Doors, who: User) -> Refusal | None:
 
 
 def by_page(verb: Doors, who: User, *, follow: bool) -> tuple[int, str]:
-    """Status and text. `follow`: of where the person lands; some refusals are told on the page one is sent back to."""
+    """Returns status and text. `follow`: follow the redirect; some refusals are shown on the page it leads to."""
     path, body = verb.page
     answer = visit(who).post(path, body, follow=follow)
     return answer.status_code, " ".join(html.unescape(answer.content.decode()).split())
@@ -234,7 +234,7 @@ def by_command(verb: Doors, who: User) -> str:
 
 
 def disagreements(verb: Doors, who: User, reference: Refusal | None, done: list[Any]) -> dict[str, Any]:
-    """By door, what it said or did that the action does not."""
+    """Returns, by interface, each answer or effect that differs from the action's."""
     found: dict[str, Any] = {}
     before = rows()
 
@@ -248,7 +248,7 @@ def disagreements(verb: Doors, who: User, reference: Refusal | None, done: list[
         if reference is None:
             agrees = status == 302
         else:
-            # What is not there has a page of its own.
+            # A 404 has a page of its own.
             agrees = status == 404 if reference.status == 404 else reference.message in text
         look("page", (status, text[:300]), agrees=agrees)
     if verb.api:

@@ -1,4 +1,4 @@
-"""The team's page and the start: what each role meets there."""
+"""The team's page and the start page: what each role sees there."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_role_is_set_on_the_page_and_the_last_owner_has_no_choice(
 ) -> None:
     page = as_alice.get("/teams/team-a/members").content.decode()
     assert f"/teams/team-a/members/{bob.pk}/role" in page
-    assert page.count('name="role"') == 2  # Bob's, and that of the form for somebody new
+    assert page.count('name="role"') == 2  # Bob's field, and that of the form for a new member
     as_alice.post(f"/teams/team-a/members/{bob.pk}/role", {"role": "manager"})
     assert team_a.memberships.get(user=bob).role == "manager"
     wrong = as_alice.post(f"/teams/team-a/members/{bob.pk}/role", {"role": "king"}, follow=True)

@@ -1,4 +1,4 @@
-"""How people come into a team, change their role and go: the verbs, by every role."""
+"""How people join a team, change their role and leave it: the verbs, by every role."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_an_invitation_is_for_its_address_only(invitation: Invitation, charlie: 
 def test_an_address_that_is_only_claimed_brings_nothing(
     invitation: Invitation, team_a: Tenant, alice: User, client: Client
 ) -> None:
-    """Neither what was meant for its owner, nor a place in a team without being asked."""
+    """An unverified address gives neither the invitations sent to it nor a membership that nobody accepted."""
     claims = make.user("New")
     EmailAddress.objects.filter(user=claims).update(verified=False)
     client.force_login(claims)
@@ -314,7 +314,7 @@ def test_a_search_costs_one_query_and_lists_ten(team_a: Tenant, charlie: User, d
 
 
 def test_who_is_suspended_is_known_without_reading_all_accounts(db: None) -> None:
-    """Each look at an inbox asks for teams without an owner."""
+    """Every read of an inbox asks for teams without an owner."""
     User.objects.bulk_create(User(email=f"u{number}@example.org", name=f"U{number}") for number in range(1000))
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {User._meta.db_table}")

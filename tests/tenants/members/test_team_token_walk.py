@@ -1,7 +1,7 @@
-"""The URL map, walked with a team's token of somebody who is in two teams, and is staff of every kind, and a deputy.
+"""Calls every URL with a team token whose maker is in two teams, has every staff role and is a delegate.
 
-Of the other team, of staff's matters and of its maker's own nothing is shown and nothing is changed. The same calls
-with a token of the person's own show that each of them would have done so.
+The token shows and changes nothing of the other team, of staff's pages or of its maker's account. The same calls
+with a personal token of the same user show that each of them would have done so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tests.support.rows import make, running
 from workloads.credentials.secrets.models import TeamSecret
 from workloads.models import RegistryCredential, Volume
 
-# In all that the token must not show; in nothing that is sent.
+# This text is in all that the token must not show, and in nothing that the test sends.
 CANARY = "kanari"
 MARKS = (CANARY, "team-b", "team-c", '"named"', '"works"')
 OURS = ("accounts", "catalog", "tenants", "workloads")
@@ -57,7 +57,7 @@ OF_PERSON = (
     "api-approver-for-all",
     "api-approver-for",
 )
-# Calls that have nothing to find here, also for the person: why.
+# Calls that do nothing, also with the personal token, and the reason.
 EMPTY = {
     "GET api-bundles": "what new teams begin with is for everybody",
     "GET api-images": "for everybody",
@@ -75,7 +75,7 @@ EMPTY = {
 
 @pytest.fixture
 def nora(team_a: Tenant) -> User:
-    """Owner of two teams, everything that staff may be, and somebody's deputy."""
+    """Owner of two teams, with every staff role, and delegate of an approver."""
     found = make.user("Nora", roles=[Role.APPROVER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN])
     ApproverFor.objects.create(user=found, gpu_class=None)
     make.member(team_a, found, Membership.Role.OWNER)
@@ -93,7 +93,7 @@ def team_b(namespace_a: Namespace, nora: User, charlie: User) -> Namespace:
 
 @pytest.fixture
 def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[str, str]:
-    """What is there besides team A: by the name of a route, or of its parameter, what to fill in."""
+    """Objects outside of team A: the name of a route or of its parameter → what to fill in."""
     cluster, now = team_b.cluster, timezone.now()
     named = make.gpu_class(cluster, slug="named", name=f"Class of {CANARY}", visibility=GpuClass.Visibility.NAMED)
     ClassAccess.objects.create(tenant=team_b.tenant, gpu_class=named)
@@ -193,7 +193,7 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def calls(ids: dict[str, str]) -> Iterator[tuple[str, str, list[str], dict[str, Any]]]:
-    """Name, method, addresses, body of all that the API has."""
+    """Returns name, method, addresses and body of every call of the API."""
     sent = bodies(ids)
     for route, pattern in all_routes():
         view = getattr(pattern.callback, "cls", None)
@@ -216,7 +216,7 @@ def send(client: Client, method: str, address: str, body: dict[str, Any]) -> Htt
 
 
 def rows() -> str:
-    """All but what is measured by the hour."""
+    """Returns all rows except the hourly measurements."""
     ours = [model for model in apps.get_models() if model._meta.app_label in OURS]
     return rows_of(*(model for model in ours if model._meta.pk.column))
 
@@ -230,7 +230,7 @@ def test_a_teams_token_meets_nothing_outside_of_its_team(
     scopes = [scope for scope in Scope.values if scope != Scope.DECIDE]
     _token, text = token_actions.create_team_token("team-a", name="ci", scopes=scopes, expires_in_days=9, by=by)
     _token, own = api_token_actions.create_token(name="own", scopes=list(Scope), expires_in_days=9, by=by)
-    # Not written with the next calls.
+    # A time in the future, so that the next calls do not write it.
     ApiToken.objects.update(last_used_at=timezone.now() + timedelta(days=1), scopes=list(Scope.values))
     ci, person = (Client(headers={"Authorization": f"Bearer {one}"}) for one in (text, own))
     before = rows()

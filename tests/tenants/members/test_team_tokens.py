@@ -1,4 +1,4 @@
-"""A team's token: its maker within that team, and nobody anywhere else."""
+"""A team token acts as its maker within that team, and has no rights outside of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def page(user: User) -> Actor:
 def make_token(
     user: User, *scopes: str, days: int = 30, name: str = "ci", team: str = "team-a"
 ) -> tuple[ApiToken, Client]:
-    """Of the team, with all scopes unless told otherwise, and a script that has it."""
+    """Creates a token of the team, with all scopes by default; returns it with a client that uses it."""
     token, text = token_actions.create_team_token(
         team, name=name, scopes=scopes or SCOPES, expires_in_days=days, by=page(user)
     )
@@ -123,7 +123,7 @@ def test_the_same_on_the_page(client: Client, team_a: Tenant, alice: User) -> No
 def test_others_neither_see_nor_make_nor_revoke_them(
     request: pytest.FixtureRequest, team_a: Tenant, alice: User, who: str, status: int
 ) -> None:
-    """A member, staff who see the team, a stranger."""
+    """Tested with a member, staff who see the team, and a stranger."""
     token, _client = make_token(alice)
     asking = personal(request.getfixturevalue(who))
     browser = Client()
@@ -204,7 +204,7 @@ def test_it_makes_no_personal_token_no_wider_one_and_none_elsewhere(team_a: Tena
 
 
 def test_the_action_itself_lets_it_out_of_no_team(team_a: Tenant, alice: User) -> None:
-    """Whatever door forgets to ask."""
+    """The action refuses even when a page or view forgets to check."""
     by = Actor(alice, "token abcd1234", confined_to="team-a")
     for tenant in ("", "team-b"):
         with pytest.raises(Refused) as refused:
@@ -241,7 +241,7 @@ def test_it_ends_when_its_maker_leaves_and_stays_so(team_a: Tenant, alice: User,
 
 
 def test_without_its_makers_membership_there_is_nothing(team_a: Tenant, mona: User) -> None:
-    """However that came to an end."""
+    """It does not matter how the membership ended."""
     _token, ci = make_token(mona)
     Membership.objects.filter(user=mona).delete()
     assert ci.get("/api/v1/teams").json()["items"] == []
@@ -285,7 +285,7 @@ def test_without_naming_the_team_it_is_the_tokens(team_a: Tenant, a100: GpuClass
 
 
 def test_an_answer_that_was_kept_for_its_maker_is_not_the_tokens(team_a: Tenant, a100: GpuClass, alice: User) -> None:
-    """The same key and call: to the person another team's request is there, to the token it is not."""
+    """Same key and call: the stored answer about another team is there for the person, not for the team token."""
     other = make.tenant(team_a.namespaces.get().cluster, slug="team-b")
     make.member(other, alice, Membership.Role.OWNER)
     _token, ci = make_token(alice)

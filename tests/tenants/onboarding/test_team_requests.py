@@ -1,4 +1,4 @@
-"""How a team begins: who asks, who decides, and what a yes makes in one step."""
+"""How a team begins: who requests it, who decides, and what an approval creates in one step."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_refusals(wish: dict[str, str], team_a: Tenant, a100: GpuClass, alice: U
     assert caller(charlie).get(f"{address}?state=gone").json()["code"] == "unknown_state"
     row = post(caller(charlie), address, wish).json()["id"]
     assert post(caller(charlie), address, {**wish, "slug": "robots-2"}).json()["code"] == "already_asked"
-    # A stranger is told nothing, whatever the body.
+    # A stranger gets no information, whatever the body is.
     for verb in ("decide", "withdraw"):
         assert post(caller(alice), f"{address}/{row}/{verb}", {"units": "many"}).status_code == 404
     assert post(caller(charlie), f"{address}/{row}/decide", {"approve": True}).json()["code"] == "not_allowed"

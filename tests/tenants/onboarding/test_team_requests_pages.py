@@ -1,4 +1,4 @@
-"""The start of who begins a team, the approver's inbox and page: what each of them meets there."""
+"""The start page of a user without a team, the approver's inbox and the page of a team request: what each user sees."""
 
 from __future__ import annotations
 

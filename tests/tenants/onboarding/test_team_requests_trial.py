@@ -1,4 +1,4 @@
-"""Trying the portal without a team: one unit of a starter class for eight hours, by rule, once."""
+"""Trying the portal without a team: one unit of a starter class for eight hours, granted by a rule, once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_never_more_than_there_is(starter: GpuClass, charlie: User) -> None:
     assert f"the allocation limit of {starter.name} (1) is reached" in found.refusal.message
     assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "no_trial_now"
     assert Tenant.objects.count() == 1
-    # What the class can give is not known: no promise in the dark.
+    # The capacity of the class is unknown, so the rule promises nothing.
     Grant.objects.all().delete()
     GpuClass.objects.filter(pk=starter.pk).update(promise_limit=None)
     assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "no_trial_now"

@@ -1,4 +1,4 @@
-"""What administrators do with accounts: roles, suspension, classes to decide. By page and API, and by nobody else."""
+"""What administrators do with accounts: roles, suspension, classes to decide. By page and API; nobody else may."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(user: User | None) -> Actor:
 
 @pytest.fixture
 def ada(db: None) -> User:
-    """Administrator with every role, as createsuperuser makes one."""
+    """Administrator with every role, as createsuperuser creates one."""
     return make.user("Ada", roles=list(Role))
 
 
@@ -64,7 +64,7 @@ PAGES = ("roles", "suspend", "restore", "grant-class", "revoke-class", "password
 
 @pytest.mark.parametrize("roles", [[], [Role.OPERATOR, Role.APPROVER, Role.AUDITOR]], ids=["nobody", "other staff"])
 def test_for_everybody_else_there_is_nothing(a100: GpuClass, dana: User, roles: list[Role]) -> None:
-    """Whether the person is there or not, and whatever is sent."""
+    """The answer is the same whether the account exists or not, and whatever is sent."""
     other = make.user("Other", roles=roles)
     by_token, by_page = caller(other), signed_in(other)
     events = Event.objects.count()
@@ -161,7 +161,7 @@ def test_the_list_costs_the_same_for_many(
     for number in range(12):
         make.approver(f"Approver{number}", gpu_class=a100)
     client = signed_in(ada)
-    # Session and account, the bar (teams, inbox), the page, its classes and second factors.
+    # Queries: session and account, the bar (teams, inbox), the page, its classes and second factors.
     with django_assert_max_num_queries(11):
         assert client.get("/people").status_code == 200
     with_token = caller(ada)
@@ -191,7 +191,7 @@ def test_the_same_roles_again_change_nothing(ada: User, olga: User) -> None:
 
 
 def test_a_refusal_stands_on_the_page(ada: User, olga: User, bob: User) -> None:
-    """Olga is no approver herself."""
+    """Olga herself is not an approver."""
     answer = signed_in(olga).post(f"/people/{bob.pk}/roles", {"roles": ["approver"]})
     assert answer.status_code == 403
     assert "You do not have the role &#x27;approver&#x27;" in answer.content.decode()
@@ -241,7 +241,7 @@ def test_nobody_changes_themselves(ada: User, a100: GpuClass) -> None:
 
 
 def test_not_even_the_portal_takes_the_last_administrator_away(ada: User, olga: User) -> None:
-    """A directory's groups may say so at a sign-in."""
+    """The groups of a directory may ask for this at a sign-in."""
     by = system_actor("rule directory")
     actions.set_roles(olga.pk, [Role.OPERATOR], by=by)
     for take in (
@@ -261,7 +261,7 @@ def test_one_whose_account_is_suspended_does_not_count(ada: User, olga: User) ->
     with pytest.raises(Refused) as refused:
         actions.set_roles(ada.pk, [], by=system_actor("rule directory"))
     assert refused.value.code == "last_admin"
-    # Of the other one, who does not count anyway, it may be taken.
+    # Olga is suspended and does not count, so her role may be taken.
     actions.set_roles(olga.pk, [], by=page(ada))
 
 
@@ -282,7 +282,7 @@ def test_of_two_that_go_at_once_one_stays() -> None:
     with transaction.atomic():
         actions.set_roles(ada.pk, [], by=system_actor("rule directory"))
         other.start()
-        # It cannot come to an end before this transaction does.
+        # The thread cannot finish before this transaction ends.
         other.join(timeout=0.3)
         assert other.is_alive()
     other.join(timeout=10)
@@ -338,7 +338,7 @@ def test_a_team_that_nobody_else_owns_is_named_before(ada: User, alice: User, bo
 
 
 def test_why_a_team_is_suspended_is_told_after_the_pages_of_people_were_read(team_a: Tenant, olga: User) -> None:
-    """Both are reads of tenants.queries, and by one name the one once hid the other."""
+    """Both are functions of tenants.queries; they once had the same name, and one hid the other."""
     lifecycle_actions.set_namespace_state(
         team_a.namespaces.get().pk, to="suspended", because="The course is over.", by=page(olga)
     )

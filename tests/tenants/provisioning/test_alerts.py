@@ -1,4 +1,4 @@
-"""Mail about what the cluster refuses of a namespace: each object once, to operators and to the team."""
+"""Email about objects of a namespace that the cluster refuses: each object once, to operators and to the team."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("olga", "bob")
 
 
 def look(row: Namespace, **refused: str) -> list[str]:
-    """As a worker's look ends that left these objects refused: who is told, and of what."""
+    """Ends a reconcile that left these objects refused; returns the sorted names of those who got an email."""
     before = set(Delivery.objects.values_list("pk", flat=True))
     mine = AppliedObject.objects.filter(owner=owner_label(row))
     mine.delete()
@@ -29,7 +29,7 @@ def look(row: Namespace, **refused: str) -> list[str]:
             text=text,
         )
     alert_actions.alert_new_refusals(row)
-    # What the worker then keeps on the row (portal.core.due.fail, finish).
+    # The worker then stores this on the row (portal.core.due.fail, finish).
     row.error_code = "refused" if refused else ""
     return sorted(sent.user.name for sent in Delivery.objects.exclude(pk__in=before) if sent.user)
 

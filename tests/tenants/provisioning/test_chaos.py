@@ -1,4 +1,4 @@
-"""The Due protocol under dying workers, short form; `run.py soak chaos` runs 24 of them for minutes."""
+"""The Due protocol while workers are killed, short form; `run.py soak chaos` runs 24 workers for minutes."""
 
 from __future__ import annotations
 

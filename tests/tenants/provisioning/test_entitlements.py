@@ -1,4 +1,4 @@
-"""Units in force → queue cells and hard limits, as tables."""
+"""Units in force → cells of the ClusterQueue and hard limits of the ResourceQuota, as tables."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_flavor_stays_in_the_queue_while_something_runs_on_it() -> None:
 
 
 def test_a_flavor_is_closed_before_it_leaves() -> None:
-    """Something may have been admitted to it after the queue was read; the next look would see it."""
+    """A workload may have been admitted to it after the queue was read; the next reconcile would see it."""
     released = replace(A100, in_force=0)
     still_open = live(("nvidia.com/gpu", "a100-11111111", 2, 0, 0))
     assert entitlements.queue_cells([released], still_open) == (QuotaCell("nvidia.com/gpu", "a100-11111111", 0, 0),)
@@ -120,7 +120,7 @@ def test_in_a_grace_both_flavors_of_relabelled_nodes_share_what_was_granted() ->
 
 
 def test_relabelled_nodes_promise_nothing_twice() -> None:
-    """The class has a new flavor; what still runs on the former one is taken from the new one's quota."""
+    """The class has a new flavor; what still runs on the old flavor is subtracted from the quota of the new one."""
     relabelled = replace(A100, flavor="a100-99999999", in_force=4)
     running = live(("nvidia.com/gpu", "a100-11111111", 4, 0, 3))
     assert entitlements.queue_cells([relabelled], running) == (
@@ -172,7 +172,7 @@ def test_a_class_without_gpus_is_a_fuse_of_cpu_and_memory_only() -> None:
 
 
 def test_slugs_that_begin_alike_are_different_classes() -> None:
-    """`a100` is no prefix of `a100-mps` when it comes to what runs on whose flavor."""
+    """`a100` must not match `a100-mps` as a prefix when usage is assigned to flavors."""
     running = live(("nvidia.com/gpu", "a100-mps-22222222", 0, 4, 9))
     assert entitlements.resource_quota([A100], running).devices == {"requests.nvidia.com/gpu": 4}
 
@@ -207,7 +207,7 @@ def test_a_queue_of_no_class_wakes_nobody() -> None:
 
 
 def test_storage_bounds_volumes_and_gives_nothing_else() -> None:
-    """No fuse over it: a claim counts as long as it is there, and has no successor beside it."""
+    """Storage has no safety margin above it: a claim counts while it exists, and no successor exists beside it."""
     with_storage = entitlements.resource_quota([A100, STORAGE], ABSENT_QUEUE)
     assert with_storage == replace(entitlements.resource_quota([A100], ABSENT_QUEUE), storage_gib=50)
     assert entitlements.queue_cells([A100, STORAGE], ABSENT_QUEUE) == entitlements.queue_cells([A100], ABSENT_QUEUE)

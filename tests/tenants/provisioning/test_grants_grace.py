@@ -1,4 +1,4 @@
-"""A grant ends while its jobs run and neighbours wait for the same cards, with the real Kueue."""
+"""A grant ends while its jobs run and other teams wait for the same GPUs, with the real Kueue."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def namespace_b(cluster: Cluster, unique: str) -> Namespace:
 
 @pytest.fixture
 def xe(cluster: Cluster, admin: Api, unique: str) -> Iterator[GpuClass]:
-    """The four cards of a node of the test's own: nobody else's pods come there, or are still leaving it."""
+    """The four GPUs of a node that only this test uses: no other test's pods run there or are still terminating."""
     labels = {OWN: unique}
     taint = {"key": "gpu.intel.com/xe", "value": "present", "effect": "NoSchedule"}
     node = hardware.node(f"xe-{unique}", devices={"gpu.intel.com/xe": 4}, labels=labels, taints=[taint])
@@ -62,7 +62,7 @@ def test_what_runs_at_the_end_of_a_grant_stays_until_its_grace_is_over_and_nothi
     kube_worker: Kube,
     admin: Api,
 ) -> None:
-    """All four cards of the node are team A's; from the end of its grant on they are team B's."""
+    """Team A holds all four GPUs of the node; from the end of its grant they belong to team B."""
     grant = make.grant(team_a, xe, units=4)
     look()
     for name in ("one", "two", "three", "four", "waits"):
@@ -104,7 +104,7 @@ def test_who_takes_units_back_takes_them_from_who_borrowed_and_not_from_a_grace(
     kube_worker: Kube,
     admin: Api,
 ) -> None:
-    """Team C borrowed what team B had not used, before team A's job began: of two borrowers the later would go."""
+    """Team C borrowed team B's unused units before team A's job began: of two borrowers, the later one is preempted."""
     GpuClass.objects.filter(pk=a100.pk).update(borrowing_limit=1)
     namespace_c = make.tenant(a100.cluster, slug="team-c", namespace=f"team-c-{unique}").namespaces.get()
     grant = make.grant(team_a, a100, units=1)
@@ -143,7 +143,7 @@ def test_other_classes_of_the_team_start_as_before_during_a_grace(
     kube_worker: Kube,
     admin: Api,
 ) -> None:
-    """Its queue is in a cohort of its own then; what it has there, and may borrow, is the same."""
+    """During a grace its queue is in a cohort of its own; its quota there and its borrowing limit stay the same."""
     mirrored.hardware_seen(a100.cluster)
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED", "nvidia.com/gpu.sharing-strategy": "mps"}
     mps = make.gpu_class(
@@ -172,7 +172,7 @@ def test_other_classes_of_the_team_start_as_before_during_a_grace(
 def test_what_is_kept_in_a_grace_is_not_lent_as_well(
     team_a: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube, admin: Api
 ) -> None:
-    """Unknown use counts as all of it; known use as what it is, up to what was granted."""
+    """Unknown use counts as the whole grant; known use counts as measured, up to what was granted."""
     cluster = a100.cluster
     pool = Pool.objects.create(cluster=cluster)
     grant = make.grant(team_a, a100, units=6)

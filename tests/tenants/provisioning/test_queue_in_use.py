@@ -1,4 +1,4 @@
-"""Quota that changes while something runs on it, with the real Kueue: nothing is hidden, nothing is lost."""
+"""Quota that changes while workloads run on it, with the real Kueue: no usage is hidden and no run is lost."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_every_class_of_the_catalog_is_admitted_on_its_own_flavor_side_by_side(
     kube_worker: Kube,
     admin: Api,
 ) -> None:
-    """Whole cards, shares that are counted under the same name, slices, DRA, other vendors and no GPU at all."""
+    """Whole GPUs, shared GPUs under the same resource name, MIG slices, DRA, other vendors and no GPU at all."""
     GpuClass.objects.all().delete()
     mirrored.hardware_seen(a100.cluster)
     found = discovery_queries.discover_cluster(a100.cluster)
@@ -153,7 +153,7 @@ def test_a_lowered_quota_keeps_what_runs_and_the_fuse_above_it(
 
 
 def why(admin: Api, namespace: Namespace) -> list[Any]:
-    """What Kueue says about those that wait."""
+    """Returns what Kueue reports about the workloads that wait."""
     return [
         (workload["metadata"]["name"], [one["message"] for one in workload.get("status", {}).get("conditions", [])])
         for workload in admin.list(WORKLOADS, namespace=namespace.name)

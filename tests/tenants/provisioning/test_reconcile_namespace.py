@@ -1,4 +1,4 @@
-"""Provisioning on the real API server, with exactly the worker's rights; seen by an independent client."""
+"""Provisioning on the real API server with exactly the worker's rights; checked by an independent client."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_what_may_be_borrowed_has_a_place_in_the_queue_without_any_grant(
 def test_a_class_whose_flavor_is_not_made_yet_waits_outside_the_queue(
     namespace_a: Namespace, team_a: Tenant, a100: GpuClass, kube_worker: Kube, admin: Api
 ) -> None:
-    """A queue that names a flavor that does not exist admits nothing at all."""
+    """A ClusterQueue that names a missing flavor admits nothing at all."""
     make.grant(team_a, a100, units=2)
     outcome = steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert not outcome.is_applied

@@ -1,4 +1,4 @@
-"""Plans: what approving would change, tried on the real API server and changed nowhere."""
+"""Plans: what an approval would change, as a dry run on the real API server that changes nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def request_of_4(team_a: Tenant, a100: GpuClass, alice: User) -> QuotaRequest:
 
 
 def plan(request: QuotaRequest, kube: Kube) -> dict[tuple[str, str], dict[str, Any]]:
-    """By (kind, name), as stored."""
+    """Returns the stored plan by (kind, name)."""
     row = Plan.objects.select_related("request__tenant").get(request=request)
     steps.work_on_plan(row, Deadline(), kube=kube)
     row.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Flavors and the cohort on the real API server; Kueue's webhooks have their say."""
+"""Flavors and the cohort on the real API server, including Kueue's webhooks."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_while_capacity_is_unknown_nothing_is_lent(pool: Pool, a100: GpuClass, k
 def test_an_empty_mirror_takes_back_nothing_that_is_lent(
     pool: Pool, a100: GpuClass, kube_worker: Kube, admin: Api
 ) -> None:
-    """PostgreSQL lost its unlogged tables: for a moment nobody knows, and borrowers must not pay for it."""
+    """PostgreSQL lost its unlogged tables: capacity is unknown for a moment, and borrowers must not lose units."""
     mirrored.hardware_seen(a100.cluster)
     look(pool, kube_worker)
     MirrorEpoch.objects.all().delete()
@@ -115,7 +115,7 @@ def test_relabelled_nodes_are_a_new_flavor_and_the_old_one_stays_while_it_is_use
 
     finish_all()
     assert look(pool, kube_worker).again_in_s is None
-    # Kueue takes its finalizer off when it has seen that no queue names the flavor.
+    # Kueue removes its finalizer after it has seen that no queue names the flavor.
     wait_until(lambda: admin.find(FLAVORS, before) is None)
 
 

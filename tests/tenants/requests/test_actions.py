@@ -1,4 +1,4 @@
-"""Teams, members, requests and namespaces: what each verb leaves behind."""
+"""Teams, members, requests and namespaces: which rows each verb writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about a request, and who may say it."""
+"""Comments on a request, and who may write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Days that people type, as instants."""
+"""Days that users type, converted to instants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenants.core.forms import end_of_day, start_of_day
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 @pytest.mark.parametrize("day", [date(2026, 11, 30), date(2026, 3, 28), date(2026, 10, 25)])
 def test_a_grant_until_one_day_and_one_from_the_next_leave_no_gap(day: date, zone: str, settings: LazySettings) -> None:
-    """With nothing in force for a second, a neighbour may preempt what runs."""
+    """If no grant were in force for a second, another team could preempt what runs."""
     settings.TIME_ZONE = zone
 
     gap = start_of_day(day + timedelta(days=1)) - end_of_day(day)

@@ -1,4 +1,4 @@
-"""Who may do what: one table per verb, every role, every reason."""
+"""Who may do what: one table per verb, with every role and every reason for a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py quota …`: acts as a person, under that person's rights; refusals are one sentence and change nothing."""
+"""`manage.py quota …` acts as a person, with that person's rights; a refusal is one sentence and changes nothing."""
 
 from __future__ import annotations
 

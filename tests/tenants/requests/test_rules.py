@@ -1,4 +1,4 @@
-"""What is decided without a person: decreases, and the switch."""
+"""Requests that a rule decides: decreases; and the switch that turns the rule off."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def days(count: float) -> datetime:
 
 @pytest.fixture(autouse=True)
 def rule(db: None) -> Rule:
-    """As the migration ships it; a test that commits may have emptied the table."""
+    """The rule as the migration creates it; a test that commits may have emptied the table."""
     return Rule.objects.update_or_create(name="decrease", defaults={"is_on": True})[0]
 
 
@@ -57,7 +57,7 @@ def in_force(team: Tenant) -> list[int]:
         (2, 30, "base", True),
         (0, 30, "base", True),
         (4, 10, "base", True),
-        (2, 31, "base", False),  # two units for a day on which there was nothing
+        (2, 31, "base", False),  # two units for a day that had no units before
         (5, 10, "base", False),
         (1, 10, "boost", False),
     ],

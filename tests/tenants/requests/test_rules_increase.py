@@ -1,4 +1,4 @@
-"""More, justified by measured use: through every door, recorded as it was, and never against the promise limit."""
+"""Increases that measured use justifies: by every interface, recorded as measured, never above the promise limit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def days(count: float) -> datetime:
 
 @pytest.fixture(autouse=True)
 def rule(db: None) -> Rule:
-    """On; a test that commits may have emptied the table."""
+    """The rule, switched on; a test that commits may have emptied the table."""
     return Rule.objects.update_or_create(name="increase", defaults={"is_on": True, **asdict(IncreaseBounds())})[0]
 
 
@@ -55,7 +55,7 @@ def held(team_a: Tenant, a100: GpuClass) -> Grant:
 
 @pytest.fixture
 def used(held: Grant, team_a: Tenant, a100: GpuClass, alice: User) -> Grant:
-    """All of it, for 30 days; and a run that waits for more."""
+    """Measured use of all units for 30 days, and a run that waits for more."""
     namespace = team_a.namespaces.get()
     top = timezone.now().replace(minute=0, second=0, microsecond=0)
     hours = [top - timedelta(hours=back) for back in range(30 * 24 + 1)]

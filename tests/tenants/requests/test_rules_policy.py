@@ -1,4 +1,4 @@
-"""When is more justified by what was measured: every bound, on both sides of it."""
+"""When measured use justifies an increase: every bound, on both sides of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_what_was_used_and_waited_for_justifies_more() -> None:
     [
         ({"base": 0, "held": 2}, "no current total"),
         ({"asked": 7}, "7 of A100 instead of 4 is an increase of more than 50 %. Up to 6 is within the limit"),
-        # A boost is no total that grows.
+        # A temporary increase does not count as the total that grows.
         ({"asked": 6, "base": 2, "held": 4}, "6 of A100 instead of 2 is an increase of more than 50 %. Up to 3"),
         ({"asked": 9, "base": 8, "held": 8, "peak": 8, "mean": 8}, "A total of 9 of A100 exceeds the limit of 8"),
         ({"days": 93}, "93 days of A100 exceed the limit of 92"),
@@ -56,8 +56,8 @@ def test_what_does_not(changes: dict[str, Any], sentence: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"asked": 4},  # as much as before, for longer
-        {"asked": 2, "base": 1, "held": 1, "peak": 1, "mean": 1},  # one more is always small enough
+        {"asked": 4},  # the same units for a longer period
+        {"asked": 2, "base": 1, "held": 1, "peak": 1, "mean": 1},  # one unit more is always within the limit
         {"asked": 8, "base": 6, "held": 6, "peak": 5.4, "mean": 3},
         {"days": 92},
         {"seen_share": 0.8},
@@ -75,7 +75,7 @@ def test_a_share_on_the_bound_is_not_lost_to_rounding() -> None:
 def test_a_bound_of_nothing_asks_for_nothing() -> None:
     loose = replace(BOUNDS, waited_percent_min=0, mean_percent_min=0)
     assert increase_refusal(replace(USED, waited_share=None, mean=0), loose) is None
-    # But that nobody looked is no bound.
+    # But without a measurement the rule still refuses.
     assert increase_refusal(replace(USED, mean=None), loose) is not None
 
 

@@ -1,4 +1,4 @@
-"""The rules of those who come: a trial while "starter" is on, a bundle with its team while "bundle" is on."""
+"""The rules for new users: a trial while "starter" is on, a bundle with its team while "bundle" is on."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_while_the_rule_is_off_its_lines_wait_for_the_approvers(asked: TeamReque
     assert [(one.user, one.subject) for one in Delivery.objects.all()] == [(charlie, "Your team Robots was created")]
     assert "approvers decide it as a request" in Delivery.objects.get().body
     assert Bundle.objects.get().name in Event.objects.get(verb="team.decided").after["bundle"]
-    # As any other request.
+    # Decided like any other request.
     actions.decide_request(request.pk, [Decision(line.pk, approve=True)], by=page(dana))
     assert Grant.objects.get().units == 2
 

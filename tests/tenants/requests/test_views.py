@@ -54,7 +54,7 @@ def filed(team_a: Tenant, limited: GpuClass, alice: User) -> QuotaRequest:
 
 
 def answer(request: QuotaRequest, **changes: object) -> dict[str, object]:
-    """The decide form as the browser sends it when nothing was edited."""
+    """The decide form as the browser sends it when the approver edited nothing."""
     values: dict[str, object] = {"decision": "approve", "reason": ""}
     for line in request.lines.all():
         values |= {
@@ -66,7 +66,7 @@ def answer(request: QuotaRequest, **changes: object) -> dict[str, object]:
 
 
 def shown_in(page: Any, **changes: object) -> dict[str, object]:
-    """What the browser sends back of the decide form of this page when nothing was edited."""
+    """Reads this page's decide form and returns what the browser sends when nothing was edited."""
     boxes = re.findall(r'name="((?:units|from|until)-[0-9]+)"[^>]* value="([^"]*)"', page.text)
     return {"decision": "approve", "reason": "", **dict(boxes), **changes}
 
@@ -249,7 +249,7 @@ def test_an_approver_finds_it_looks_and_approves(filed: QuotaRequest, dana: User
 def test_dates_that_nobody_edited_keep_the_moment_that_was_asked(
     team_a: Tenant, limited: GpuClass, alice: User, dana: User, settings: Any, zone: str
 ) -> None:
-    """West of Greenwich the last instant of a day is a moment of the next day in UTC."""
+    """West of Greenwich the last instant of a day falls on the next day in UTC."""
     settings.TIME_ZONE = zone
     as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: 2}))
     line = QuotaLine.objects.get()

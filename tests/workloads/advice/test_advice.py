@@ -1,4 +1,4 @@
-"""What helps, and what is never offered: each case of the table, and rules that hold for all of them."""
+"""Which next steps help and which are never offered: each case of the table, and rules that hold for all cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the facts of next steps come from, what they cost, and what page, fragments and API make of them."""
+"""The facts behind next steps: their source, their queries, and how page, fragments and API show the steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE = "/teams/team-a/workloads/waits"
 
 @pytest.fixture
 def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
-    """Four GPUs granted."""
+    """A team with four GPUs granted."""
     mirrored.hardware_seen(cluster)
     make.grant(team_a, a100, units=4)
     Image.objects.create(name="minimal", reference=IMAGE, kind="notebook", vendor="nvidia")
@@ -40,7 +40,7 @@ def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
 
 @pytest.fixture
 def slices(cluster: Cluster) -> GpuClass:
-    """Four on one node."""
+    """A class of slices, four on one node."""
     return make.gpu_class(cluster, slug="a100-3g", name="A100 3g", resource="nvidia.com/mig-3g.40gb", weight="0.428571")
 
 
@@ -66,7 +66,7 @@ def test_an_idle_notebook_of_ones_own_goes_before_waiting_and_busy_work_comes_la
 def test_a_member_is_offered_what_is_theirs(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, bob: User, by_bob: Actor
 ) -> None:
-    """Bob may change and stop what he launched, and not ask for quota; Alice's notebook is hers."""
+    """Bob may change and stop what he launched, and may not request quota; the notebook belongs to Alice."""
     runs(namespace_a, a100, alice, "hers", units=3)
     waits(namespace_a, a100, bob)
     found = told(by_bob)["waits"]
@@ -93,7 +93,7 @@ def test_another_class_is_offered_where_it_takes_the_image_and_is_free(
 def test_a_job_of_several_workers_is_offered_as_many_as_fit_on_the_nodes(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, by_alice: Actor
 ) -> None:
-    """Four nodes of four, two GPUs of the first in use: room for three workers of three, on the others."""
+    """Four nodes with 4 GPUs, 2 of the first in use: there is room for three workers of 3 GPUs, on the other nodes."""
     Grant.objects.update(units=16)
     runs(namespace_a, a100, alice, "busy")
     Image.objects.update(kind="job")
@@ -116,7 +116,7 @@ def test_no_class_is_offered_whose_free_units_lie_beside_too_little_cpu_or_memor
     house: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, slices: GpuClass, alice: User,
     by_alice: Actor,
 ) -> None:  # fmt: skip
-    """Two slices come with so many cores; said otherwise, fewer would do."""
+    """Two slices come with their default cores and memory; a run with smaller options needs less."""
     make.grant(house, slices, units=2)
     runs(namespace_a, a100, alice, "busy", units=4)
     found = waits(namespace_a, a100, alice)

@@ -1,7 +1,7 @@
-"""What helps a run that waits or is stuck, written down before the code that works it out.
+"""Expected advice for runs that wait or are stuck, written before the code that computes it.
 
-Each case: the cause as the cluster tells it, the numbers around it, the verdict and the first action that are expected,
-and a neighbour with almost the same facts whose answer must differ.
+Each case has the cause as the cluster reports it, the numbers around it, the expected verdict and first action, and a
+neighbour with almost the same facts whose answer must differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workloads.status.types import Status
 
 NOT_YET, NEVER, STUCK, OVER_ALREADY = "not_yet", "never", "stuck", "over"
 
-# Four GPUs granted and all in use, one node with eight of them, none free; nothing else that the team could use.
+# Four GPUs granted and all in use, one node with eight, none free; the team can use nothing else.
 FIGURES = AvailabilityFigures(unit="GPU", granted=4, used=4, borrowing_limit=0, on_one_node=0)
 A100 = ClassOption("a100", "A100", FIGURES, most_units=8, allocatable=16)
 SLICE = ClassOption("a100-3g", "A100 3g slice", replace(FIGURES, unit="slice", used=0, on_one_node=4), is_smaller=True)
@@ -293,7 +293,7 @@ CASES = [
          "16 GiB"),
 ]  # fmt: skip
 
-# Nothing stands in its way: no words are needed.
+# Nothing blocks it: no advice is needed.
 NOTHING = [
     status_of(WISH, Observation(job(), ADMITTED), now=NOW),
     status_of(replace(WISH, sent=""), Observation(), now=NOW),

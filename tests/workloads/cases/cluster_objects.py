@@ -1,4 +1,4 @@
-"""Pods, Jobs and Workloads of Kueue as the mirror has them."""
+"""Pods, Jobs and Kueue Workloads as the mirror stores them."""
 
 from __future__ import annotations
 

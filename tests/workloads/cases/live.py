@@ -1,4 +1,4 @@
-"""Cases that are staged on a real control plane."""
+"""Helpers for cases that are staged on a real control plane."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def is_open(namespace: Namespace, kube: Kube) -> bool:
 
 
 def play(kubelet: ScriptedKubelet, worker: Worker, namespace: str, name: str) -> None:
-    """Its pod runs, as soon as it is on a node."""
+    """Sets the workload's pod to Running as soon as the pod is on a node."""
     worker(lambda: name in on_nodes(kubelet.api, namespace))
     kubelet.running(kubelet.bound(namespace, labels=f"gpu-portal/workload={name}"))

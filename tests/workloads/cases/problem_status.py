@@ -1,4 +1,4 @@
-"""What a problem is shown as."""
+"""The status that the portal shows for a problem."""
 
 from __future__ import annotations
 

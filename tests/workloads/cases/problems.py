@@ -1,6 +1,6 @@
-"""What can stand in the way of a run, written down before the code that explains it.
+"""The problems that can block a run, written before the code that explains them.
 
-Each problem: the text as the cluster says it, what is expected of it, and a neighbour that looks alike and must differ.
+Each problem has the text of the cluster, the expected result, and a similar neighbour whose result must differ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TELL = "Contact an operator"
 
 @dataclass(frozen=True)
 class Problem:
-    """`sentence` whole; `remedy` a part of it; `neighbour` the name of the one that must differ in its reason."""
+    """`sentence` is complete; `remedy` is a part; `neighbour` is the name of the problem whose reason must differ."""
 
     name: str
     neighbour: str
@@ -287,7 +287,7 @@ def at_node(reason: str, message: str = "", **more: Any) -> Observation:
 
 
 def cloning(state: str, **container: Any) -> Pod:
-    """A pod whose first container, which clones the repository, is in that state; the other waits for it."""
+    """A pod whose first container, which clones the repository, is in that state; the other container waits for it."""
     values: dict[str, Any] = {
         "name": "clone", "ready": False, "restarts": 0, "state": state, "reason": "", "message": "", "since": AGO,
         "exit_code": None, "ended_at": None, "last_reason": "", "last_exit_code": None,

@@ -1,4 +1,4 @@
-"""A run as it was launched and as it was seen."""
+"""Sets a run to the states that launch and watcher would write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run_of(name: str) -> Run:
 
 
 def is_running(name: str) -> bool:
-    """By its pod, by its place in the queue and in the Run: the watcher hears of each by a watch of its own."""
+    """Sets pod, Workload and Run to running: the watcher reads each of them by its own watch."""
     run = run_of(name)
     return bool(run.admitted_at and run.started_at) and shown(name).status.phase is Phase.RUNNING
 

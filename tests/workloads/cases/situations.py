@@ -1,4 +1,4 @@
-"""What can hold work up in a cluster: what is said of each, and what helps, written down before the code that says it.
+"""Situations that block work in a cluster: the expected status and advice, written before the code that computes them.
 
 Each is staged on the real control plane by its `live` test, which compares with `as_written`, beside a neighbour.
 """
@@ -18,11 +18,12 @@ NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
 
 @dataclass(frozen=True)
 class Situation:
-    """`live`: module of this folder and test. `sentence`: a pattern for the whole of it; `facts`: among those told.
+    """`live`: module of this folder and test. `sentence`: a pattern for the whole sentence; `facts`: a part of the
+    facts.
 
-    `step` and `why`: of the first next step, `why` a part. `then`: what following it comes to in the live test: the
-    work runs, or why that is not possible. `neighbour`: who looks alike in the same scene and must differ in its
-    reason, another situation or what it is.
+    `step` and `why`: verb and a part of the reason of the first next step. `then`: the result of that step in the live
+    test: the work runs, or why it cannot. `neighbour`: a similar run in the same scene whose reason must differ; the
+    name of another situation or a description.
     """
 
     live: str
@@ -38,7 +39,7 @@ class Situation:
 
 
 def as_written(written: Situation, told: Status, help_: AdviceView | None) -> None:
-    """Fails where what is told is not what was written."""
+    """Fails if the reported status or advice differs from the written situation."""
     assert (str(told.phase), told.reason) == (written.phase, written.reason), told
     assert re.fullmatch(written.sentence, told.sentence), (written.sentence, told.sentence)
     assert {name: told.facts.get(name) for name in written.facts} == dict(written.facts)

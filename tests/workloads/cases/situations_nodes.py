@@ -1,4 +1,4 @@
-"""What nodes, pods and storage hold up: see situations.py."""
+"""Situations caused by nodes, pods and storage: see situations.py."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ON_NODES: dict[str, Situation] = {
         then="the operators install its driver and have Kueue count it, which no test can undo",
     ),
     "DRA devices short": Situation(
-        # Blocked when it is so for longer than 15 s.
+        # Blocked if this lasts longer than 15 s.
         NODES, "preparing", "devices_unavailable",
         r"None of the \d+ nodes has the requested devices free\.",
         NOT_YET, "fewer_units", "1 free now on one node; starts now", "DRA class missing",
@@ -125,7 +125,7 @@ ON_NODES: dict[str, Situation] = {
     ),
 }  # fmt: skip
 
-# Not among those that the product promises, and staged beside them.
+# These are not among the situations that the product promises to explain; they are staged beside them.
 BESIDE: dict[str, Situation] = {
     "resource advertises 0": Situation(
         NODES, WAITS, "no_units_offered",

@@ -1,4 +1,4 @@
-"""What quota, admission and the queue hold up: see situations.py."""
+"""Situations caused by quota, admission and the queue: see situations.py."""
 
 from __future__ import annotations
 

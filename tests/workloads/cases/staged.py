@@ -1,4 +1,4 @@
-"""Situations that are staged on a cluster are told as they were written down."""
+"""Checks that situations staged on a cluster are reported as they were written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from workloads.status import queries as status_queries
 
 
 def until_as_written(worker: Worker, by: Actor, written: dict[str, Situation]) -> dict[str, AdviceView]:
-    """By name of the workload: until each is told so, at one moment or another; the help of that moment."""
+    """Waits until each named workload has been reported as written, not necessarily all at once. Returns the advice of
+    that moment by name.
+    """
     found: dict[str, AdviceView] = {}
 
     def step() -> bool:

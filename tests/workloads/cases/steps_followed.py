@@ -1,4 +1,4 @@
-"""What the page of a run offers, followed as a person follows it."""
+"""Follows the next steps that the page of a run offers, as a user does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def help_of(by: Actor, name: str, tenant: str = "team-a") -> AdviceView:
 
 
 def follow(client: Client, href: str, **typed: str) -> None:
-    """As a person does: to the page of the step, and its form sent as it stands there."""
+    """Requests the page of the step and submits its form unchanged, as a user does."""
     page = client.get(href.partition("#")[0])
     fields = _Form(page.content.decode()).fields | typed
     answer = client.post(href.partition("?")[0].partition("#")[0], fields)
@@ -37,7 +37,7 @@ def follow(client: Client, href: str, **typed: str) -> None:
 
 
 class _Form(HTMLParser):
-    """What a browser would send of the form with the class `cols`."""
+    """Collects what a browser would send of the form with the class `cols`."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

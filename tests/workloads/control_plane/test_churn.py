@@ -1,5 +1,5 @@
-"""30 random steps while workers and the watcher are killed leave nothing over, and after each of them the portal says
-what an independent client and Kueue say; `run.py soak churn` takes 200.
+"""30 random steps while workers and the watcher are killed leave no objects behind, and after each step the portal
+agrees with an independent client and with Kueue; `run.py soak churn` takes 200 steps.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_every_object_has_a_row_and_every_row_its_objects(
         looks = moments.Moments(admin, namespace_a, a100, alice)
         told = random_steps.run(world, steps=30, worker_every=10, watcher_every=14, look=looks.take)
     assert looks.told["compared"] == 30
-    # Enough to have said something; how many depends on what is quicker.
+    # Enough to be meaningful; the number depends on which process is faster.
     assert looks.told["positions"] >= 5, looks.told
     assert looks.told["units used"] >= 10, looks.told
     assert told["watcher killed"] == 2

@@ -1,4 +1,4 @@
-"""What people with work on a class see and meet when it is held or retired, on the real control plane."""
+"""What users with work on a class see when the class is held or retired, on the real control plane."""
 
 from __future__ import annotations
 

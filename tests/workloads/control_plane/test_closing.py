@@ -1,4 +1,4 @@
-"""A team that is closed: its runs were stopped by the portal, and no row tries for ever."""
+"""A closed team: the portal has stopped its runs, and no row is retried for ever."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
     actions.launch("team-a", replace(job, name="unsent"), by=by_alice)
     Workload.objects.filter(name="unsent").update(due_at=None)
 
-    # In its grace nothing is stopped; the next look at a run is when the grace is over.
+    # During the grace nothing is stopped; the next look at a run is due when the grace is over.
     make.close(runs_for=timedelta(minutes=1))
     namespace_a.refresh_from_db()
     runs = Workload.objects.get(name="runs")

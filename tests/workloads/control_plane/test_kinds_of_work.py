@@ -1,4 +1,4 @@
-"""What differs between classes and workloads, on the real control plane: DRA devices, no GPU at all, volumes."""
+"""Differences between classes and workloads on the real control plane: DRA devices, no GPU at all, volumes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cpu(cluster: Cluster, unique: str) -> GpuClass:
 def everything(
     h100: GpuClass, cpu: GpuClass, granted: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None
 ) -> Tenant:
-    """Team A holds two of each class, provisioned."""
+    """Team A holds two units of each class; its namespace is provisioned."""
     for gpu_class in (h100, cpu):
         make.grant(granted, gpu_class, units=2)
     provision(namespace_a, kube_worker)
@@ -101,7 +101,7 @@ def test_without_a_gpu_in_a_team_that_holds_no_other_class(
     kube_worker: Kube,
     clean_cluster: None,
 ) -> None:
-    """Kueue takes a queue without a plain flavor for one of topologies only, and would let this wait for ever."""
+    """Kueue treats a queue without a plain flavor as one for topologies only, and would never admit this run."""
     make.grant(team_a, cpu, units=2)
     provision(namespace_a, kube_worker)
     actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)

@@ -1,13 +1,13 @@
-"""What a pod could say to get more than its class: no door of ours takes it, and the cluster refuses it by itself.
+"""Pod fields that could give a pod more than its class: no form or API accepts them, and the cluster refuses them too.
 
-Each field is tried through the API and the form; then the cluster is asked by the three that could send it: the worker
-and a tenant, who may create no pod at all, the worker with a Job, and the Job controller, which makes the pods of
-Jobs. Dry runs: nothing is left behind.
+Each field is tried through the API and the form. Then dry runs send it to the cluster with the three identities that
+could: the worker and a team member, who may not create pods, the worker with a Job, and the Job controller, which
+creates the pods of Jobs. Dry runs leave nothing behind.
 
-Left out, since they bring a pod nothing but a change of itself: hostAliases, dnsPolicy, dnsConfig, hostname,
-shareProcessNamespace, activeDeadlineSeconds, topologySpreadConstraints and schedulingGates (its own wait), nodeSelector
-and nodeAffinity (fewer nodes; those of other classes are closed by taints), `spec.suspend` of a Job (Kueue sets it
-anew), parallelism (Kueue counts it).
+Left out, because they change only the pod itself: hostAliases, dnsPolicy, dnsConfig, hostname, shareProcessNamespace,
+activeDeadlineSeconds, topologySpreadConstraints and schedulingGates (the pod itself waits), nodeSelector and
+nodeAffinity (fewer nodes; taints close those of other classes), `spec.suspend` of a Job (Kueue sets it again),
+parallelism (Kueue counts it).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ PLUGIN = "nvidia.com/gpu"
 
 @dataclass(frozen=True)
 class Field:
-    """`change` puts it into a pod's template; `words` are in the cluster's refusal of the pod.
+    """`change` puts the field into a pod template; `words` are in the cluster's refusal of the pod.
 
-    `key` is what a person would have to call it at our doors; `env`: what they would call a variable. `on_job`: the
-    cluster refuses the Job already, not only its pods.
+    `key` is the name that a user would send to form or API; `env` is the name of a variable that a user would set.
+    `on_job`: the cluster refuses the Job already, not only its pods.
     """
 
     key: str
@@ -121,13 +121,13 @@ def annotation(name: str, value: str = "x") -> Change:
 
 
 def others(**terms: Any) -> Json:
-    """An affinity to, or against, the pods of everybody."""
+    """An affinity, or anti-affinity, to the pods of all namespaces."""
     everybody = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": "kubernetes.io/hostname"}
     return {name: {"requiredDuringSchedulingIgnoredDuringExecution": [everybody]} for name in terms}
 
 
 def security(key: str, change: Change, words: str) -> Field:
-    """Pod Security looks at pods only: the Job is taken, its pods are refused."""
+    """Pod Security checks pods only: the Job is accepted, its pods are refused."""
     return Field(key, change, words, on_job=False)
 
 
@@ -322,7 +322,7 @@ FIELDS: dict[str, Field] = {
     ),
 }
 KEYS = sorted({one.key for one in FIELDS.values()})
-# A word of ours too: the queue's priority, which reaches a label of the Job alone.
+# Also a field of the portal: the queue's priority, which sets only a label of the Job.
 OURS = frozenset({"priority"})
 
 
@@ -414,7 +414,7 @@ def test_the_form_refuses_each_with_its_name(alices: Client, body: Json) -> None
 
 @dataclass(frozen=True)
 class Place:
-    """A tenant's namespace with its walls, as the worker makes them, and who writes there."""
+    """A team's namespace as the worker provisions it, and the identities that write there."""
 
     name: str
     worker: Api
@@ -470,7 +470,7 @@ PROBE = RunSpec(
 
 
 def job_of(place: Place, change: Change | None = None, **said: Any) -> Json:
-    """As the worker makes it from what a person may say, and then changed."""
+    """Returns the Job as the worker builds it from the user's input, with `change` applied."""
     job = manifests.job(replace(PROBE, namespace=place.name, **said))
     job = copy.deepcopy(job)
     if change is not None:
@@ -479,7 +479,7 @@ def job_of(place: Place, change: Change | None = None, **said: Any) -> Json:
 
 
 def pod_of(job: Json) -> Json:
-    """As the Job controller makes it; its owner is left out, since a dry run has none."""
+    """Returns the pod as the Job controller builds it, without its owner, because a dry run creates none."""
     template = job["spec"]["template"]
     metadata = {
         **template["metadata"],
@@ -552,13 +552,13 @@ GANG = {"kind": "job", "workload": "gang", "workers": 4, "units": 2, "retries": 
 
 def test_several_workers_pass_with_their_service_and_bring_no_other_field(place: Place) -> None:
     job = job_of(place, **GANG)
-    # 409 while the quota that counts it is written by somebody else.
+    # 409 while another process writes the ResourceQuota that counts it.
     wait_until(lambda: try_out(place.controller, "v1/pods", pod_of(job))[0] == 201)
     one = job_of(place, **{**GANG, "workers": 1})
     assert job["spec"]["template"]["spec"].keys() - one["spec"]["template"]["spec"].keys() == {"subdomain"}
     assert job["spec"].keys() - one["spec"].keys() == {"completionMode", "backoffLimitPerIndex", "maxFailedIndexes"}
 
-    # The fence refuses dry runs of the worker: they would be a way to read.
+    # The fence refuses dry runs of the worker, because they could be used to read.
     made = place.worker.create(job)
     service = workers.headless_service(
         replace(PROBE, namespace=place.name, workload="gang"), "gang-1", job_uid=made["metadata"]["uid"]
@@ -568,7 +568,7 @@ def test_several_workers_pass_with_their_service_and_bring_no_other_field(place:
 
 
 def test_production_is_the_portals_to_give(place: Place, admin: Api) -> None:
-    """Whatever else may make a Job there, and whoever changes one."""
+    """Other identities may create and change Jobs in the namespace, but may not set production."""
     job = job_of(place, kind="job", workload="first", priority="production")
     code, text = try_out(admin, "batch/v1/jobs", job)
     assert (code, "only the portal may set production" in text) == (422, True)

@@ -1,4 +1,4 @@
-"""Launch to gone on the real control plane: Kueue, scheduler, kwok or a real JupyterLab; seen by another client."""
+"""A run from launch to removal with real Kueue, scheduler, and kwok or a real JupyterLab; seen by another client."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_job_deleted_behind_our_back_is_a_lost_run(
 def test_a_notebook_becomes_ready_and_a_stopped_one_starts_again(
     granted: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    """A real JupyterLab, run by the notebook runner."""
+    """The notebook runner starts a real JupyterLab."""
     actions.launch("team-a", notebook, by=by_alice)
     worker(lambda: is_ready("one"))
     secret = admin.get("v1/secrets", "one-1", namespace=namespace_a.name)

@@ -1,4 +1,4 @@
-"""The lab that the platform teaches with: 4 GPUs in turns of 4 are 16 units, and the seventeenth workload waits."""
+"""The time-slicing lab of the tutorial: 4 GPUs with 4 replicas each are 16 units; the seventeenth workload waits."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from workloads.status.types import Phase
 
 CARDS, TURNS = 4, 4
 RESOURCE = "nvidia.com/gpu.shared"
-LAB = "example.org/lab"  # a label of this test's node alone
+LAB = "example.org/lab"  # a label of this test's node only
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher"), pytest.mark.timeout(240)]
 
 
 @pytest.fixture
 def node(admin: Api, unique: str) -> Iterator[str]:
-    """As the device plugin and its labeller leave it: the GPUs are renamed, and counted four times."""
+    """A node as the device plugin and GPU Feature Discovery leave it: resource renamed, each GPU counted four times."""
     name = f"lab-{unique}"
     labels = {
         LAB: unique,
@@ -67,7 +67,7 @@ def turns(cluster: Cluster, node: str, unique: str) -> GpuClass:
 
 @pytest.fixture
 def team(turns: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None) -> Tenant:
-    """Holds one unit more than there are, so that it is the hardware that says no and not the quota."""
+    """The team holds one unit more than exist, so that the hardware limits it and not the quota."""
     make.grant(team_a, turns, units=CARDS * TURNS + 1)
     provision(namespace_a, kube_worker)
     return team_a
@@ -98,6 +98,6 @@ def test_sixteen_run_and_the_seventeenth_waits_for_the_resource_by_name(
     assert waiting.sentence == f"No single node has 1 unit of Lab card in turns free: no {RESOURCE} is free."
 
     actions.stop("team-a", "lab-01", by=by_alice)
-    # The freed unit may be bound anew a moment before the end of the stopped run is recorded.
+    # Another pod may get the freed unit a moment before the end of the stopped run is recorded.
     worker(lambda: is_running("lab-17") and running() == 16, within_s=60)
     assert Run.objects.get(workload__name="lab-01").ended_at

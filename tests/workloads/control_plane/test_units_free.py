@@ -1,6 +1,6 @@
 """Whatever ends a pod, its units are free a moment later, for the cluster and for the portal.
 
-How soon is measured by `run.py soak churn`, on a machine that does nothing else.
+`run.py soak churn` measures the delay, on a machine that does nothing else.
 """
 
 from __future__ import annotations

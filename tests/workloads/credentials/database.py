@@ -1,4 +1,4 @@
-"""Tables, searched for what must not be in them."""
+"""Searches tables for values that they must not contain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workloads.credentials.secrets.models import TeamSecret
 
 
 def everything_in_the_database() -> str:
-    """Every row of every table as text, as this transaction sees it."""
+    """Returns every row of every table as text, as this transaction sees it."""
     with connection.cursor() as cursor:
         tables = connection.introspection.table_names(cursor)
         assert TeamSecret._meta.db_table in tables

@@ -1,4 +1,4 @@
-"""A team's credentials of registries: who keeps them, what of them is seen, and what a run is given."""
+"""A team's registry credentials: who may manage them, what is visible of them, and what a run receives."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ def test_the_password_is_nowhere_but_sealed(
         for address in (REGISTRIES, "/api/v1/events?team=team-a", "/api/v1/workloads", "/api/v1/workloads/train"):
             assert CANARY not in her.get(address).content.decode(), address
 
-    # Columns of bytes are hexadecimal there.
+    # bytea columns are hexadecimal in this text.
     found = everything_in_the_database()
     assert HOST in found
     both = base64.b64encode(f"{ROBOT.username}:{CANARY}".encode()).decode()

@@ -1,4 +1,4 @@
-"""An image of a team's own on the real control plane: its pod's Secret is made, follows what is kept, and goes."""
+"""A private image on the real control plane: its pull Secret is created, follows the credentials and is deleted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def own(job: LaunchSpec, provisioned: Any, olga: User) -> LaunchSpec:
 
 
 def sign_in_of(admin: Api, namespace: str) -> tuple[str, str, str] | None:
-    """Type, user and password, as the cluster has them."""
+    """Returns type, user and password as the cluster stores them."""
     found = admin.find("v1/secrets", SECRET, namespace=namespace)
     if found is None:
         return None
@@ -60,7 +60,7 @@ def test_the_secret_of_a_run_follows_what_the_team_keeps_and_goes_with_the_run(
     owners = admin.get("v1/secrets", SECRET, namespace=where)["metadata"]["ownerReferences"]
     assert [one["uid"] for one in owners] == [job["metadata"]["uid"]]
 
-    # The pod itself passed the fence with it.
+    # The fence accepted the pod with this Secret.
     def pods() -> list[dict[str, Any]]:
         return [one for one in admin.list("v1/pods", namespace=where) if one["metadata"]["name"].startswith("train-1-")]
 
@@ -84,7 +84,7 @@ def test_it_goes_with_the_job_whoever_deleted_that(
     actions.launch("team-a", own, by=by_alice)
     worker(lambda: sign_in_of(admin, namespace_a.name) is not None)
 
-    # No worker looks now: the cluster's own garbage collector does it.
+    # No worker runs now: the cluster's garbage collector deletes it.
     admin.delete("batch/v1/jobs", "train-1", namespace=namespace_a.name)
     wait_until(lambda: sign_in_of(admin, namespace_a.name) is None)
 

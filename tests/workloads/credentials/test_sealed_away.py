@@ -1,4 +1,4 @@
-"""A run whose secrets the worker cannot open: its page says so, and Health says to operators what is to be done."""
+"""A run whose secrets the worker cannot decrypt: its page states this, and the health page has the remedy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def waits(granted: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """A notebook with a secret, whose container waits for the Secret; its Job was sent."""
+    """A notebook with a secret; its Job was sent and its container waits for the Secret."""
     TeamSecret.objects.create(namespace=namespace_a, name="MINE", sealed=sealing.seal("value"), created_by=alice)
     found = running.workload(namespace_a, a100, by=alice)
     pod = running.make_ready(found)
@@ -50,7 +50,7 @@ def waits(granted: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) 
 
 
 def work(kube: Kube) -> Workload:
-    """As a worker does it."""
+    """Does what a worker does."""
     claimed = due.claim(Workload)
     assert claimed is not None
     due.run_claimed(claimed, partial(reconcile, kube=kube))

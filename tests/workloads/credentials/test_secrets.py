@@ -1,4 +1,4 @@
-"""A team's sealed secrets: who keeps them, what of them is seen, and how a run is given them."""
+"""A team's sealed secrets: who may manage them, what is visible of them, and how a run receives them."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def test_the_launch_form_offers_them_remembers_them_and_no_link_carries_them(
     secret_actions.delete_secret("team-a", "TWO", by=by_alice)
     again = her.get(f"{launch}?like=train").content.decode()
     assert ticked(again) == {"ONE"}
-    assert "secret.ONE" in again  # in the plan, with its value left out
+    assert "secret.ONE" in again  # in the plan, without its value
     assert CANARY not in again
     unknown = her.post(launch, {**typed, "name": "next"})
     assert unknown.status_code == 422
@@ -372,7 +372,7 @@ def test_the_value_is_nowhere_but_sealed(
     for address in addresses:
         assert CANARY not in her.get(f"/teams/team-a/{address}").content.decode(), address
 
-    # Columns of bytes are hexadecimal there.
+    # bytea columns are hexadecimal in this text.
     found = everything_in_the_database()
     assert CANARY not in found
     assert CANARY.encode().hex() not in found

@@ -1,4 +1,4 @@
-"""A chosen secret on the real control plane: the container sees the value, and it goes when the Job goes."""
+"""A chosen secret on the real control plane: the container sees the value, and the Secret is deleted with the Job."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def test_a_job_has_a_secret_of_its_own_that_goes_with_it_whoever_deleted_it(
     data = admin.get("v1/secrets", "train-1", namespace=namespace_a.name)["data"]
     assert data == {"secret.SEALED_CANARY": base64.b64encode(f"live-{unique}".encode()).decode()}
 
-    # No worker looks now: the cluster's own garbage collector does it.
+    # No worker runs now: the cluster's garbage collector deletes it.
     admin.delete("batch/v1/jobs", "train-1", namespace=namespace_a.name)
     wait_until(lambda: admin.find("v1/secrets", "train-1", namespace=namespace_a.name) is None)
 
 
 def some_process_has(variable: str) -> bool:
-    """The notebook runner's containers are processes of this machine."""
+    """Searches processes of this machine: the notebook runner starts its containers as such."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             if variable.encode() in path.read_bytes().split(b"\0"):
                 return True
         except OSError:
-            # Somebody else's, or over by now.
+            # The process belongs to another user or has ended.
             continue
     return False

@@ -23,7 +23,7 @@ BORROWED = "can be borrowed while other teams do not use them, and are reclaimed
     [
         (FIGURES, 1, "uses 2 of 4 GPUs; 3 free now on one node; starts now", GOOD),
         (FIGURES, 3, "uses 4 of 4 GPUs; 3 free now on one node; starts now", GOOD),
-        # What waits already is served first, wherever its units are.
+        # Queued runs are served first, wherever their units are.
         (
             replace(FIGURES, waiting=(1,), ahead=1),
             2,
@@ -36,7 +36,7 @@ BORROWED = "can be borrowed while other teams do not use them, and are reclaimed
             "uses 4 of 4 GPUs; 2 free now on one node; waits behind 1 of your team",
             WAIT,
         ),
-        # What does not fit is passed over: it waits for more than is left, or for a node that has so many.
+        # A run that does not fit is skipped: it waits for more units than are left, or for a node with that many.
         (
             replace(FIGURES, waiting=(4, 4), ahead=2),
             3,
@@ -56,7 +56,7 @@ BORROWED = "can be borrowed while other teams do not use them, and are reclaimed
             "team ends",
             WAIT,
         ),
-        # With what may be borrowed it fits, and takes its own units first.
+        # With borrowing it fits; it takes the team's own units first.
         (
             replace(FIGURES, granted=2, waiting=(2,), ahead=1, borrowing_limit=1),
             1,
@@ -215,7 +215,7 @@ def test_what_can_never_start_says_why() -> None:
         (2, 8, "GPU", "1", "1.6", "2 GPUs for 8 h: 16 GPU-hours, price 25.60"),
         (1, None, "GPU", "1", "0", "1 GPU-hour per hour"),
         (1, None, "slice", "0.1429", "0", "0.14 GPU-hours per hour (a slice counts as 1/7 GPU)"),
-        # Seven of them are one GPU, not 1.0003 of one.
+        # Seven slices are one GPU, not 1.0003 GPUs.
         (7, 168, "slice", "0.1429", "0", "7 slices for 168 h: 168 GPU-hours (a slice counts as 1/7 GPU)"),
         (1, 3, "share", "0.25", "0.125", "1 share for 3 h: 0.75 GPU-hours (a share counts as 0.25 GPU), price 0.375"),
         (4, 10, "core", "0", "0.02", "4 cores for 10 h: price 0.80"),

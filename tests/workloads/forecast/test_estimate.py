@@ -1,4 +1,4 @@
-"""Ranges for the start of what waits: bounds that hold, in the order that people expect, and no number without one."""
+"""Estimated start ranges of queued runs: bounds that hold, in the expected order, and no number without a basis."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FIVE = minutes(30, 40, 50, 60, 120)
 
 @dataclass(frozen=True)
 class Case:
-    """`told`: "10:54 to 10:59", or what is said where nobody can tell; `basis`: a part of the basis."""
+    """`told`: "10:54 to 10:59", or the sentence if no estimate is possible; `basis`: a part of the basis."""
 
     name: str
     facts: EstimateFacts
@@ -227,13 +227,13 @@ FACTS = st.builds(
 
 
 def bounds(facts: EstimateFacts) -> tuple[datetime, datetime]:
-    """What nobody can tell may be never."""
+    """Returns NEVER for both bounds if no estimate is possible."""
     found = estimate(facts, now=NOW)
     return (NEVER, NEVER) if isinstance(found, CannotTell) else (found.earliest, found.latest)
 
 
 def is_no_later(one: EstimateFacts, other: EstimateFacts) -> bool:
-    """In its latest; and in its earliest, where both are known."""
+    """Compares the latest; also the earliest, if both are known."""
     (first, last), (first_of_other, last_of_other) = bounds(one), bounds(other)
     return last <= last_of_other and (NEVER in (first, first_of_other) or first <= first_of_other)
 
@@ -252,8 +252,8 @@ def test_an_earlier_end_never_makes_it_later(facts: EstimateFacts, earlier: int,
     one = facts.running[place]
     end = NOW + timedelta(minutes=600) if one.ends_at is None else one.ends_at - timedelta(minutes=earlier)
     if one.ends_at is None:
-        # A known end instead of none: only the latest is held to it, since none may have been at any time. Without
-        # history, which says nothing of an end that is known to come after the grant has expired.
+        # A known end replaces an unknown one: only the latest is compared, as an unknown end may be any time. No
+        # history, because it does not cover a known end that comes after the grant has expired.
         facts = replace(facts, starts=())
         sooner = replace(
             facts, running=(*facts.running[:place], replace(one, ends_at=end), *facts.running[place + 1 :])

@@ -1,4 +1,4 @@
-"""Where estimates come from, what they cost, what page and API say, and what is kept of them beside what happened."""
+"""Estimates: their source, their queries, what page and API show, and what is stored beside the actual start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPOLOGY = 'topology "gpu-portal" allows to fit only 1 out of 2 pod(s)'
 
 @pytest.fixture
 def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
-    """Four GPUs granted."""
+    """A team with four GPUs granted."""
     mirrored.hardware_seen(cluster)
     make.grant(team_a, a100, units=4)
     return team_a
@@ -46,7 +46,7 @@ def waits(namespace: Namespace, one: GpuClass, by: User, name: str = "waits", te
 
 
 def holds(namespace: Namespace, one: GpuClass, by: User, name: str = "holds", **fields: Any) -> Run:
-    """Admitted a moment ago."""
+    """A run that was admitted a moment ago."""
     run = waits(namespace, one, by, name, **fields)
     reserved = {"type": "QuotaReserved", "status": "True", "reason": "", "message": "", "since": None}
     queued = MirrorWorkload.objects.get(job_uid=f"job-{run.workload_id}")
@@ -76,7 +76,7 @@ def minutes_until(found: EstimateOutcome | None) -> tuple[int, int]:
 
 
 def started(namespace: Namespace, one: GpuClass, by: User, *waited_minutes: int) -> None:
-    """Runs of an hour ago that are over."""
+    """Ended runs that started an hour ago."""
     began = timezone.now() - timedelta(hours=1)
     for waited in waited_minutes:
         found = running.workload(namespace, one, name=f"past-{waited}", by=by)
@@ -247,7 +247,7 @@ def test_page_list_and_api_say_it(
 
 @pytest.fixture
 def waiting(house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -> Run:
-    """Its latest is 65 minutes from now."""
+    """A queued run whose latest estimated start is 65 minutes from now."""
     ends(holds(namespace_a, a100, alice, units=4), 60)
     run = waits(namespace_a, a100, alice)
     Run.objects.filter(pk=run.pk).update(requested_at=timezone.now() - timedelta(minutes=2))
@@ -255,7 +255,7 @@ def waiting(house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) 
 
 
 def later(minutes: int) -> None:
-    """As if what was kept had been that long ago."""
+    """Moves the stored predictions that far into the past."""
     for row in StartPrediction.objects.all():
         ago = timedelta(minutes=minutes)
         StartPrediction.objects.filter(pk=row.pk).update(made_at=row.made_at - ago, checked_at=row.checked_at - ago)

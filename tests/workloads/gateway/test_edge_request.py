@@ -13,7 +13,7 @@ from workloads.gateway.asgi import EdgeRequest
     ids=["alone", "another", "json", "flag", "nameless", "unclosed"],
 )
 def test_a_cookie_is_found_beside_any_other(before: str) -> None:
-    """Other cookies of a notebook's origin are anybody's: they must not lock people out of their own notebook."""
+    """Any page may set other cookies on a notebook's origin: they must not lock users out of their own notebook."""
     asked = EdgeRequest(path="/lab", query={}, headers={"cookie": f"{before}notebook=abc-_1"})
 
     assert asked.cookie("notebook") == "abc-_1"
@@ -21,7 +21,7 @@ def test_a_cookie_is_found_beside_any_other(before: str) -> None:
 
 
 def test_all_cookies_of_a_name_are_told() -> None:
-    """In their order, which is the browser's; also those that a page of another host set for the domain of both."""
+    """In the browser's order, including cookies that a page on another host set for the shared domain."""
     sent = "notebook=evil; __Host-notebook=not this; a=1;notebook=second ; mynotebook=no; notebook=a=b; notebook"
     asked = EdgeRequest(path="/lab", query={}, headers={"cookie": sent})
 

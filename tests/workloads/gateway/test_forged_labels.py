@@ -1,4 +1,4 @@
-"""Our labels on an object say nothing outside the team's namespace: anybody may write them on a pod of their own."""
+"""The portal's labels on objects outside the team's namespace have no effect: any user may set them on an own pod."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ELSEWHERE = "somebody-elses"
 
 @pytest.fixture
 def notebook(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """Alice's notebook. What the mirror shows of it stands in another namespace, with all the labels that ours has."""
+    """Alice's notebook. The mirror has its Job and pod in another namespace, with all the labels of the real ones."""
     GpuClass.objects.filter(pk=a100.pk).update(idle_stop_minutes=60)
     a100.refresh_from_db()
     found = running.workload(namespace_a, a100, by=alice)
@@ -44,7 +44,7 @@ def notebook(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
 
 
 def sent(notebook: Workload, result: str, *, ago: timedelta) -> None:
-    """What became of its own Job."""
+    """Records the result of sending the notebook's own Job."""
     AppliedObject.objects.create(
         cluster_id=notebook.namespace.cluster_id,
         owner=owner_label(notebook),
@@ -80,7 +80,7 @@ def test_a_run_does_not_end_with_a_job_elsewhere(notebook: Workload, kube_worker
 def test_a_run_that_was_stopped_does_not_wait_for_what_is_elsewhere(
     notebook: Workload, by_alice: Actor, kube_worker: Kube, forged: type[MirrorJob] | type[MirrorPod]
 ) -> None:
-    """It would be alive for as long as that is, without a Job, and so would a workload that was deleted."""
+    """Otherwise the run, or a deleted workload, would stay alive without a Job as long as the foreign object exists."""
     {MirrorJob: MirrorPod, MirrorPod: MirrorJob}[forged]._base_manager.all().delete()
     actions.delete("team-a", "one", by=by_alice)
     sent(notebook, "terminating", ago=timedelta(minutes=1))

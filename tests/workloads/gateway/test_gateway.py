@@ -1,4 +1,4 @@
-"""Who gets through to a notebook: one query from our own rows, one-time passes, and nothing that a client says."""
+"""Who gets access to a notebook: one query of the portal's own rows, one-time passes, and no trust in client input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNKNOWN = "x" * 43
 
 
 def others(number: int = 30) -> list[str]:
-    """Cookies as we make them, which we never made."""
+    """Cookies in the portal's format that the portal never issued."""
     return [secrets.token_urlsafe(32) for _ in range(number)]
 
 
@@ -52,14 +52,14 @@ def notebook(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
 
 @pytest.fixture
 def bobs(bob: User) -> Client:
-    """Bob is a member; the notebook is Alice's."""
+    """Bob is a member; the notebook belongs to Alice."""
     client = Client()
     client.force_login(bob)
     return client
 
 
 def pass_of(bobs: Client) -> tuple[str, str]:
-    """(origin, one-time pass) after the button Open."""
+    """Presses the Open button and returns (origin, one-time pass)."""
     response = bobs.post("/teams/team-a/workloads/one/open")
     assert response.status_code == 303, response.content[:300]
     address = urlsplit(response["Location"])
@@ -93,7 +93,7 @@ def test_what_cannot_be_ours_costs_none(notebook: Workload, django_assert_num_qu
 
 
 def test_a_cookie_of_the_same_name_shuts_nobody_out(cookie: str, notebook: Workload) -> None:
-    """Without https a page of another notebook sets some for the domain of all; a browser may send those first."""
+    """Without https a page of another notebook can set cookies for the shared domain; a browser may send them first."""
     for sent in ([*others(), "evil", cookie], [cookie, *others()], [UNKNOWN, cookie, UNKNOWN]):
         found = authorise(notebook.origin, sent)
         assert isinstance(found, NotebookUpstream)
@@ -108,7 +108,7 @@ def test_so_many_cookies_count_as_a_browser_keeps() -> None:
 def test_a_cookie_that_lost_its_worth_spoils_no_other(
     cookie: str, notebook: Workload, bobs: Client, alice: User, bob: User
 ) -> None:
-    """Two people at one browser, one after the other; what the first left behind is no way in, and no obstacle."""
+    """Two users use one browser in turn; the cookie of the first neither grants access nor blocks the second."""
     hers = Client()
     hers.force_login(alice)
     origin, ticket = pass_of(hers)
@@ -286,5 +286,5 @@ def test_the_address_of_a_notebook_leads_members_to_its_page(notebook: Workload,
 
 
 def test_nobody_may_take_a_pass_by_a_link(notebook: Workload, bobs: Client, team_a: Tenant) -> None:
-    """No state changes on GET: a link in a mail must not hand out passes."""
+    """GET changes no state: a link in an email must not issue passes."""
     assert bobs.get("/teams/team-a/workloads/one/open").status_code == 405

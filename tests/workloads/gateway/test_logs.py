@@ -1,4 +1,4 @@
-"""Logs, read by the doors process under its own identity from the real API server."""
+"""Logs, which the doors process reads from the real API server under its own identity."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
     actions.launch("team-a", notebook, by=by_alice)
     _status, headers, early = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
     assert b"There is no log: the pod has not started yet" in early
-    assert headers["retry-after"] == "5"  # by which a program tells it from a log
+    assert headers["retry-after"] == "5"  # a program tells this answer from a log by this header
 
     worker(lambda: Run.objects.get().ready_at, within_s=60)
-    # It answers before what it wrote has reached the file that the kubelet reads.
+    # The server answers before its output has reached the file that the kubelet reads.
     status, headers, _text = wait_until(
         lambda: (
             (told := doors.get("/live/logs/team-a/one?follow=0", authorization=bearer))
@@ -52,7 +52,7 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
     assert fragment.startswith(b'<pre class="term')
     assert doors.get("/live/logs/team-a/another", authorization=bearer)[0] == 404
 
-    # Whoever follows it is cut off with the right to.
+    # A user who follows the log is disconnected on losing the right to read it.
     hers, his = (Stream(doors, "/live/logs/team-a/one", session_of(who)) for who in (by_alice.person, by_bob.person))
     try:
         wait_until(lambda: hers.has("Jupyter Server") and his.has("Jupyter Server"))

@@ -1,4 +1,4 @@
-"""A signed-in stranger meets nothing of another team: by page, button, token, or the address of a notebook."""
+"""A signed-in stranger finds nothing of another team: by page, button, token, or the address of a notebook."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def theirs(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
 
 @pytest.fixture
 def stranger(theirs: Workload, charlie: User) -> Client:
-    """Charlie has a team of his own, in which everything is allowed to him."""
+    """Charlie has a team of his own, in which he may do everything."""
     own = make.tenant(theirs.namespace.cluster, slug="team-c", namespace=f"{theirs.namespace.name}-c")
     make.member(own, charlie)
     client = Client()
@@ -70,7 +70,7 @@ def test_a_stranger_meets_nothing_and_changes_nothing(stranger: Client, theirs: 
 
 
 def test_what_a_member_gets_there_is_something(theirs: Workload, alice: User, team_a: Tenant) -> None:
-    """The addresses above are right: for who belongs to the team they lead somewhere."""
+    """Shows that the addresses above are right: they work for members of the team."""
     client = Client()
     client.force_login(alice)
 

@@ -1,4 +1,4 @@
-"""Who may go on watching, asked for all open streams at once."""
+"""Whether users may continue to watch, checked for all open streams at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def signed_in(namespace_a: Namespace, alice: User) -> Callable[..., StreamViewer]:
-    """`alice` has a session of her own each time."""
+    """`alice` gets a new session at each call."""
 
     def sign_in(person: User = alice) -> StreamViewer:
         client = Client()

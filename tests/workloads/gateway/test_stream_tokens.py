@@ -1,4 +1,4 @@
-"""What doors let tokens see: the team that a token is confined to, and nothing to one that may not read."""
+"""What doors show to tokens: only the team that a token is confined to, and nothing to a token without read scope."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_teams_token_watches_its_team_alone(namespace_a: Namespace, namespace_
     own, other = (StreamViewer(nora.pk, one.name, token_prefix=token.prefix) for one in (namespace_a, namespace_b))
     access = StreamAccess()
     assert access.still_allowed({own, other}) == {own}
-    # Staff without their membership: of the role nothing is in the token.
+    # Staff without membership: the token does not carry the staff role.
     Membership.objects.filter(user=nora, tenant__slug="team-a").delete()
     assert access.still_allowed({own, other}) == set()
 

@@ -1,4 +1,4 @@
-"""Two teams' homes on the real control plane: one borrows what the other leaves idle; somebody's own pod is there."""
+"""Homes of two teams on the real control plane: one borrows units of the other; a pod of another origin runs there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def six(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
-    """Six GPUs that nobody else asks for: four on one node, two on another."""
+    """Six GPUs that no other work requests: four on one node, two on another."""
     product = f"HOME-{unique}"
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     labels = {"nvidia.com/gpu": {"product": product, "present": True}}
@@ -78,7 +78,7 @@ def test_what_is_borrowed_here_is_lent_there_and_a_strangers_pod_is_called_one(
             return rows == {"borrows": ("running", "yes, borrowed units may be reclaimed")}
 
         worker(is_told)
-        # All six are promised, so that these two cannot be anybody else's.
+        # All six are promised, so that these two cannot belong to another team.
         wait_until(lambda: lent(namespace_b) == LentUnits(2, 2))
         mine = home(namespace_a)
         assert [(one.used, one.borrowed, one.lent) for one in mine.holdings] == [(4, 2, NONE_LENT)]

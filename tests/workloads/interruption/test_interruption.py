@@ -1,4 +1,4 @@
-"""Who may interrupt a run and what is said of it, from figures alone: each case beside a neighbour that must differ."""
+"""Who may preempt a run and what is said of it, from figures alone: each case beside a neighbour that must differ."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def borrowed(units: int) -> QuotaPosition:
     ("granted", "keepable", "runs", "expected"),
     [
         (2, 2, [held("a"), held("b")], {"a": OWN, "b": OWN}),
-        # Of equal work the last that was admitted goes first.
+        # Among equal priorities, the run that was admitted last is preempted first.
         (1, 1, [held("new", minutes_ago=1), held("old")], {"old": OWN, "new": borrowed(1)}),
-        # Before that the least urgent, however long it runs.
+        # Before that the least urgent run, however long it has run.
         (1, 1, [held("new", rank=INTERACTIVE, minutes_ago=1), held("old")], {"new": OWN, "old": borrowed(1)}),
-        # A part of a run is borrowed; it goes as a whole.
+        # Part of a run is borrowed; the whole run is preempted.
         (1, 1, [held("wide", 4)], {"wide": borrowed(3)}),
         (0, 0, [held("wide", 4)], {"wide": borrowed(4)}),
-        # What may run on after its grant has ended is not borrowed yet.
+        # A run that may continue in the grace of an ended grant is not borrowed yet.
         (
             1,
             2,
@@ -76,7 +76,7 @@ def test_the_last_of_the_least_urgent_is_borrowed(
     [
         (held("new", 1), 3, OWN),
         (held("new", 2), 3, borrowed(1)),
-        # It goes before what runs: that is borrowed then.
+        # It has priority over the running work, which is then borrowed.
         (held("new", 2, INTERACTIVE), 3, OWN),
         # Nothing new starts in a grace.
         (held("new", 2), 4, OWN),
@@ -160,7 +160,7 @@ def test_what_is_lost(kind: str, checkpoints: bool, claim: str, path: str, words
         ("InClusterQueue", "", IN_TEAM, Preemptor.OWN_TEAM),
         ("InCohortReclaimWhileBorrowing", "", WHILE_BORROWING, Preemptor.OTHER_TEAM),
         ("InCohortFairSharing", "", FAIR_SHARING, Preemptor.OTHER_TEAM),
-        # Once it was admitted again.
+        # After the run was admitted again.
         ("QuotaReserved", "Previously: Preempted to accommodate a workload (UID: 1) due to reclamation within the "
          "cohort; preemptor path: /all/team-b", RECLAIM, Preemptor.OTHER_TEAM),
         ("QuotaReserved", "Previously: Preempted to accommodate a workload (UID: 1) due to prioritization in the "

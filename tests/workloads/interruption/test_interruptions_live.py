@@ -1,5 +1,5 @@
-"""Borrowed units are taken back by the team that they belong to: what page, API, mail and history say before and after,
-on the real control plane.
+"""A team reclaims its borrowed units: what page, API, email and history show before and after, on the real control
+plane.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PAGE = "/teams/team-a/workloads/borrows"
 
 @pytest.fixture
 def four(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
-    """One node with four GPUs that nobody else asks for."""
+    """One node with four GPUs that no other work requests."""
     product = f"LENT-{unique}"
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     labels = {"nvidia.com/gpu": {"product": product, "present": True}}
@@ -54,7 +54,7 @@ def four(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
 
 @pytest.fixture
 def team_b(cluster: Cluster, four: GpuClass, unique: str, charlie: User) -> Tenant:
-    """Charlie's; three of the four GPUs are theirs."""
+    """Charlie's team; it holds three of the four GPUs."""
     found = make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}")
     make.member(found, charlie, Membership.Role.OWNER)
     make.grant(found, four, units=3)
@@ -73,7 +73,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
     client.force_login(alice)
     kubelet = ScriptedKubelet(admin)
     wanted = replace(job, gpu_class=four.slug, options=Options(checkpoints=True, run_hours=8))
-    # By an exit code the Job might fail, as its controller happens to hear of it, and another run would follow.
+    # The pods ignore the stop: with an exit code the Job could fail, depending on timing, and another run would follow.
     with kubelet.claim(namespace_a.name, is_silent=True), kubelet.claim(namespace_b.name, is_silent=True):
         actions.launch("team-a", replace(wanted, name="borrows", units=4), by=by_alice)
         play(kubelet, worker, namespace_a.name, "borrows")
@@ -131,7 +131,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         for word in ("unheard-of", "team-b", "Team B", "Charlie", "UID"):
             assert word not in f"{mail.subject} {mail.body} {event.after} {after} {shown}", "never another team's"
 
-        # What waits in the other team for a known end is told a range, which is kept beside what happens.
+        # A run of the other team that waits for a known end gets a range, which is stored beside the actual start.
         actions.launch("team-b", replace(wanted, name="next", units=3), by=by_charlie)
         worker(lambda: "earliest" in (estimate_of(client, charlie, "next") or {}))
         ends_at = Run.objects.get(workload__name="unheard-of").ends_at
@@ -139,7 +139,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         told = estimate_of(client, charlie, "next")
         assert told["basis"].startswith("1st in your team's queue; based on the known end times of your team's runs")
         earliest, latest = (datetime.fromisoformat(told[name]) for name in ("earliest", "latest"))
-        # Others may leave some idle at any moment; its own are free when that ends, and a while to hand them over.
+        # Other teams may leave units idle at any time; its own are free at that end, plus the time to hand them over.
         assert earliest <= timezone.now()
         assert timedelta(minutes=5) <= latest - ends_at <= timedelta(minutes=6)
         raw = client.get("/teams/team-b/workloads/next").content.decode()
@@ -148,7 +148,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         Run.objects.filter(workload__name="next").update(requested_at=timezone.now() - timedelta(minutes=2))
         assert prediction_log.log_predictions() >= 1
 
-        # Its neighbour: who is stopped by a person is told nothing.
+        # The neighbour: a run that a user stops causes no notice.
         actions.stop("team-b", "unheard-of", by=by_charlie)
         worker(lambda: Run.objects.get(workload__name="unheard-of").ended_at)
         play(kubelet, worker, namespace_b.name, "next")

@@ -1,4 +1,4 @@
-"""Facts that the policy of launches asks for."""
+"""Facts for tests of the launch policy."""
 
 from __future__ import annotations
 

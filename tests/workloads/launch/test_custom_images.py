@@ -1,4 +1,4 @@
-"""Images that a team names by reference: taken below its prefixes, refused elsewhere, and what the pod gets."""
+"""Images that a team gives by reference: accepted below its prefixes, refused elsewhere, and what the pod gets."""
 
 from __future__ import annotations
 

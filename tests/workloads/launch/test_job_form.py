@@ -1,4 +1,4 @@
-"""Jobs by form and API: the same words, the same refusals beside the same fields."""
+"""Jobs by form and API: the same sentences and the same refusals at the same fields."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_rerun_as_production_keeps_to_the_grant_too(her: Client, a100: GpuClas
 
 
 def test_fields_of_jobs_are_shown_for_jobs_without_script(her: Client, a100: GpuClass) -> None:
-    """The page without script: the kind is chosen, then a button asks for what fits it."""
+    """The page without JavaScript: the user chooses the kind, and a button reloads the fields for it."""
     page = text(her.get(LAUNCH))
     assert "Update options" in page
     assert not re.search(r'name="(workers|script|retries|command)"', page)
@@ -163,7 +163,7 @@ def test_fields_of_jobs_are_shown_for_jobs_without_script(her: Client, a100: Gpu
     assert re.findall(r'<(?:input|textarea)[^>]* name="(workers|command|script|retries)"', page) == [
         "workers", "command", "script", "retries",
     ]  # fmt: skip
-    # What was sent for a job and is not possible for a notebook can be seen and left out.
+    # Values sent for a job that a notebook cannot have stay visible and can be removed.
     refused = her.post(LAUNCH, typed(a100, kind="notebook", image="minimal", script="ls"))
     assert "Only jobs can have a script" in beside(refused, "script")
 
@@ -215,7 +215,7 @@ def made_worker(pod: MirrorPod, index: int, **changes: Any) -> None:
 
 @pytest.fixture
 def gang(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """Two of its three workers run."""
+    """A job of which two of three workers run."""
     options = {"workers": 3, "script": "#!/bin/sh\n# train\ntorchrun train.py", "retries": 2, "priority": "production"}
     found = running.workload(namespace_a, a100, by=alice, kind="job", options=options)
     pod = running.make_ready(found)

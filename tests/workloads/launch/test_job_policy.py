@@ -1,4 +1,4 @@
-"""What a job may be asked to do. Tables: facts in, code, field and numbers out."""
+"""What a job may request. Tables: facts in; code, field and numbers out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def job(**options: Any) -> LaunchSpec:
             "workers",
             "7 workers × 2 = 14 of A100 requested; your team can use at most 12",
         ),
-        # Each worker has to fit on one node, all together need not.
+        # Each worker has to fit on one node; all workers together do not.
         (EIGHT, 4, 2, "", None, ""),
         (
             replace(EIGHT, granted=20),

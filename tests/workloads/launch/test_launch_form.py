@@ -1,4 +1,4 @@
-"""What the launch page offers for a kind and a class, and what of it is refused when it is sent all the same."""
+"""What the launch page offers for a kind and a class; anything else is refused even if it is sent."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def mi300x(cluster: Cluster, team_a: Tenant, unique: str) -> GpuClass:
 
 
 def drivers(a100: GpuClass, *versions: str) -> None:
-    """A node of the class for each of these CUDA versions."""
+    """One node of the class for each of these CUDA versions."""
     for number, version in enumerate(versions):
         MirrorNode.objects.create(
             cluster_id=a100.cluster_id,
@@ -74,7 +74,7 @@ def drivers(a100: GpuClass, *versions: str) -> None:
 
 
 def options(page: str) -> dict[str, bool]:
-    """Values of the image's options in their order, and whether each can be chosen."""
+    """The values of the image options in their order, and whether each can be selected."""
     select = re.search(r'<select name="image".*?</select>', page, re.DOTALL)
     assert select
     found = re.findall(r'<option value="([^"]*)"([^>]*)>', select[0])
@@ -130,7 +130,7 @@ def test_a_digest_is_frozen_in_the_run(pytorch: Image, job: LaunchSpec, by_alice
     assert workload.image == f"{REFERENCE}@{DIGEST}"
     assert Run.objects.get().spec["image"] == f"{REFERENCE}@{DIGEST}"
 
-    # What the API shows may be sent back.
+    # The value that the API returns may be sent back.
     again, _ = actions.declare("team-a", replace(job, image=workload.image), by=by_alice)
     assert again.image == workload.image
 
@@ -171,7 +171,7 @@ def test_a_class_for_jobs_takes_no_notebook_and_is_offered_for_jobs(
 
     assert offered("") == [a100.slug]
     assert offered("?kind=job") == [a100.slug, mi300x.slug]
-    assert offered(f"?gpu_class={mi300x.slug}") == [a100.slug, mi300x.slug]  # the class says which kind
+    assert offered(f"?gpu_class={mi300x.slug}") == [a100.slug, mi300x.slug]  # the class determines the kind
 
 
 def test_looking_at_what_fits_launches_nothing_and_keeps_what_was_typed(
@@ -322,7 +322,7 @@ def test_a_refusal_stands_beside_its_field(field: str, value: str, words: str, h
     beside = re.search(rf'<div id="id_{field}_error">(.*?)</div>', text(answer), re.DOTALL)
     assert beside
     assert words in beside[1]
-    # What is refused is not hidden.
+    # A refused value is not hidden.
     assert ('<details class="more" open>' in text(answer)) is (field not in ALWAYS_SHOWN)
     assert not Run.objects.exists()
 
@@ -347,7 +347,7 @@ def test_more_is_closed_until_something_in_it_is_filled_in(her: Client, a100: Gp
 
 
 def card(page: str, slug: str) -> str:
-    """The words of a class's card."""
+    """The text of the card of a class."""
     found = re.search(rf'value="{slug}" id="id_gpu_class_.*?<div id="outlook-{slug}">(.*?)</div>', page, re.DOTALL)
     assert found
     return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split())
@@ -378,7 +378,7 @@ def test_the_figures_follow_the_units(
         actions.launch("team-a", replace(job, name=f"w{number}", units=2 if number else 4), by=by_alice)
     Run.objects.filter(workload__name="w0").update(admitted_at=timezone.now())
     assert look(units=1).startswith("Your team's 6 GPUs are in use; waits behind 3 of your team until a workload of")
-    # Notebooks go before jobs.
+    # Notebooks have priority over jobs.
     assert "waits until a workload of your team ends" in look(units=1, kind="notebook", image="minimal")
 
 
@@ -419,7 +419,7 @@ def test_the_plan_is_what_the_launch_makes(her: Client, a100: GpuClass) -> None:
     assert her.post("/teams/team-a/launch", chosen).status_code == 302
     spec = RunSpec.from_json(Run.objects.get().spec)
     assert planned[0] == manifests.job(replace(spec, owner="workloads.workload.numbered-at-launch"))
-    # A volume that is there is attached, not made.
+    # An existing volume is attached, not created.
     page = text(her.post("/teams/team-a/launch", {**chosen, "name": "again", "look": "rest"}))
     assert "PersistentVolumeClaim</b>" not in page
 
@@ -451,7 +451,7 @@ def test_the_plan_knows_what_a_volume_allows(her: Client, a100: GpuClass, job: L
 
     actions.launch("team-a", replace(job, volume="data"), by=by_alice)
     assert "Not possible: The volume data is used by train, started by Alice on" in look()
-    # A change of what uses it ends that run first.
+    # A change of the workload that uses the volume ends that run first.
     changed = {**typed(a100, volume="data"), "look": "rest"}
     assert "Not possible" not in text(her.post("/teams/team-a/workloads/train/change", changed))
     Run.objects.update(ended_at=timezone.now(), outcome="stopped")

@@ -1,4 +1,4 @@
-"""Launch links fill in a form and start nothing; what ended starts again, like itself or changed."""
+"""Launch links fill in a form and start nothing; ended work can start again, unchanged or changed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def her(alice: User, images: list[Image]) -> Client:
 
 @pytest.fixture
 def ended(notebook: LaunchSpec, by_alice: Actor) -> Workload:
-    """Alice's notebook `one` with options and a volume; its run is over."""
+    """Alice's notebook `one` with options and a volume; its run has ended."""
     options = Options(cpu=1, env=(("SECRET_PATH", "/mine"),))
     wanted = LaunchSpec(**{**vars(notebook), "volume": "data", "options": options})
     found = actions.launch("team-a", wanted, by=by_alice)
@@ -52,7 +52,7 @@ def text(response: Any) -> str:
 
 
 def filled(page: str) -> dict[str, str]:
-    """What the form would send: texts, numbers, what is selected and ticked."""
+    """What the form would send: texts, numbers, selected options and ticked boxes."""
     found = dict(re.findall(r'<input type="(?:text|number)" name="(\w+)" value="([^"]*)"', page))
     found |= dict(re.findall(r'<textarea name="(\w+)"[^>]*>\s*([^<]*)</textarea>', page))
     found |= dict(re.findall(r'<input type="radio" name="(\w+)" value="([^"]*)"[^>]*checked', page))
@@ -77,9 +77,9 @@ def test_it_leads_to_the_form_of_the_only_team_filled_in(her: Client, a100: GpuC
         "reference": "main",
         "name": "mine",
         "image": "python",
-        "kind": "job",  # the only kind that the image is for
+        "kind": "job",  # the only kind that the image supports
     }
-    # What will run is said before the button.
+    # The page shows what will run before the button.
     assert "Filled in from a link. Nothing has started." in page
     assert "on 2 GPUs of <b>" in page
     assert f'clones <b class="address">{REPOSITORY}</b> at <b>main</b>. Launch it only if you trust this code.' in page
@@ -316,7 +316,7 @@ def test_last_time_is_the_persons_own_and_can_be_forgotten(
     his = Client()
     his.force_login(bob)
     assert "as last time" not in text(his.get("/teams/team-a/launch"))
-    # Only where something runs is in the address: the rest is as last time.
+    # If the address has only class and units, the other fields are filled in from the last launch.
     assert filled(text(her.get(f"/teams/team-a/launch?gpu_class={ended.gpu_class.slug}&units=2")))["units"] == "2"
     assert filled(text(her.get("/teams/team-a/launch?units=2")))["env"] == "SECRET_PATH=/mine"
     assert filled(text(her.get("/teams/team-a/launch?kind=job")))["env"] == ""
@@ -441,7 +441,7 @@ def test_a_change_that_can_never_start_changes_nothing(her: Client, ended: Workl
     assert 'id="id_units_error"' in text(response)
     assert "3 of A100 80GB whole card requested; your team can use at most 2" in text(response)
     assert (Workload.objects.get().units, ended.runs.count()) == (1, 1)
-    # Name and kind stay what they are, whatever is sent.
+    # Name and kind do not change, whatever is sent.
     her.post("/teams/team-a/workloads/one/change", {**values, "name": "other", "kind": "job"})
     assert Workload.objects.values_list("name", "kind").get() == ("one", "notebook")
 

@@ -1,4 +1,4 @@
-"""What a person may say about how work runs. Tables: typed values in, code and words out."""
+"""The run options that a user may set. Tables: typed values in, code and words out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which launches can never start, and who may do what. Tables: facts in, code and numbers out."""
+"""Which launches can never start, and who may launch. Tables: facts in, code and numbers out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a class one team may have as production work: set by staff, refused with number, field and way out."""
+"""The units of a class that one team may use for production work: set by staff; refusals have number, field, remedy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_team_has_so_much_and_no_more(team: Tenant, a100: GpuClass, by_alice: 
     with pytest.raises(Refused, match="1 requested, 4 already running or queued"):
         actions.launch("team-a", wanted(a100, "three", 1), by=by_alice)
 
-    # What is declared is asked when it starts; what ended is not counted, and nothing counts beside itself.
+    # Declared work is checked when it starts; ended runs do not count, and a run does not count against itself.
     actions.declare("team-a", wanted(a100, "three", 1), by=by_alice)
     with pytest.raises(Refused, match="1 requested, 4 already running or queued"):
         actions.start("team-a", "three", by=by_alice)

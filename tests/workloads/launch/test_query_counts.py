@@ -1,4 +1,4 @@
-"""What a launch costs the database, and the page that the browser asks for while the worker sends the Job."""
+"""The queries of a launch, and of the page that the browser requests while the worker sends the Job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms of a class: each person accepts the version in force once, before the first start, at whichever door."""
+"""Terms of a class: each user accepts the current version once, before the first start, by page or API."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_tick_is_written_once_and_asked_of_each_person(
     event = Event.objects.get(verb="terms.accepted")
     assert (event.actor, event.name, event.after) == ("Alice", str(with_terms), {"version": 2})
 
-    with django_assert_num_queries(7):  # no more than for a class without terms
+    with django_assert_num_queries(7):  # as many queries as for a class without terms
         actions.launch("team-a", replace(job, name="again"), by=by_alice)
     with pytest.raises(Refused, match="not accepted"):
         actions.launch("team-a", replace(job, name="other"), by=by_bob)
@@ -156,7 +156,7 @@ def test_on_the_launch_page(with_terms: GpuClass, job: LaunchSpec, alice: User, 
         assert answer.status_code == 422
         assert "You have not accepted the terms" in answer.content.decode()
         assert f'value="{with_terms.slug}:2"' in answer.content.decode()
-    # A tick outlives another look at the page, for the class and version that it was for.
+    # A tick stays when the page is shown again, but only for the same class and version.
     ticked = re.compile(rf'name="accept_terms" value="{with_terms.slug}:2" id="id_accept_terms" checked')
     for tick, is_kept in ((f"{with_terms.slug}:2", True), (f"{with_terms.slug}:1", False)):
         looked = client.post("/teams/team-a/launch", {**typed, "accept_terms": tick, "units": 2, "look": "units"})

@@ -1,4 +1,4 @@
-"""Watching notebooks: people are told, what is idle is stopped, what computes or is silent never is."""
+"""Idle checks of notebooks: users are notified and idle notebooks stop; a computing or silent notebook never stops."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Asked = Callable[[str, str], NotebookActivity]
 
 @pytest.fixture
 def watched(namespace_a: Namespace, a100: GpuClass, alice: User) -> NotebookWatch:
-    """A notebook of Alice's that is ready, on a class whose idle notebooks stop after an hour."""
+    """Alice's ready notebook, on a class whose idle notebooks stop after an hour."""
     GpuClass.objects.filter(pk=a100.pk).update(idle_stop_minutes=60)
     a100.refresh_from_db()
     found = running.workload(namespace_a, a100, by=alice)
@@ -46,7 +46,7 @@ def watched(namespace_a: Namespace, a100: GpuClass, alice: User) -> NotebookWatc
 
 
 def activity(used: datetime, *states: str) -> Asked:
-    """A server that was used last at this moment, with a kernel in each of these states."""
+    """The answer of a server that was last used at this time, with a kernel in each of these states."""
     found = NotebookActivity(used, 0, tuple(Kernel(state, used, 0) for state in states))
     return lambda _ip, _token: found
 
@@ -191,7 +191,7 @@ def test_what_ended_or_was_asked_to_stop_is_not_asked_any_more(watched: Notebook
 
 
 def test_the_row_rests_until_the_rule_could_fire(watched: NotebookWatch) -> None:
-    """By the table's own machinery: one look, and then minutes of nothing."""
+    """The row's due time skips minutes in which the rule cannot apply: one look, and then minutes without one."""
     claimed = due.claim(NotebookWatch)
     assert claimed is not None
     due.run_claimed(claimed, partial(idle_reconcile.check_idle, ask=activity(timezone.now())))

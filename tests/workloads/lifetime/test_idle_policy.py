@@ -1,4 +1,4 @@
-"""When a notebook is idle, and what follows. Tables: what its server answered at 15:00 → what is done."""
+"""When a notebook is idle, and what follows. Tables: the answer of its server at 15:00 → the action."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def answer(
     terminals: tuple[float, ...] = (),
     tabs: int = 0,
 ) -> NotebookActivity:
-    """Minutes since the last activity: of the server, of each kernel with its state, of each terminal."""
+    """The minutes since the last activity: of the server, of each kernel with its state, of each terminal."""
     found = tuple(
         Kernel(state, ago(minutes), tabs if index == 0 else 0) for index, (state, minutes) in enumerate(kernels)
     )
@@ -41,39 +41,39 @@ def answer(
 @pytest.mark.parametrize(
     ("activity", "watched", "step"),
     [
-        # no answer: whatever was before, nothing is stopped
+        # no answer: nothing is stopped, whatever happened before
         (None, HOUR, IdleStep.UNKNOWN),
         (None, WARNED, IdleStep.UNKNOWN),
         (None, replace(WARNED, stops_at=ago(5)), IdleStep.UNKNOWN),
-        # a kernel that computes, however long it has been silent
+        # a computing kernel, however long it has been silent
         (answer(kernels=(("busy", 299),)), HOUR, IdleStep.IN_USE),
         (answer(kernels=(("busy", 299),)), WARNED, IdleStep.IN_USE),
         (answer(kernels=(("idle", 299), ("busy", 299))), WARNED, IdleStep.IN_USE),
         (answer(kernels=(("unknown", 299),)), WARNED, IdleStep.IN_USE),
-        # used a moment ago, or not for long enough
+        # used a moment ago, or not idle for long enough
         (answer(49), HOUR, IdleStep.IDLE),
         (answer(kernels=(("idle", 49),)), HOUR, IdleStep.IDLE),
         (answer(kernels=(("idle", 300), ("idle", 49))), HOUR, IdleStep.IDLE),
         (answer(terminals=(300, 49)), HOUR, IdleStep.IDLE),
-        # ten minutes before: told
+        # ten minutes before the stop: the user is notified
         (answer(50), HOUR, IdleStep.WARN),
         (answer(300), HOUR, IdleStep.WARN),
         (answer(kernels=(("idle", 50),)), HOUR, IdleStep.WARN),
         (answer(kernels=(("starting", 300), ("dead", 300))), HOUR, IdleStep.WARN),
         (answer(terminals=(50,)), HOUR, IdleStep.WARN),
-        # told, and its time has come, or not
+        # notified; the stop is due, or not yet
         (answer(60), WARNED, IdleStep.STOP),
         (answer(59), replace(WARNED, warned_at=ago(9), stops_at=NOW + timedelta(minutes=1)), IdleStep.IDLE),
         (answer(300), replace(WARNED, stops_at=NOW + timedelta(minutes=5)), IdleStep.IDLE),
-        # used since it was told
+        # used since the notification
         (answer(5), WARNED, IdleStep.IDLE),
         (answer(kernels=(("idle", 5),)), WARNED, IdleStep.IDLE),
         (answer(terminals=(5,)), WARNED, IdleStep.IDLE),
-        # an open tab asks the API all the time: that is no use; without a kernel nobody can tell it from work
+        # an open tab calls the API all the time: that is no use; without a kernel it cannot be told from work
         (answer(0, kernels=(("idle", 300),), tabs=2), WARNED, IdleStep.STOP),
         (answer(0, kernels=(("idle", 300),)), WARNED, IdleStep.IDLE),
         (answer(0), WARNED, IdleStep.IDLE),
-        # kept
+        # kept by the user
         (answer(300), replace(HOUR, kept_until=NOW + timedelta(minutes=1)), IdleStep.IDLE),
         (answer(300), replace(WARNED, kept_until=NOW + timedelta(minutes=1)), IdleStep.IDLE),
         (answer(300), replace(HOUR, kept_until=ago(1)), IdleStep.WARN),
@@ -99,11 +99,11 @@ def test_a_short_limit_warns_a_fifth_before(limit: int, lead: int) -> None:
 @pytest.mark.parametrize(
     ("activity", "watched", "again_minutes"),
     [
-        (answer(45), HOUR, 5),  # when the rule could fire
+        (answer(45), HOUR, 5),  # when the rule could apply
         (answer(0), HOUR, 10),
         (answer(kernels=(("busy", 0),)), HOUR, 10),
         (answer(kernels=(("busy", 0),)), IdleFacts(timedelta(minutes=5)), 4),
-        (answer(50), HOUR, 1),  # told: seen soon when it is used again
+        (answer(50), HOUR, 1),  # notified: a use is detected soon
         (answer(55), replace(HOUR, warned_at=ago(5), stops_at=NOW + timedelta(minutes=5)), 1),
         (answer(59.5), replace(HOUR, warned_at=ago(9), stops_at=NOW + timedelta(minutes=0.5)), 0.5),
         (None, replace(HOUR, answered_at=ago(3)), 1),

@@ -1,4 +1,4 @@
-"""A real JupyterLab gives its units back: what computes or is silent is not idle, what nobody uses is stopped."""
+"""A real JupyterLab gives its units back: a computing or silent notebook is not idle, an unused one is stopped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FOR_EVER = "import time\nwhile True: time.sleep(0.1)"
 
 
 class Lab:
-    """The running notebook, asked as its own person would."""
+    """The running notebook, called as its owner would call it."""
 
     def __init__(self, admin: Api, namespace: str) -> None:
         [self.pod] = [pod for pod in admin.list("v1/pods", namespace=namespace) if pod["status"].get("podIP")]
@@ -58,7 +58,7 @@ class Lab:
 
     @contextmanager
     def computing(self) -> Iterator[tuple[str, ClientConnection]]:
-        """A kernel that computes for ever, with a browser's connection to it."""
+        """A kernel that computes for ever, with a browser connection."""
         kernel = self.call("POST", "/api/kernels")["id"]
         address = f"ws://{self.ip}:{NOTEBOOK_PORT}/api/kernels/{kernel}/channels"
         headers = {"Authorization": f"token {self.token}"}
@@ -78,7 +78,7 @@ class Lab:
 
 
 def look(at: datetime) -> NotebookWatch:
-    """What the worker does, as if it were then."""
+    """Does what the worker would do at that time."""
     watch = NotebookWatch.objects.get()
     idle_reconcile.check_idle(watch, Deadline(), at=at)
     watch.refresh_from_db()
@@ -143,7 +143,7 @@ def test_a_real_jupyterlab_is_stopped_when_idle_and_neither_while_it_computes_no
 
 
 def test_being_asked_is_no_use(lab: Lab) -> None:
-    """Otherwise nothing would ever be idle."""
+    """Otherwise no notebook would ever be idle."""
     before = lab.call("GET", "/api/status")["last_activity"]
     asked = [lab.asked() for _ in range(20)]
     assert len(set(asked)) == 1
@@ -157,7 +157,7 @@ def test_an_open_tab_alone_is_no_use_but_is_shown(lab: Lab) -> None:
         lab.call("POST", f"/api/kernels/{kernel}/interrupt")
         wait_until(lambda: lab.states() == ["idle"], what="the kernel was interrupted")
         found = lab.asked()
-        # What JupyterLab does every few seconds while its tab is seen.
+        # JupyterLab sends this every few seconds while its tab is visible.
         lab.call("GET", "/api/kernels")
         polled = lab.asked()
         assert polled.last_activity > found.last_activity

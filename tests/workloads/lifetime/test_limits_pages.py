@@ -1,4 +1,4 @@
-"""Giving back on pages and by the API: what is shown, to whom, and what the two verbs answer."""
+"""Time limits and idle stops on pages and in the API: what each user sees, and what the two verbs answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOW = timezone.now().replace(microsecond=0)
 
 @pytest.fixture
 def runs(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """Alice's notebook: 8 h of at most 12, an hour of them gone; idle ones stop after an hour."""
+    """Alice's notebook: 8 h of at most 12 h, one hour used; idle notebooks stop after an hour."""
     GpuClass.objects.filter(pk=a100.pk).update(run_hours_limit=12, idle_stop_minutes=60)
     a100.refresh_from_db()
     found = running.workload(namespace_a, a100, by=alice, options={"run_hours": 8})

@@ -1,4 +1,4 @@
-"""Who leaves a team leaves no notebook running in it; what others started there goes on."""
+"""A user who leaves a team leaves no running notebook in it; runs that others started there continue."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def alices(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
 
 @pytest.fixture
 def look(kube_worker: Kube) -> Callable[[Workload], Run]:
-    """What a worker does with the row; its run after that. Nothing was handed to the cluster before."""
+    """Reconciles the row as a worker does and returns its run. Nothing was sent to the cluster before."""
 
     def look_at(workload: Workload) -> Run:
         workload.refresh_from_db()
@@ -105,9 +105,9 @@ def test_a_job_goes_on(
     Run.objects.update(stop_requested_at=None)
     remove(team_a, bob, alice)
     train.refresh_from_db()
-    assert train.due_at is not None  # it was looked for, and is looked at again
+    assert train.due_at is not None  # the row was woken, and is due again
     with pytest.raises(due.TryLater, match="namespace"):
-        reconcile(train, Deadline(), kube=kube_worker)  # it is still wanted in the cluster
+        reconcile(train, Deadline(), kube=kube_worker)  # the run still has to be sent to the cluster
     assert not asked_to_stop(train)
 
 
@@ -145,7 +145,7 @@ def test_the_worker_looks_at_once(
     Workload.objects.update(due_at=None)
     lose(team_a, bob, alice)
     due_now = Workload.objects.filter(due_at__lte=timezone.now())
-    assert list(due_now.values_list("name", flat=True)) == ["bobs"]  # the other one has no Job in the cluster
+    assert list(due_now.values_list("name", flat=True)) == ["bobs"]  # the other workload has no Job in the cluster
 
 
 def test_a_run_that_somebody_else_started_again_stays(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
@@ -186,7 +186,7 @@ def test_a_suspended_persons_notebook_ends_and_the_team_is_told(
 def test_a_suspension_is_heard_of_however_it_came(
     bobs: Workload, alices: Workload, namespace_a: Namespace, a100: GpuClass, bob: User
 ) -> None:
-    """Not only by our verb: what a directory or a hand writes into the row counts as much."""
+    """A suspension takes effect also if a directory or a person changed the row, and not only by the portal's verb."""
     running.workload(namespace_a, a100, name="train", by=bob, kind="job")
     Workload.objects.update(due_at=None)
     assert offboarding.wake_orphaned_notebooks() == 0
@@ -223,7 +223,7 @@ def test_a_suspended_persons_job_goes_on(
 
 
 def test_who_is_restored_in_time_keeps_it(bobs: Workload, bob: User, olga: User) -> None:
-    """The worker has read the run, and is about to end it, when the suspension is taken back."""
+    """The suspension is removed after the worker has read the run and before it ends the run."""
     suspend(bob, olga)
     run = bobs.runs.select_related("requested_by").get()
     restore(bob, olga)
@@ -239,7 +239,7 @@ def test_who_is_restored_later_starts_it_again_themselves(
     suspend(bob, olga)
     assert look(bobs).outcome == "stopped"
     restore(bob, olga)
-    assert look(bobs).number == 1  # nothing came back by itself
+    assert look(bobs).number == 1  # nothing restarted by itself
     again = workloads.start("team-a", "bobs", by=Actor(user=User.objects.get(pk=bob.pk), via="page"))
     assert again.number == 2
     offboarding.stop_orphaned_run(again)

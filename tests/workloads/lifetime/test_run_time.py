@@ -1,4 +1,4 @@
-"""A run's time: filled when it starts, told of before it is over, ended by rule, and made longer within the limit."""
+"""A run's time limit: set at the start, announced before it is reached, enforced, and extended within the maximum."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EIGHT = 8 * 60
 
 @pytest.fixture
 def started(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """A notebook of Alice's with 8 h, whose pod began an hour ago; its Job was sent."""
+    """Alice's notebook with 8 h, whose pod started an hour ago; its Job was sent."""
     GpuClass.objects.filter(pk=a100.pk).update(run_hours_limit=12)
     a100.refresh_from_db()
     found = running.workload(namespace_a, a100, by=alice, options={"run_hours": 8})
@@ -55,7 +55,7 @@ def started(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
 
 
 def began(at: datetime) -> datetime:
-    """As the cluster tells of it: whole seconds."""
+    """Sets the start as the cluster reports it, in whole seconds, and returns it."""
     told = at.replace(microsecond=0).astimezone(UTC)
     Run.objects.update(requested_at=told - timedelta(minutes=20))
     for pod in MirrorPod.objects.all():
@@ -111,7 +111,7 @@ def test_a_run_without_an_end_has_none(started: Workload, kube_worker: Kube) -> 
 
 
 def ends_in(minutes: float) -> datetime:
-    """Eight hours, of which so many minutes are left."""
+    """Sets the end of an eight-hour run to that many minutes from now."""
     return began(timezone.now() + timedelta(minutes=minutes) - timedelta(hours=8)) + timedelta(hours=8)
 
 
@@ -181,7 +181,7 @@ def test_it_is_stopped_when_its_time_is_over(started: Workload, kube_worker: Kub
     assert run.stop_reason == "run_time_over"
     [event] = Event.objects.filter(verb="run.time_over")
     assert (event.actor, event.after["minutes"], event.tenant) == ("system rule time limit", EIGHT, "team-a")
-    # Its Job was never in this cluster: what is left is the end of the run.
+    # Its Job never existed in this cluster: only the end of the run is left to do.
     MirrorPod.objects.all().delete()
     AppliedObject.objects.filter(kind="Job").delete()
     look(started, kube_worker)
@@ -228,7 +228,7 @@ def test_who_was_told_that_it_was_stopped_is_not_told_twice(started: Workload) -
 
 
 def test_an_extension_that_comes_first_wins(started: Workload, kube_worker: Kube, alice: User) -> None:
-    """The worker read the end that was, and asks once more under the lock."""
+    """The worker has read the old end, and reads it again under the lock."""
     look(started, kube_worker)
     run = Run.objects.get()
     Run.objects.update(ends_at=timezone.now() - timedelta(seconds=1))

@@ -1,4 +1,4 @@
-"""How long runs take, when people are told, and what may be added. Tables."""
+"""How long runs may take, when users are notified, and how much may be added. Tables."""
 
 from __future__ import annotations
 

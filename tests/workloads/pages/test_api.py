@@ -1,4 +1,4 @@
-"""The REST API of workloads, as a CI author meets it."""
+"""The REST API of workloads, as the author of a CI pipeline uses it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_declare_start_stop_and_delete(bob_calls: WorkloadsCaller, body: dict[st
     assert declared.json()["status"]["reason"] == "not_started"
 
     assert bob_calls("PUT", "/train", body).status_code == 200
-    assert Event.objects.filter(verb__startswith="workload.").count() == 1  # the same again is no event
+    assert Event.objects.filter(verb__startswith="workload.").count() == 1  # the same PUT again records no event
 
     started = bob_calls("POST", "/train/runs")
     assert (started.status_code, started.json()["run"]["number"]) == (201, 1)

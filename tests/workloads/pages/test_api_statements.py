@@ -1,4 +1,4 @@
-"""How often the calls that CI makes ask the database: the same with few teams and with many. Times: `bench api`."""
+"""The number of SQL statements of the calls that CI makes: equal with few and with many teams. Times: `bench api`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def test_a_call_asks_as_often_with_many_teams_as_with_few() -> None:
     for teams in (2, 60):
         ground.fill(teams)
         counts.append({name: len(recorded(asked).statements) for name, asked in ground.calls.items()})
-    # PUT: with its BEGIN and COMMIT, and the one workload that it answers with.
+    # PUT: including BEGIN and COMMIT, and the one workload that it returns.
     assert counts == 2 * [{"list": 11, "get": 11, "put": 13}]
 
 
 def test_what_is_recorded_is_replayed_as_it_was() -> None:
-    """Transactions around what was in them, and parameters that need no model."""
+    """The transactions enclose the same statements, and the parameters need no model."""
     put = recorded(Ground().calls["put"])
     words = [statement.split()[0] for statement, _parameters in put.statements]
     assert words[:3] == ["SELECT", "BEGIN", "SELECT"]
@@ -41,7 +41,7 @@ def test_what_is_recorded_is_replayed_as_it_was() -> None:
 def test_the_short_way_to_a_list_shows_what_the_long_one_does(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, charlie: User, olga: User
 ) -> None:
-    """Of members, strangers, operators, tokens of this team and of another one, and of the portal itself."""
+    """Compared for members, strangers, operators, tokens of this team and of another one, and the portal itself."""
     for name in ("one", "two", "gone", "three"):
         running.workload(namespace_a, a100, name=name, by=alice)
     Workload.objects.filter(name="gone").update(deleted_at=timezone.now())

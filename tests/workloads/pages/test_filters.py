@@ -1,4 +1,4 @@
-"""What lists of a team are asked for: each filter alone and with others, page by page, at the same cost."""
+"""Filters of a team's lists: each filter alone and combined, page by page, at the same number of queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def other(namespace_a: Namespace, a100: GpuClass, alice: User, bob: User) -> GpuClass:
-    """Three workloads of two people on two classes."""
+    """Three workloads of two users on two classes."""
     found = make.gpu_class(a100.cluster, slug="other")
     make.grant(namespace_a.tenant, a100, units=8)
     running.workload(namespace_a, a100, name="study", by=alice)
@@ -33,7 +33,7 @@ def other(namespace_a: Namespace, a100: GpuClass, alice: User, bob: User) -> Gpu
 
 
 def names(client: Client, query: str, of: str = "/api/v1/workloads", by: str = "name") -> list[Any]:
-    """Following `next`, one item a page."""
+    """Returns the names by following `next`, with one item a page."""
     found, address = [], f"{of}?limit=1&{query}"
     while address:
         body = client.get(address).json()
@@ -62,7 +62,7 @@ def test_a_filter_costs_one_query_more(other: GpuClass, alice: User) -> None:
         with CaptureQueriesContext(connection) as captured:
             assert client.get(f"/api/v1/workloads{query}").status_code == 200
         counts.append(len(captured))
-    # What nobody filters is read by one statement as text.
+    # Without filters one statement reads the list as text.
     assert counts[1] <= counts[0] + 1
     assert counts[2] <= counts[0] + 1
 

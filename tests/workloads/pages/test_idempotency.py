@@ -1,4 +1,4 @@
-"""What a call with an Idempotency-Key does when it is sent again."""
+"""A call with an Idempotency-Key that is sent again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RUNS = "/api/v1/workloads/train/runs"
 
 
 class Caller:
-    """A client with a token; `key` is sent where it is given."""
+    """A client with a token; it sends `key` if one is given."""
 
     def __init__(self, user: User, *scopes: str) -> None:
         self.headers = bearer(user, *scopes)
@@ -160,7 +160,7 @@ def test_answers_are_kept_for_a_day(bob_calls: Caller, body: dict[str, Any], bob
     ended()
     assert launched(bob_calls, body, key="one").json()["code"] == "name_taken", "not answered any more, done again"
     assert bob_calls.post(RUNS, key="one").status_code == 201
-    # What the refused call swept is back.
+    # The answers that the refused call deleted are back.
     assert KeptAnswer.objects.filter(at__lte=past).count() == 150 - idempotency.SWEPT
 
 

@@ -1,4 +1,4 @@
-"""A push: a run in place of what runs or waits of its group, in this team, and as far as its person may stop it."""
+"""A push: a new run replaces the running or queued runs of its group, in this team, if its user may stop them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Make = Callable[..., Workload]
 
 @pytest.fixture
 def declared(namespace_a: Namespace, a100: GpuClass, granted: Tenant, images: list[Image], alice: User) -> Make:
-    """`declared(name)`: a job of Alice, not started; of `by` where that is said."""
+    """`declared(name)`: a job of Alice that is not started, or of `by` if given."""
 
     def one(name: str, *, by: User = alice, namespace: Namespace = namespace_a) -> Workload:
         found = running.workload(namespace, a100, name=name, by=by, kind="job", image=images[2].reference)
@@ -48,7 +48,7 @@ def declared(namespace_a: Namespace, a100: GpuClass, granted: Tenant, images: li
 
 @pytest.fixture
 def pushed(declared: Make, by_alice: Actor) -> Make:
-    """`pushed(name)`: the same, running in the group main."""
+    """`pushed(name)`: the same job, running in the group main."""
 
     def one(name: str, *, group: str = "main", **of: Any) -> Workload:
         found = declared(name, **of)
@@ -70,7 +70,7 @@ def end(name: str) -> Workload:
 
 
 def verbs() -> list[tuple[str, str]]:
-    """Of runs: (verb, name of the workload), without what the fixtures did."""
+    """Events of runs, without those of the fixtures: (verb, name of the workload)."""
     names = {f"workloads.workload.{pk}": name for pk, name in Workload.objects.values_list("pk", "name")}
     rows = Event.objects.filter(row__startswith="workloads.").order_by("pk").values_list("verb", "row")
     return [(verb.removeprefix("workload."), names[row]) for verb, row in rows]
@@ -122,7 +122,7 @@ def test_the_same_group_of_another_team_is_another_group(
     theirs = make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c")
     make.member(theirs, charlie)
     make.grant(theirs, a100, units=2)
-    # Alice is in both, so that nothing but the team keeps them apart.
+    # Alice is in both teams, so that only the team separates the groups.
     make.member(theirs, by_alice.person)
     pushed("theirs", by=charlie, namespace=theirs.namespaces.get())
     pushed("old")
@@ -142,7 +142,7 @@ def test_what_one_may_not_stop_refuses_the_push_as_a_whole(
         concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_bob)
     assert (refused.value.code, refused.value.refusal.status) == ("not_allowed", 403)
     assert stopping() == {"bobs": False, "hers": False}
-    # What stops already is nothing that he would stop.
+    # Bob does not need the right to stop a run that is already stopping.
     actions.stop("team-a", "hers", by=Actor(alice, via="page"))
     concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_bob)
     assert stopping() == {"bobs": True, "hers": True, "new": False}
@@ -168,7 +168,7 @@ def test_a_viewer_stops_nothing(declared: Make, pushed: Make, by_alice: Actor, b
 
 
 def test_what_was_to_follow_a_run_of_the_group_does_not_begin(declared: Make, pushed: Make, by_alice: Actor) -> None:
-    """Whether the run before it has ended by then or not."""
+    """Holds whether the previous run has ended by then or not."""
     pushed("old")
     pushed("ended")
     for name in ("old", "ended"):
@@ -179,7 +179,7 @@ def test_what_was_to_follow_a_run_of_the_group_does_not_begin(declared: Make, pu
     assert not restart.start_pending(end("old"))
     assert not restart.start_pending(Workload.objects.get(name="ended"))
     assert stopping() == {"new": False}
-    # A wish of long ago, whose run has begun and ended, is nobody's any more.
+    # A pending restart whose run has begun and ended is not superseded again.
     assert verbs().count(("superseded", "ended")) == 1
 
 
@@ -193,7 +193,7 @@ def test_what_a_push_asks(declared: Make, pushed: Make, by_alice: Actor, django_
     with django_assert_num_queries(16):
         concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_alice)
     declared("newer")
-    # of each that is stopped: run, workload, event; and another look
+    # for each stopped run: run, workload, event; and another look
     with django_assert_num_queries(20):
         concurrency_actions.start_in_group("team-a", "newer", MAIN, by=by_alice)
 

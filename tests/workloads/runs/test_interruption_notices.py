@@ -1,4 +1,4 @@
-"""An interruption is written down and told once: whoever looks, however often, and however late."""
+"""A preemption is recorded and announced once, however often and however late a worker looks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MORE_URGENT = "Preempted to accommodate a workload (UID: 5, JobUID: 6) due to pr
 
 @pytest.fixture
 def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
-    """Four GPUs granted, four more may be borrowed."""
+    """Four GPUs granted; four more may be borrowed."""
     mirrored.hardware_seen(cluster)
     GpuClass.objects.update(borrowing_limit=4)
     a100.refresh_from_db()
@@ -45,7 +45,7 @@ def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
 
 
 def back(run: Run, **more: Any) -> None:
-    """Admitted again: what was said of its preemption is of the past."""
+    """Admitted again: the conditions report the preemption as previous."""
     past = {"reason": "QuotaReserved", "message": f"Previously: {TAKEN}"}
     true = [condition(name, "True") for name in ("QuotaReserved", "Admitted")]
     queue_says(run, *true, condition("Evicted", "False", **past), condition("Preempted", "False", **past), **more)
@@ -102,7 +102,7 @@ def test_it_is_told_when_the_queue_has_said_what_it_waits_for_or_after_a_while(
 def test_a_job_that_may_fail_by_it_is_told_of_when_it_has_not(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
-    """Were it counted as the end of a run that another one follows, nobody would hear of it when none does."""
+    """If it counted as a run's end that a next run follows, users would not be notified if no run follows."""
     run = asked(namespace_a, a100, alice)
     out(run)
     fail(run, "FailureTarget", suspend=False)
@@ -137,7 +137,7 @@ def test_the_worker_looks_again_when_an_interruption_has_settled(
 def test_who_looks_too_late_tells_what_the_queue_has_counted(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
-    """The watcher was away: it has been admitted again since."""
+    """The watcher was away: the run has been admitted again since."""
     run = asked(namespace_a, a100, alice)
     back(run, preemptions=2)
     assert follow(run)
@@ -185,7 +185,7 @@ def fail(run: Run, type: str = "Failed", **more: Any) -> None:
 
 
 def end(run: Run) -> Run:
-    """As reconcile does, of a Job that failed while it was suspended."""
+    """Ends the run as reconcile does for a Job that failed while it was suspended."""
     run = Run.objects.get(pk=run.pk)
     found = outcome.outcome_of(seen(run), kind="job")
     assert found is not None
@@ -266,7 +266,7 @@ def test_that_it_is_at_work_again_is_an_event_and_a_mail_where_somebody_is_waite
 def test_the_pod_of_before_is_no_sign_of_work(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
-    """The watch of pods may be behind that of the queue."""
+    """The watch of pods may lag behind that of Workloads."""
     run = asked(namespace_a, a100, alice)
     MirrorJob.objects.all().delete()
     out(run, at=timezone.now() + timedelta(seconds=1))
@@ -288,7 +288,7 @@ def text_of(client: Client, path: str, data: dict[str, str] | None = None) -> st
 def test_what_others_of_the_team_hold_decides_who_borrows(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, client: Client
 ) -> None:
-    """Its own page knows of the others as much as the list does; and so does what was not started here."""
+    """The run's own page counts other runs as the list does; work that was not started in the portal counts too."""
     first = asked(namespace_a, a100, alice, "first", units=3)
     holds(first, a100, 3)
     second = asked(namespace_a, a100, alice, "second", units=2)
@@ -306,7 +306,7 @@ def test_what_others_of_the_team_hold_decides_who_borrows(
     client.force_login(alice)
     assert text_of(client, "/teams/team-a/workloads").count("on borrowed units, preemptible") == 1
 
-    # Of a job of some other hand in the namespace that was admitted before both.
+    # The Workload of a Job that was created by hand in the namespace and admitted before both.
     MirrorWorkload.objects.filter(job_uid=f"job-{first.workload_id}").update(job_uid="by-hand")
     found = shown(second).exposure
     assert found is not None

@@ -1,4 +1,4 @@
-"""A worker that dies between a write and its record leaves no object behind, even when the run is stopped next."""
+"""A worker that dies between a write and its record leaves no object behind, even if the run is stopped next."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ def test_a_job_that_was_not_written_down_and_came_to_its_end(
     actions.delete("team-a", "one", by=by_alice)
     assert look(found, kube_worker).ended_at is not None
 
-    # Kueue may hold it for a moment yet.
+    # Kueue may still hold it for a moment.
     left = admin.find("batch/v1/jobs", "one-1", namespace=namespace_a.name)
     assert left is None or "deletionTimestamp" in left["metadata"]

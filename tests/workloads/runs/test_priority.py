@@ -1,4 +1,4 @@
-"""The priority of what waits, changed by operators: who may, within what, who is told, what it survives, and Kueue."""
+"""Operators change the priority of queued work: rights, limits, notifications, persistence, and the effect in Kueue."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def team(team_a: Tenant, a100: GpuClass) -> Tenant:
 
 @pytest.fixture
 def two(team: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User) -> Workload:
-    """A job of Bob's that waits."""
+    """Bob's queued job."""
     return running.workload(namespace_a, a100, name="two", by=bob, kind="job", units=2)
 
 
@@ -197,7 +197,7 @@ def test_page_and_api_do_the_same(two: Workload, olga: User) -> None:
 
 
 class Told:
-    """What the cluster is asked, and what it answers."""
+    """Counts the requests to the cluster and gives the configured answer."""
 
     def __init__(self, answer: Exception | None = None) -> None:
         self.answer, self.asked = answer, 0
@@ -246,7 +246,7 @@ def test_the_cluster_is_asked_until_kueue_says_the_same(
 def test_kueue_lets_go_first_what_operators_moved(
     namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, by_olga: Actor, worker: Worker, admin: Api
 ) -> None:
-    """One holds all that there is; of two that wait, the later one is moved, and starts when the first one goes."""
+    """One run holds all units; of two queued runs the later is moved up, and starts when the first run ends."""
     sleeps = replace(job, command=("sleep", "600"), units=2)
     urgent = Options(priority="interactive")
     actions.launch("team-a", replace(sleeps, name="holds", options=urgent), by=by_alice)
@@ -272,6 +272,6 @@ def owner(queued: dict[str, Any]) -> str:
 
 
 def named_as(admin: Api, namespace: Namespace, job_name: str) -> str:
-    """The priority class that Kueue knows of it, once it has seen the Job."""
+    """Returns the priority class of the Job's Workload, or "" if Kueue has not seen the Job."""
     found = [one for one in admin.list(QUEUES, namespace=namespace.name) if owner(one) == job_name]
     return str(found[0]["spec"].get("priorityClassRef", {}).get("name", "")) if found else ""

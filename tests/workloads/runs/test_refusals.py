@@ -1,4 +1,4 @@
-"""Objects beside the Job that the cluster refuses: the run waits for them and they are tried again."""
+"""Objects beside the Job that the cluster refuses: the run waits for them, and the worker tries again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def mirror(cluster: Cluster) -> MirrorWriter:
 
 @pytest.fixture
 def look(proxy: ApiProxy) -> Callable[[], Workload]:
-    """One pass of a worker over the workload, five minutes after the last."""
+    """One pass of a worker over the workload, five minutes after the previous one."""
     kube = Kube(str(proxy.kubeconfig))
 
     def once() -> Workload:
@@ -66,7 +66,7 @@ def test_a_secret_that_was_refused_once_is_made_later(
     look: Callable[[], Workload],
     admin: Api,
 ) -> None:
-    """The node waits for it for ever, and nobody says so."""
+    """Otherwise the pod would wait on its node for ever, without a report."""
     proxy.when("create", "secrets").status(403)
     actions.launch("team-a", notebook, by=by_alice)
     look()
@@ -79,7 +79,7 @@ def test_a_secret_that_was_refused_once_is_made_later(
 def test_a_run_gets_the_volume_that_it_was_started_with(
     notebook: LaunchSpec, by_alice: Actor, namespace_a: Namespace, look: Callable[[], Workload], admin: Api
 ) -> None:
-    """Its pod waits for that claim, whatever the workload was declared with since."""
+    """The pod waits for that claim, even if the workload has been declared with another volume since."""
     actions.launch("team-a", replace(notebook, volume="data"), by=by_alice)
     actions.declare("team-a", replace(notebook, volume="other"), by=by_alice)
     look()
@@ -99,7 +99,7 @@ def test_a_job_does_not_come_without_its_claim_template(
     look: Callable[[], Workload],
     admin: Api,
 ) -> None:
-    """Kueue puts a Job whose template it cannot read aside for good."""
+    """Kueue permanently sets aside a Job whose ResourceClaimTemplate it cannot read."""
     h100: GpuClass = make.gpu_class(
         cluster,
         slug=f"h100-{unique}",

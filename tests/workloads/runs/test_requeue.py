@@ -1,4 +1,4 @@
-"""A run that the cluster takes its units from comes back by itself; it did not end, whatever its process said."""
+"""A run whose units the cluster takes away is queued again; it has not ended, whatever its exit code."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
 def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
     granted: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    """JupyterLab ends with 0 when it is asked to go: that is no sign that a person shut it down. Its time counts from
-    when it starts again, and when that is over it is stopped.
+    """JupyterLab exits with 0 on SIGTERM: this does not mean that a user shut it down. The time limit counts from the
+    new start, and the run is stopped when it is reached.
     """
     actions.launch("team-a", replace(notebook, options=Options(run_hours=8)), by=by_alice)
     worker(lambda: is_ready("one") and run_of("one").ends_at)
@@ -69,7 +69,7 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
 
 
 def evict(admin: Api, namespace: str) -> None:
-    """As `kubectl drain` does it."""
+    """Evicts the pod as `kubectl drain` does."""
     for name in named(admin, "v1/pods", namespace):
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
         admin.request("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", body)
@@ -78,7 +78,7 @@ def evict(admin: Api, namespace: str) -> None:
 def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody_and_comes_back(
     granted: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    """Its Job is complete: JupyterLab said 0. The portal makes another run of the same spec."""
+    """Its Job is complete, because JupyterLab exited with 0. The portal creates another run of the same spec."""
     actions.launch("team-a", notebook, by=by_alice)
     worker(lambda: is_ready("one"))
 

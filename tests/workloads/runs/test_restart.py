@@ -1,4 +1,4 @@
-"""A run that follows another: asked for while the former runs, begun by the worker when that has ended."""
+"""A restart: requested while a run is active, started by the worker when that run has ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def one(namespace_a: Namespace, a100: GpuClass, granted: Tenant, alice: User) -> Workload:
-    """A notebook of Alice that is ready."""
+    """Alice's ready notebook."""
     found = running.workload(namespace_a, a100, by=alice)
     running.make_ready(found)
     return found

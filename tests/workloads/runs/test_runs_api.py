@@ -1,4 +1,4 @@
-"""Runs as a script meets them: by their numbers, each with its own end."""
+"""Runs in the API: each run has its number and its own end."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def test_what_is_interrupted_names_the_run_in_its_place(bob_calls: WorkloadsCall
     back = {"outcome": "stopped", "reason": outcome.TAKEN_BACK}
     end(1, **back, message=f"{outcome.UNITS_TAKEN_BACK} {outcome.RESTARTS_NOTE}")
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] is None
-    # What stayed away was started by somebody.
+    # A user started the run instead of the one that did not follow.
     bob_calls("POST", "/train/runs")
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] is None
     train = Workload.objects.get(name="train")
     with transaction.atomic():
         record(requeue.REQUEUE_RULE, REQUEUED, train, tenant="team-a", after={"run": 2})
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] == 2
-    # Whatever its message says.
+    # Holds whatever the message contains.
     end(1, **back, message=outcome.UNITS_TAKEN_BACK)
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] == 2
 
@@ -135,7 +135,7 @@ def test_the_end_of_a_run_is_not_that_of_the_next(
 
     bob_calls("POST", "/train/runs")
     assert not reached("finished", 1)
-    assert reached("finished", 2)  # nothing to wait for
+    assert reached("finished", 2)  # no need to wait
     restart.restart("team-a", "train", by=Actor(bob, via="page"))
     assert not reached("finished", 2)
     end(1)
@@ -145,7 +145,7 @@ def test_the_end_of_a_run_is_not_that_of_the_next(
     restart.start_pending(Workload.objects.get())
     assert not reached("finished", 2)
     assert not reached("finished")
-    # What has ended gets no further, so that nobody waits for it to become ready.
+    # An ended run cannot become ready, so that the call does not wait.
     assert reached("ready", 1)
     assert reached("admitted", 1)
     end(2)
@@ -207,7 +207,7 @@ def test_a_declared_job_says_whether_it_needs_a_run(
     assert not needs_run()
     restart.restart("team-a", "train", by=Actor(bob, via="page"))
     end(1)
-    assert not needs_run()  # the next begins by itself
+    assert not needs_run()  # the next run starts by itself
     restart.start_pending(Workload.objects.get())
     end(2)
     assert needs_run()

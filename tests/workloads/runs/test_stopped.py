@@ -1,4 +1,4 @@
-"""A job that is taken away while it runs leaves with 137: whether it failed or was stopped is told by the order."""
+"""A job that is deleted while it runs exits with 137: the order of events decides between failed and stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOP = timezone.now().replace(microsecond=600_000)
 
 @pytest.fixture
 def asked_to_stop(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """Runs, and was asked to stop; no worker has looked since."""
+    """A running run that was asked to stop; no worker has looked since."""
     found = running.workload(namespace_a, a100, by=alice, kind="job")
     running.make_ready(found)
     Run.objects.update(stop_requested_at=STOP)
@@ -30,7 +30,7 @@ def asked_to_stop(namespace_a: Namespace, a100: GpuClass, alice: User) -> Worklo
 
 
 def fail(at: datetime) -> None:
-    """As the cluster tells of it: its times are whole seconds."""
+    """Fails the Job as the cluster reports it: its times are whole seconds."""
     told = at.replace(microsecond=0).isoformat()
     job, pod = MirrorJob.objects.get(), MirrorPod.objects.get()
     job.record["conditions"] = [

@@ -1,4 +1,4 @@
-"""Real Kueue holds work back; following the first step that its page offers, by the page's own form, starts it."""
+"""Real Kueue holds work back; the form of the first step on its page starts it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from workloads.models import NotebookWatch, Workload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
-# The fixtures of others, by their names.
+# Fixtures of other modules, by name.
 __all__ = ["by_hand", "cpu", "own"]
 
 RUNNING = ("running", "running")
@@ -44,7 +44,7 @@ def asked(own: GpuClass, job: LaunchSpec) -> LaunchSpec:
 
 
 def until_waits(worker: Worker, by: Actor, name: str, verb: str, *, reason: str) -> AdviceView:
-    """Until the page's first step is that one, for that reason."""
+    """Waits until the first step of the page is this one, for this reason."""
 
     def is_so() -> bool:
         if told().get(name, ("", ""))[1] != reason:
@@ -63,7 +63,7 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
     own: GpuClass, cpu: GpuClass, asked: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube,
     clean_cluster: None, by_alice: Actor, by_hand: Client, worker: Worker,
 ) -> None:  # fmt: skip
-    """Four GPUs are granted, all on the one node that has so many; first three of them are in use, then all four."""
+    """Four GPUs are granted, all on the one node that has four; first three of them are in use, then all four."""
     GpuClass.objects.filter(pk=own.pk).update(borrowing_limit=0)
     make.grant(team_a, own, units=4)
     provision(namespace_a, kube_worker)
@@ -71,7 +71,7 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
     actions.launch("team-a", notebook, by=by_alice)
     worker(lambda: told().get("idle", ("", ""))[0] in ("starting", "ready", "running"))
 
-    # Two asked for, one is left.
+    # The run requests two units, one is left.
     actions.launch("team-a", replace(asked, name="fewer", units=2), by=by_alice)
     found = until_waits(worker, by_alice, "fewer", "fewer_units", reason="waiting_for_quota")
     assert found.steps[0].label == "Request 1 GPU instead of 2"
@@ -79,7 +79,7 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
     follow(by_hand, found.steps[0].href)
     worker(runs("fewer"))
 
-    # Nothing is left: what nobody uses holds enough.
+    # Nothing is left: an unused notebook holds enough units.
     actions.launch("team-a", replace(asked, name="waits", units=3), by=by_alice)
     until_waits(worker, by_alice, "waits", "wait", reason="waiting_for_quota")
     idle = Workload.objects.get(name="idle").runs.get()
@@ -91,7 +91,7 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
     assert by_hand.post(f"{found.steps[0].href}/stop").status_code == 302
     worker(runs("waits"))
 
-    # Another class that the team holds and that takes its image.
+    # Another class that the team holds and that supports its image.
     make.grant(team_a, cpu, units=4)
     wait_until(lambda: is_open(namespace_a, kube_worker))
     actions.launch("team-a", replace(asked, name="elsewhere"), by=by_alice)
@@ -105,7 +105,7 @@ def test_what_can_never_start_any_more_is_asked_for_smaller(
     own: GpuClass, asked: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, by_hand: Client, worker: Worker,
 ) -> None:  # fmt: skip
-    """It waited when its grant became smaller; beside it, what only waits."""
+    """The run was queued when its grant became smaller; beside it, a run that only waits."""
     GpuClass.objects.filter(pk=own.pk).update(borrowing_limit=0)
     make.grant(team_a, own, units=2)
     make.grant(team_a, own, units=1, kind=Grant.Kind.BOOST)

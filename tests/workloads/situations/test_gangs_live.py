@@ -1,6 +1,6 @@
-"""Several workers of one job on the real control plane: whole or not at all, names, tries, and who goes first.
+"""Several workers of one job on the real control plane: all or nothing, names, retries and priority.
 
-API server, Kueue, scheduler and Job controller are real; what a kubelet would say is scripted.
+API server, Kueue, scheduler and Job controller are real; the test scripts the kubelet.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from workloads.launch.types import LaunchSpec
 from workloads.status.types import Phase
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
-# The fixture of others, by its name.
+# A fixture of another module, by name.
 __all__ = ["by_hand"]
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 @pytest.fixture
 def pair(cluster: Cluster, admin: Api, unique: str) -> Iterator[GpuClass]:
-    """A class of two nodes with two GPUs each, which nobody else's pods ask for."""
+    """A class of two nodes with two GPUs each, which no other pods request."""
     product = f"OWN-{unique}"
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     names = [f"own-{number}-{unique}" for number in (1, 2)]
@@ -63,12 +63,12 @@ def team(pair: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Ku
 
 @pytest.fixture
 def gang(pair: GpuClass, job: LaunchSpec) -> LaunchSpec:
-    """Four workers with one GPU each: all that there are."""
+    """Four workers with one GPU each: all GPUs that exist."""
     return replace(job, gpu_class=pair.slug, options=Options(workers=4))
 
 
 def pods_of(admin: Api, namespace: Namespace, workload: str = "train") -> dict[int, Json]:
-    """Those on a node, by index."""
+    """The pods on a node, by index."""
     found = admin.list("v1/pods", namespace=namespace.name, labels=f"gpu-portal/workload={workload}")
     return {int(pod["metadata"]["labels"][INDEX]): pod for pod in found if pod["spec"].get("nodeName")}
 
@@ -129,7 +129,7 @@ def test_workers_find_each_other_and_are_ready_one_by_one(
 def test_a_gang_that_fits_in_part_waits_and_starts_whole(
     team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api
 ) -> None:
-    """Its grant would do: one of four GPUs is taken, so three workers could start."""
+    """The grant is sufficient, but one of four GPUs is in use, so that only three workers could start."""
     actions.launch("team-a", replace(gang, name="first", options=Options()), by=by_alice)
     worker(lambda: shown("first").status.phase is Phase.RUNNING)
     actions.launch("team-a", gang, by=by_alice)
@@ -146,7 +146,7 @@ def test_a_gang_that_fits_in_part_waits_and_starts_whole(
     worker(lambda: run_of("train").ended_at and not named(admin, "v1/services", namespace_a.name))
     assert named(admin, "v1/pods", namespace_a.name) == []
 
-    # Or it asks for as many as fit, as was offered.
+    # Alternatively it requests as many workers as fit, as the step offered.
     actions.start("team-a", "first", by=by_alice)
     worker(lambda: shown("first").status.phase is Phase.RUNNING)
     follow(by_hand, helps.steps[0].href)
@@ -175,7 +175,7 @@ def test_a_worker_that_crashes_ends_all_of_them_and_is_named(
 def test_a_crash_is_tried_again_as_often_as_was_asked(
     team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    """Of a gang: the worker that crashed, and nobody else; the second crash of the same one is its last."""
+    """In a gang only the crashed worker restarts; a second crash of the same worker is final."""
     kubelet = ScriptedKubelet(admin)
     with kubelet.claim(namespace_a.name):
         actions.launch("team-a", replace(gang, options=Options(workers=2, retries=1)), by=by_alice)
@@ -202,7 +202,7 @@ def test_a_crash_is_tried_again_as_often_as_was_asked(
 def test_production_work_goes_before_batch_work_of_the_same_team(
     team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    """Four GPUs for a gang at work; production work of its team takes them, and the gang waits whole again."""
+    """A gang runs on four GPUs; production work of its team takes them, and the whole gang is queued again."""
     actions.launch("team-a", gang, by=by_alice)
     worker(lambda: said() == "4 of 4 ready.")
     first = Options(priority="production")

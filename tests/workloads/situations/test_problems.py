@@ -1,4 +1,4 @@
-"""Each problem of the table has its reason, numbers, way out and next action, and differs from its neighbour."""
+"""Each problem of the table has its reason, numbers, remedy and next action, and differs from its neighbour."""
 
 from __future__ import annotations
 

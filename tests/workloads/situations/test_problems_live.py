@@ -1,6 +1,6 @@
-"""Problems on the real control plane, each beside a neighbour: what the portal makes of the cluster's own texts.
+"""Problems on the real control plane, each beside a neighbour: how the portal explains the cluster's own texts.
 
-API server, quota, scheduler, Job controller, node controller and Kueue are real; what a kubelet would say is scripted.
+API server, quota, scheduler, Job controller, node controller and Kueue are real; the test scripts the kubelet.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from workloads.status import queries, workload_row
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
-# The fixture of others, by its name.
+# A fixture of another module, by name.
 __all__ = ["by_hand"]
 
 Play = Callable[[ScriptedKubelet, Json], object]
@@ -47,7 +47,7 @@ Play = Callable[[ScriptedKubelet, Json], object]
 
 @pytest.fixture
 def cpu(cluster: Cluster, unique: str) -> GpuClass:
-    """Without a GPU: the few GPUs of the simulated hardware are for others. One core and 1 GiB a unit."""
+    """A class without GPUs: other tests need the few simulated GPUs. One core and 1 GiB a unit."""
     return make.gpu_class(
         cluster, slug=f"cpu-{unique}", name="CPU", interface="none", resource="", node_labels={}, tolerations=[],
         vendor="", product="", cpu_per_unit=1, memory_gib_per_unit=1, units_per_workload=1000,
@@ -56,7 +56,7 @@ def cpu(cluster: Cluster, unique: str) -> GpuClass:
 
 @pytest.fixture
 def absent(cluster: Cluster, unique: str) -> GpuClass:
-    """A class of nodes that the cluster does not have."""
+    """A class whose nodes do not exist in the cluster."""
     return make.gpu_class(
         cluster, slug=f"absent-{unique}", name="Absent", interface="none", resource="", tolerations=[], vendor="",
         product="", cpu_per_unit=1, memory_gib_per_unit=1, node_labels={"example.org/kind": f"none-{unique}"},
@@ -83,9 +83,11 @@ def wanted(cpu: GpuClass, job: LaunchSpec) -> LaunchSpec:
 
 @dataclass(frozen=True)
 class Staged:
-    """`words` of the sentence; with several `attempts` (pods that its Job has made) of the end of the one before.
+    """`words`: a part of the sentence; with several `attempts` (pods that the Job has created), of the end of the
+    previous one.
 
-    `play` None: no node ever has it. `stuck`: the step that stands still with the text behind it, "" none.
+    `play` None: the pod is never bound to a node. `stuck`: the step that stands still with the text behind it, "" for
+    none.
     """
 
     play: Play | None
@@ -107,7 +109,7 @@ FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB.
 COURSE = "https://git.example.org/course.git"
 NO_COURSE = f"fatal: repository '{COURSE}/' not found"
 
-# Its Job makes another pod at once; the step of the node says why the one before ended.
+# The Job creates another pod at once; the step of the node shows why the previous pod ended.
 AGAIN = ("preparing", "preparing")
 STAGED: dict[str, Staged] = {
     "absent": Staged(
@@ -203,7 +205,7 @@ def test_what_scheduler_and_kubelets_say(
 
 @contextmanager
 def admission(admin: Api, namespace: str, name: str) -> Iterator[None]:
-    """In this namespace, a policy refuses the pods of `denied`, and a webhook for those of `silent` does not answer."""
+    """In this namespace, a policy refuses pods of `denied`, and the webhook for pods of `silent` does not answer."""
     made = [policy(name), binding(name, namespace), webhook(name, namespace)]
     for one in made:
         admin.create(one)
@@ -277,7 +279,7 @@ def test_what_the_cluster_refuses(
     team: Tenant, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker,
     admin: Api, unique: str,
 ) -> None:  # fmt: skip
-    """A quota of 8 cores, of which two jobs have 5; containers of at most 10; a policy, and a webhook that is away."""
+    """A quota of 8 cores, of which two jobs use 5; a limit of 10 for a container; a policy; an unreachable webhook."""
     admin.create(quota(namespace_a.name, cpu="8"))
     admin.create(limits(namespace_a.name, cpu="10", memory="100Gi"))
     with admission(admin, namespace_a.name, f"refuse-{unique}"):
@@ -308,7 +310,7 @@ def test_what_the_cluster_refuses(
         assert (helps.steps[0].verb, helps.steps[0].href) == ("change", "/teams/team-a/workloads/large/change#id_cpu")
         follow(by_hand, said["larger"][1].steps[0].href, cpu="1")
         worker(lambda: told()["larger"] == RUNNING)
-    # The operators have taken the policy away, and the webhook is not asked any more; then other work ends.
+    # Operators have removed the policy and the webhook; then other work ends.
     worker(lambda: (told()["denied"], told()["silent"]) == (RUNNING, RUNNING))
     actions.stop("team-a", "first", by=by_alice)
     worker(lambda: told()["second"] == RUNNING)
@@ -319,7 +321,7 @@ def test_what_the_cluster_refuses(
 
 @pytest.fixture
 def own_node(admin: Api, unique: str) -> Iterator[str]:
-    """With four GPUs of a product of its own, which nobody else's pods ask for; python is there already."""
+    """A node with four GPUs of its own product, which no other pods request; it has the python image."""
     name, product = f"own-{unique}", f"OWN-{unique}"
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     labels = {"nvidia.com/gpu": {"product": product, "present": True}}
@@ -334,7 +336,7 @@ def test_a_node_that_is_lost_and_comes_back(
     cluster: Cluster, own_node: str, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, unique: str,
 ) -> None:  # fmt: skip
-    """And, before its container runs, what the node has of its image."""
+    """Also checks what the portal shows of the image on the node before the container runs."""
     own = make.gpu_class(cluster, slug=f"own-{unique}", node_labels={"nvidia.com/gpu.product": f"OWN-{unique}"})
     make.grant(team_a, own, units=2)
     provision(namespace_a, kube_worker)

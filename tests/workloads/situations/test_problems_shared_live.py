@@ -1,4 +1,4 @@
-"""What others' claims to units, a site's own policy and a slow registry do to a run, on the real control plane."""
+"""Effects on a run of other work's claims to units, a site's policy and a slow registry, on the real control plane."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
-# The fixture of others, by its name.
+# A fixture of another module, by name.
 __all__ = ["by_hand"]
 
 IMAGE = "docker.io/library/python:3.14-slim"
@@ -43,7 +43,7 @@ IMAGE = "docker.io/library/python:3.14-slim"
 
 @pytest.fixture
 def own(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
-    """Cards that nobody else asks for: four on one node, and one on each of two nodes that have python already."""
+    """GPUs that no other work requests: four on one node, and one on each of two nodes that have the python image."""
     product = f"OWN-{unique}"
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     labels = {"nvidia.com/gpu": {"product": product, "present": True}}
@@ -69,7 +69,7 @@ def four(own: GpuClass, job: LaunchSpec) -> LaunchSpec:
 
 @pytest.fixture
 def team_b(cluster: Cluster, own: GpuClass, unique: str, charlie: User) -> Tenant:
-    """Charlie's; all four GPUs of the big node are theirs."""
+    """Charlie's team; it holds all four GPUs of the big node."""
     found = make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}")
     make.member(found, charlie, Membership.Role.OWNER)
     make.grant(found, own, units=4)
@@ -80,13 +80,13 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
     own: GpuClass, four: LaunchSpec, team_a: Tenant, namespace_a: Namespace, team_b: Tenant, kube_worker: Kube,
     clean_cluster: None, by_alice: Actor, by_charlie: Actor, by_hand: Client, worker: Worker, admin: Api,
 ) -> None:  # fmt: skip
-    """Team A borrows what team B leaves idle; B wants it back, and then has something that goes before its own job."""
+    """Team A borrows idle units of team B; B reclaims them, and then runs work of higher priority than its own job."""
     make.grant(team_a, own, units=1)
     namespace_b = Namespace.objects.get(tenant=team_b)
     provision(namespace_a, kube_worker)
     wait_until(lambda: is_open(namespace_b, kube_worker))
     kubelet = ScriptedKubelet(admin)
-    # By an exit code the Job might fail, as its controller happens to hear of it, and another run would follow.
+    # With an exit code the Job could fail, depending on timing, and another run would follow.
     with kubelet.claim(namespace_a.name, is_silent=True), kubelet.claim(namespace_b.name, is_silent=True):
         actions.launch("team-a", replace(four, name="borrows"), by=by_alice)
         play(kubelet, worker, namespace_a.name, "borrows")
@@ -128,7 +128,7 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
 
 @contextmanager
 def damaging(admin: Api, namespace: str, name: str) -> Iterator[None]:
-    """A policy that gives pods of `damaged` the host's network, as some site's own automation might."""
+    """A policy that gives pods of `damaged` the host network, as a site's automation might do."""
     kinds = "admissionregistration.k8s.io/v1"
     expression = "Object{spec: Object.spec{hostNetwork: true}}"
     policy = {
@@ -154,7 +154,7 @@ def damaging(admin: Api, namespace: str, name: str) -> Iterator[None]:
 
 
 def refusal(admin: Api, namespace: str) -> str:
-    """What the API server says to a pod of `damaged`, which is never made."""
+    """Returns the refusal of the API server for a pod of `damaged`, which is never created."""
     trial: Json = {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "trial", "namespace": namespace, "labels": {"gpu-portal/workload": "damaged"}},
@@ -171,7 +171,7 @@ def test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod(
     own: GpuClass, four: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, worker: Worker, admin: Api, unique: str,
 ) -> None:  # fmt: skip
-    """Our own pods pass the same rules beside it."""
+    """The portal's own pods pass the same rules beside it."""
     make.grant(team_a, own, units=4)
     provision(namespace_a, kube_worker)
     with damaging(admin, namespace_a.name, f"damage-{unique}"):
@@ -185,7 +185,7 @@ def test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod(
         assert stuck.remedy == "Contact an operator. Your settings are not the cause."
         assert 'violates PodSecurity "restricted' in stuck.raw
         assert "hostNetwork=true" in stuck.raw
-    # The operators have taken it away.
+    # Operators have removed the policy.
     worker(lambda: told()["damaged"] == ("running", "running"))
 
 
@@ -196,7 +196,7 @@ def test_an_image_that_takes_long_is_told_with_its_size_and_where_it_is_already(
     own: GpuClass, four: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, worker: Worker, admin: Api, unique: str,
 ) -> None:  # fmt: skip
-    """Beside it, the same pull while it is young."""
+    """Beside it, the same image pull shortly after its start."""
     make.grant(team_a, own, units=4)
     provision(namespace_a, kube_worker)
     kubelet = ScriptedKubelet(admin)

@@ -1,6 +1,6 @@
-"""A queue that is held, away or broken, checks that send work back, and a namespace that goes: on real Kueue.
+"""A held, missing or broken queue, checks that send work back, and a namespace that is deleted: on real Kueue.
 
-What operators do about it is done to the cluster directly; what the portal does about it, as its workers do it.
+The test does in the cluster what operators would do; the portal's workers do their own part.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
-# The fixtures of others, by their names.
+# Fixtures of other modules, by name.
 __all__ = ["by_hand", "cpu", "own"]
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -47,7 +47,7 @@ Stand = Callable[[str, str], None]
 
 @pytest.fixture
 def stand(by_alice: Actor, worker: Worker) -> Stand:
-    """Until the run is told as the situation of that name was written down."""
+    """Waits until the run is reported as the situation of that name was written."""
 
     def stand(situation: str, name: str) -> None:
         reason = IN_QUEUE[situation].reason
@@ -58,7 +58,7 @@ def stand(by_alice: Actor, worker: Worker) -> Stand:
 
 
 def until_open(namespace: Namespace, kube: Kube) -> None:
-    """What the worker of namespaces does."""
+    """Opens the namespace as the worker does."""
     wait_until(lambda: is_open(namespace, kube))
 
 
@@ -67,7 +67,7 @@ def until_open(namespace: Namespace, kube: Kube) -> None:
 
 @contextmanager
 def unnoticed(admin: Api, namespace: str, name: str) -> Iterator[None]:
-    """A policy of somebody's keeps Kueue from making Workloads for what is called `ignored`."""
+    """A policy prevents Kueue from creating Workloads for Jobs named `ignored`."""
     rules = [{"apiGroups": [KUEUE.partition("/")[0]], "apiVersions": ["*"], "operations": ["CREATE"]}]
     expression = "!object.metadata.name.startsWith('job-ignored-')"
     policy = {
@@ -106,13 +106,13 @@ def refusal(admin: Api, namespace: str) -> str:
 
 
 class Check:
-    """An admission check that the test answers for, as its controller."""
+    """An admission check whose controller is the test."""
 
     def __init__(self, admin: Api, namespace: str, name: str) -> None:
         self._admin, self._namespace, self._name = admin, namespace, name
 
     def ask(self) -> None:
-        """The team's queue wants it from now on."""
+        """From now on the team's ClusterQueue requires the check."""
         checks = {"admissionChecks": [{"name": self._name}]}
         body = {"spec": {"admissionChecksStrategy": checks}}
         self._admin.patch(f"{KUEUE}/clusterqueues", self._namespace, body)
@@ -126,7 +126,7 @@ class Check:
         self._admin.patch(f"{KUEUE}/admissionchecks", self._name, status, subresource="status")
 
     def say(self, job: str, state: str, **more: int) -> bool:
-        """Of the job's Workload; False while it has no quota yet, or changed meanwhile."""
+        """Sets the check's state on the job's Workload; False while it has no quota, or if it has changed meanwhile."""
         for one in self._admin.list(f"{KUEUE}/workloads", namespace=self._namespace):
             status = one.get("status", {})
             if one["metadata"]["ownerReferences"][0]["name"] != job or "admission" not in status:
@@ -156,7 +156,7 @@ def test_a_queue_that_holds_back_what_could_start(
     own: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, by_hand: Client, worker: Worker, admin: Api, stand: Stand, unique: str,
 ) -> None:  # fmt: skip
-    """Six GPUs are granted and there; one thing after the other stands in the way, never a lack of them."""
+    """Six GPUs are granted and free; the run is blocked by one cause after the other, never by a lack of GPUs."""
     GpuClass.objects.filter(pk=own.pk).update(borrowing_limit=0)
     make.grant(team_a, own, units=6)
     provision(namespace_a, kube_worker)
@@ -167,12 +167,12 @@ def test_a_queue_that_holds_back_what_could_start(
 
     check = Check(admin, namespace_a.name, f"check-{unique}")
     with unnoticed(admin, namespace_a.name, f"unnoticed-{unique}"):
-        # The operators hold the queue.
+        # Operators hold the queue.
         admin.patch(*QUEUE, {"spec": {"stopPolicy": "Hold"}}, namespace=namespace_a.name)
         launch("old")
         stand("local queue held", "old")
 
-        # Its nodes are relabelled meanwhile, and the class with them.
+        # The nodes are relabelled meanwhile, and the class with them.
         relabel(admin, own, f"NEW-{unique}")
         tenants.reconcile_pool(Pool.objects.get(), Deadline(), kube=kube_worker)
         until_open(namespace_a, kube_worker)
@@ -182,14 +182,14 @@ def test_a_queue_that_holds_back_what_could_start(
         follow(by_hand, help_of(by_alice, "old").steps[0].href)
         worker(lambda: told()["old"] == RUNNING)
 
-        # Somebody removed it; the portal makes it again.
+        # The queue was deleted; the portal creates it again.
         admin.delete(*QUEUE, namespace=namespace_a.name)
         launch("orphan")
         stand("local queue missing", "orphan")
         until_open(namespace_a, kube_worker)
         worker(lambda: told()["orphan"] == RUNNING)
 
-        # It asks for a check that nobody has made.
+        # The queue requires a check that does not exist.
         check.ask()
         launch("checked")
         stand("cluster queue inactive", "checked")
@@ -220,7 +220,7 @@ def test_a_namespace_that_goes_and_comes_again(
     cpu: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, worker: Worker, admin: Api, stand: Stand,
 ) -> None:  # fmt: skip
-    """Something in it does not go; then it is not there at all."""
+    """An object in the namespace blocks its deletion; then the namespace does not exist at all."""
     make.grant(team_a, cpu, units=2)
     provision(namespace_a, kube_worker)
     name = namespace_a.name

@@ -1,4 +1,4 @@
-"""Every situation that the product promises to explain is written down, and staged by a test that is there."""
+"""Every situation that the product promises to explain is written down, and an existing test stages it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workloads.status.explain.types import FACTS
 
 HERE = Path(__file__).parent
 SITUATIONS = {**IN_QUEUE, **ON_NODES}
-# Of the queue, and of nodes, pods and storage.
+# Situations of the queue, and of nodes, pods and storage.
 NAMES = """
     over quota at ResourceQuota; LimitRange; Pod Security; webhook down; local queue missing; local queue held;
     cluster queue inactive; flavor mismatch; waiting for quota; exceeds the maximum; borrowed then reclaimed;

@@ -1,4 +1,4 @@
-"""What nodes hold up, on the real control plane: told as written down before, and what becomes of the first step."""
+"""Problems caused by nodes, on the real control plane: reported as written, and the result of the first step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
-# A fixture of others, by its name.
+# A fixture of another module, by name.
 __all__ = ["by_hand"]
 
 CARDS = "nvidia.com/gpu"
@@ -44,7 +44,7 @@ SMALL = Options(checkpoints=True)
 KINDS = ("tainted", "elsewhere", "closed", "spread", "ending", "nodra", "dra", "zero", "unwell", "outside")
 
 
-# What else is known around them.
+# Additional findings about the nodes.
 NOT_OURS = "started in the portal. The portal does not stop them. Contact the person who created them, or an operator."
 FINDINGS = {
     "closed": ("2 GPUs of Closed are on nodes that are cordoned or reserved for other workloads.",),
@@ -61,14 +61,14 @@ FINDINGS = {
 
 @dataclass(frozen=True)
 class Scene:
-    """Each kind of trouble has a class of its own, and nodes that nobody else's pods ask for."""
+    """Each kind of problem has its own class, and nodes that no other pods request."""
 
     admin: Api
     unique: str
     classes: dict[str, GpuClass]
 
     def node(self, kind: str, number: int = 1, **changes: Json) -> None:
-        """Two GPUs. `changes`: of its spec, capacity and allocatable."""
+        """Creates a node with two GPUs. `changes`: to its spec, capacity and allocatable."""
         labels = {CARDS: {"product": f"{kind}-{self.unique}", "present": True}}
         node = hardware.node(self.name(kind, number), devices={CARDS: 2}, labels=labels, taints=[TAINT])
         node["spec"] |= changes.get("spec", {})
@@ -83,7 +83,7 @@ class Scene:
         self.admin.patch("v1/nodes", self.name(kind), body, subresource=subresource)
 
     def devices(self, kind: str) -> str:
-        """Two, of a slice of its own; its name."""
+        """Creates two devices in an own ResourceSlice and returns its name."""
         driver, node = "gpu.nvidia.com", self.name(kind)
         attributes = {"type": {"string": "gpu"}, "productName": {"string": f"{kind}-{self.unique}"}}
         made = self.admin.create(
@@ -132,7 +132,7 @@ def scene(
 
 
 def of_kind(cluster: Cluster, kind: str, unique: str) -> GpuClass:
-    """A unit comes with one core and one GiB; where these are short with more, which no other class would take."""
+    """A unit has one core and one GiB; more in the classes that lack cores or memory, so that no other class fits."""
     sizes = {"cores": {"cpu_per_unit": 4}, "memory": {"memory_gib_per_unit": 8}}.get(kind, {})
     product = f"{kind}-{unique}"
     selector = f"device.attributes['gpu.nvidia.com'].productName == '{product}'"
@@ -196,7 +196,7 @@ def test_what_nodes_hold_up(
         follow(by_hand, first[name].steps[0].href)
     ScriptedKubelet(admin).deleted(stuck)
     admin.delete("batch/v1/jobs", made, namespace=namespace_a.name)
-    # The operators do what they were told to.
+    # Operators follow the advice.
     scene.patch("tainted", {"spec": {"taints": [TAINT]}})
     scene.patch("closed", {"spec": {"unschedulable": False}})
     scene.patch("zero", {"status": {"allocatable": {CARDS: "2"}}}, subresource="status")
@@ -207,7 +207,7 @@ def test_what_nodes_hold_up(
 
 
 def by_kubectl(admin: Api, gpu_class: GpuClass, namespace: Namespace) -> str:
-    """A Job of two GPUs in the team's queue that the portal knows nothing of; its name."""
+    """Creates a Job of two GPUs in the team's queue that the portal does not know; returns its name."""
     made = manifests.job(queued.spec(gpu_class, namespace, name="kubectl", units=2))
     for labels in (made["metadata"]["labels"], made["spec"]["template"]["metadata"]["labels"]):
         del labels[OWNER_LABEL]
@@ -221,7 +221,7 @@ def on_node(admin: Api, namespace: str, job: str) -> bool:
 
 
 def keep(admin: Api, namespace: str, name: str) -> Json:
-    """Its pod, which from now on is ended by the test alone."""
+    """Returns the workload's pod; from now on only the test ends it."""
     [pod] = admin.list("v1/pods", namespace=namespace, labels=f"gpu-portal/workload={name}")
     scripted = {"metadata": {"annotations": {"devcluster/scripted": "true"}}}
     return admin.patch("v1/pods", pod["metadata"]["name"], scripted, namespace=namespace)

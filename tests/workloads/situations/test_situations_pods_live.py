@@ -1,6 +1,6 @@
-"""What pods and storage hold up, on the real control plane: told as written before, and what the first step comes to.
+"""Problems of pods and storage on the real control plane: reported as written, and the result of the first step.
 
-API server, scheduler, Job controller, volume binder and Kueue are real; what a kubelet would say is scripted.
+API server, scheduler, Job controller, volume binder and Kueue are real; the test scripts the kubelet.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from workloads.models import Run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
-# The fixtures of others, by their names.
+# Fixtures of other modules, by name.
 __all__ = ["by_hand", "cpu"]
 
 RUNNING = ("running", "running")
-# Launched with a secret of the team, which somebody spoils in the cluster.
+# Launched with a secret of the team, which the test damages in the cluster.
 SEALED = ("config", "robbed")
-# By the node that they came to.
+# Refused by the kubelet of their node.
 REFUSED = ("refused", "split")
 CLAIMS, VOLUMES = "v1/persistentvolumeclaims", "v1/persistentvolumes"
 
@@ -90,7 +90,7 @@ def test_what_pods_and_storage_hold_up(
             "robbed": lambda pod: without_its_secret(kubelet, pod),
         }
         worker(lambda: plays.keys() <= set(on_nodes(admin, space)) and all(is_whole(admin, space, n) for n in SEALED))
-        # They were made long ago; what a kubelet says in the first moments is not believed.
+        # The Secrets count as old: errors of the kubelet in the first moments are not reported.
         AppliedObject.objects.filter(kind="Secret").update(sent_at=timezone.now() - timedelta(minutes=1))
         for name, play in plays.items():
             play(kubelet.bound(space, labels=f"gpu-portal/workload={name}"))
@@ -106,7 +106,7 @@ def test_what_pods_and_storage_hold_up(
         }
 
         def refusing(until: Callable[[], object], *, within_s: float = 60) -> None:
-            """Their Jobs make another pod some seconds later: whoever looks that late finds it refused as well."""
+            """The Job creates another pod some seconds later: that pod is refused as well."""
 
             def step() -> object:
                 for pod in admin.list("v1/pods", namespace=space):
@@ -135,7 +135,7 @@ def test_what_pods_and_storage_hold_up(
 
 
 def without_its_key(kubelet: ScriptedKubelet, pod: Json) -> None:
-    """Somebody has changed its Secret."""
+    """The Secret in the cluster has lost its key."""
     namespace = pod["metadata"]["namespace"]
     kubelet.api.patch("v1/secrets", "config-1", {"data": {"secret.MINE": None}}, namespace=namespace)
     kubelet.config_error(pod, f"couldn't find key secret.MINE in Secret {namespace}/config-1")
@@ -147,7 +147,7 @@ def without_its_secret(kubelet: ScriptedKubelet, pod: Json) -> None:
 
 
 def kubelet_runs(kubelet: ScriptedKubelet, namespace: str, names: set[str]) -> bool:
-    """Whatever is on a node now and has not begun; what needs its Secret waits until that is whole."""
+    """Starts each pending pod on a node; a pod that needs its Secret waits until the Secret is complete."""
     begun = set()
     for pod in kubelet.api.list("v1/pods", namespace=namespace):
         name = pod["metadata"]["labels"]["gpu-portal/workload"]
@@ -167,14 +167,14 @@ def is_whole(admin: Api, namespace: str, name: str) -> bool:
 
 
 def waits_in_vain(pod: Json) -> bool:
-    """For an image that is not there."""
+    """True if the pod waits for an image that does not exist."""
     states = [one["state"].get("waiting", {}) for one in pod["status"].get("containerStatuses", ())]
     return any(state.get("reason") == "ErrImagePull" for state in states)
 
 
 @contextmanager
 def provided(admin: Api, unique: str) -> Iterator[None]:
-    """What the storage owed the claim that nobody provided."""
+    """Creates the volume that the unbound claim waits for."""
     name = f"pv-{unique}"
     admin.create(
         {

@@ -1,4 +1,4 @@
-"""A mirror that nobody keeps up to date proves nothing: what it does not show may be there."""
+"""A stale mirror proves nothing: an object that it does not show may exist."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def mirror(cluster: Cluster) -> MirrorWriter:
-    """Everything was listed; nothing of what comes now will be seen."""
+    """All kinds are listed; the mirror receives no later changes."""
     return mirrored.seen(cluster)
 
 
 def later(seconds: int) -> None:
-    """As if it were so much later: every row of the run is older, and due."""
+    """Simulates that this time has passed: all rows of the run are older, and the workload is due."""
     AppliedObject.objects.update(sent_at=F("sent_at") - timedelta(seconds=seconds))
     MirrorEpoch.objects.update(beat_at=F("beat_at") - timedelta(seconds=seconds))
     Workload.objects.update(due_at=Now())
@@ -53,7 +53,7 @@ def later(seconds: int) -> None:
 def test_units_are_not_given_back_on_the_word_of_a_watcher_that_is_away(
     job: LaunchSpec, by_alice: Actor, worker: Worker, mirror: MirrorWriter, age_s: int
 ) -> None:
-    """Its Job and pod were never mirrored; the pod may still be ending on its node."""
+    """The mirror never had its Job and pod; the pod may still be terminating on its node."""
     actions.launch("team-a", job, by=by_alice)
     worker(lambda: AppliedObject.objects.filter(kind="Job", result="applied").exists())
     actions.stop("team-a", "train", by=by_alice)
@@ -73,7 +73,7 @@ def test_units_are_not_given_back_on_the_word_of_a_watcher_that_is_away(
 def test_what_takes_long_to_end_is_asked_less_often(
     job: LaunchSpec, by_alice: Actor, worker: Worker, mirror: MirrorWriter
 ) -> None:
-    """A node that is gone keeps its pods for hours; the watcher says when they go."""
+    """A lost node keeps its pods for hours; the watcher reports when they are gone."""
     actions.launch("team-a", job, by=by_alice)
     worker(lambda: AppliedObject.objects.filter(kind="Job", result="applied").exists())
     actions.stop("team-a", "train", by=by_alice)
@@ -88,7 +88,7 @@ def test_what_takes_long_to_end_is_asked_less_often(
 def test_what_became_of_an_earlier_runs_job_is_not_said_of_this_one(
     granted: Tenant, job: LaunchSpec, by_alice: Actor, cluster: Cluster, mirror: MirrorWriter
 ) -> None:
-    """A finished job is kept for its log; the next run has no Job yet."""
+    """A finished Job is kept for its log; the next run has no Job yet."""
     workload = actions.launch("team-a", job, by=by_alice)
     run_of("train").__class__.objects.update(number=2)
     AppliedObject.objects.create(
@@ -109,7 +109,7 @@ def test_a_run_that_the_watcher_never_saw_is_not_called_gone(
     provisioned: Tenant, job: LaunchSpec, by_alice: Actor, worker: Worker, cluster: Cluster, services: dict[str, Any],
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    """It died while one ran; the next is launched all the same, and is seen when it is there again."""
+    """The watcher dies during one run; the next run is launched nevertheless, and is seen when the watcher is back."""
     with a_watcher(cluster, services, tmp_path):
         actions.launch("team-a", job, by=by_alice)
         worker(lambda: is_running("train"))

@@ -1,4 +1,4 @@
-"""Why no node of its class takes a run: by what each of them has, and what of that is read from the mirror."""
+"""Why no node of its class accepts a run: from the capacity of each node, and what of it the mirror provides."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from workloads.status.explain.types import Explanation
 from workloads.status.observations.node_capacity import PodDemand, nodes_of
 from workloads.status.phase import status_of
 
-# A fixture of others, by its name.
+# A fixture of another module, by name.
 __all__ = ["house"]
 
 PREFIX = "couldn't assign flavors to pod set main: "
@@ -39,7 +39,7 @@ TAINTED = "untolerated taint {gpu-portal/class h100 NoSchedule <nil>} in flavor 
 OTHERS = f"{PREFIX}{TAINTED}, {TAINTED}"
 DOMAINS = f"{PREFIX}no topology domains at level: kubernetes.io/hostname"
 TOPOLOGY = f'{PREFIX}topology "gpu-portal" doesn\'t allow to fit any of 1 pod(s). Total nodes: 1; excluded: x: 1'
-# Two GPUs, both free, on a node with room.
+# Two GPUs, both free, on a node with sufficient cpu and memory.
 ROOMY = ClassNode("n1", capacity=2, allocatable=2, cpu_free=8, memory_free_gib=32)
 
 
@@ -123,7 +123,7 @@ CASES: list[tuple[tuple[ClassNode, ...], str, str, dict[str, Any]]] = [
         "on one node.",
         {"nodes": 1, "resource": "memory", "asked": 16, "available": 0},
     ),
-    # One node is short of cpu and the other of memory: each has a way of its own, and the first is told.
+    # One node lacks cpu and the other memory: each has its own remedy, and the first is shown.
     (
         (node(cpu_free=1), node(memory_free_gib=8)), "no_cpu_or_memory",
         "Units of A100 are free, but their nodes have too little cpu free: 4 cores requested, at most 1 free on "
@@ -174,7 +174,7 @@ def test_without_nodes_a_text_that_is_silent_about_its_own_class_is_no_unknown_o
 
 
 def test_when_it_starts_nobody_knows_and_that_is_what_is_said() -> None:
-    """Beside it, units in use on a node, whose end may be known."""
+    """The neighbour waits for units in use on a node, whose end may be known."""
     for node_, wait in ((node(schedulable=False), WaitReason.NODES), (node(used=2), WaitReason.NODE)):
         nodes = ClassNodes((node_,), units=2, cpu=4, memory_gib=16)
         assert wait_reason(status_of(WISH, Observation(SUSPENDED, pending(OTHERS), nodes=nodes), now=NOW)) is wait
@@ -222,7 +222,7 @@ def test_a_device_class_that_nobody_knows_is_told_apart_from_one_that_is_not_cou
     ],
 )
 def test_what_is_known_around_a_wait(known: dict[str, int], said: list[str]) -> None:
-    """Nothing is said of what nobody knows, and no small number of what other teams hold."""
+    """Nothing unknown is shown, and no small number of units that other teams hold."""
     assert list(context_sentences(ClassContext("A100", "GPU", **known))) == said
 
 
@@ -233,7 +233,7 @@ def test_what_is_known_around_a_wait(known: dict[str, int], said: list[str]) -> 
 def test_what_is_read_of_the_nodes_of_a_class(
     house: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, alice: User
 ) -> None:
-    """Its pods and others', also those that were told to go; not those that are over."""
+    """Counts the class's pods and other pods, also terminating ones, but not ended ones."""
     runs(namespace_a, a100, alice, "busy", units=3)
     MirrorPod.objects.update(record=requests(a100, units=3, cpu=6000, memory=10 * 2**30))
     runs(namespace_a, a100, alice, "going", units=1)
@@ -272,7 +272,7 @@ def mirrored_node(cluster: Cluster, name: str) -> dict[str, Any]:
 def test_nodes_are_read_in_one_query_where_something_waits_for_one(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
-    """However many wait, and none where what waits waits for quota."""
+    """One query however many runs wait for a node; none if the waiting runs wait for quota."""
     for number in (1, 2):
         waits(namespace_a, a100, alice, f"waits-{number}")
     count = queries_of_rows()

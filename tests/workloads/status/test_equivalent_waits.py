@@ -1,4 +1,4 @@
-"""Kueue tries one of the workloads that request the same and reports why it waits; that holds for the others too."""
+"""Kueue tries one of several workloads with equal requests; its reported reason holds for the others too."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def first(house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """Kueue tried it, and said that two GPUs are missing."""
+    """Kueue tried this workload and reported that two GPUs are missing."""
     running.known(namespace_a.cluster_id)
     found: Workload = waits(namespace_a, a100, alice, "first")
     return found
 
 
 def status_of(name: str) -> Status:
-    """As its own page reads it: it alone."""
+    """Returns the status as the run's own page reads it, without the other runs."""
     [row] = queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name=name)))
     return row.status
 
@@ -83,7 +83,7 @@ def test_another_class_and_another_team_are_not_spoken_for(
 
 
 def test_who_goes_first_is_not_spoken_for(namespace_a: Namespace, a100: GpuClass, alice: User) -> None:
-    """It may take units from work that matters less."""
+    """The run with higher priority may preempt less important work, so that the reason does not hold for it."""
     waits(namespace_a, a100, alice, "urgent", text="")
     record = {**MirrorWorkload.objects.get(job_uid__endswith=f"-{Workload.objects.get(name='urgent').pk}").record}
     MirrorWorkload.objects.filter(record=record).update(record={**record, "priority": 1000})

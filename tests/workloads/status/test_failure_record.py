@@ -1,4 +1,4 @@
-"""A run that failed is told the day after, when its pod is gone, as it was told at its end; without secrets."""
+"""A failed run is explained a day later, without its pod, as it was at its end; without secrets."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_what_did_not_fail_keeps_nothing() -> None:
 
 @pytest.mark.parametrize("problem", [one for one in ENDINGS if one.phase == "failed"], ids=lambda one: one.name)
 def test_the_steps_of_a_failed_run_stay_when_its_pod_is_gone(problem: Problem) -> None:
-    """Each with the step that stood still, and the text behind it."""
+    """Each step stays, with the one that stood still and the text behind it."""
     wish = replace(WISH, has_repository="clone" in str(problem.facts))
     pod = problem.seen.pod
     assert pod is not None
@@ -96,7 +96,7 @@ def one(granted: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) ->
 
 
 def failed(one: Workload, *, secrets: tuple[str, ...] = ()) -> None:
-    """Its container ended with 3, and its Job says so."""
+    """Its container exited with 3, and its Job reports the failure."""
     pod = running.make_ready(one)
     run = Run.objects.get(workload=one)
     Run.objects.filter(pk=run.pk).update(spec={**run.spec, "secrets": list(secrets)})
@@ -143,7 +143,7 @@ def test_page_and_api_tell_the_day_after_what_they_told_at_the_end(
     page_after, body_after = told(client)
 
     assert [step | {"at": ""} for step in body_after["steps"]] == [step | {"at": ""} for step in body["steps"]]
-    # Its log went with its pod; what was kept of it did not.
+    # The log is gone with the pod; the stored part of it is not.
     assert (body["status"]["actions"], body_after["status"]["actions"]) == (
         ["start", "log", "change", "delete"], ["start", "change", "delete"],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The team's queue and the limits of its namespace, as they are read from the mirror."""
+"""The team's queue and the LimitRanges of its namespace, as read from the mirror."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def flavor(name: str, units: int) -> Raw:
 
 @pytest.fixture
 def seen(cluster: Cluster) -> None:
-    """Two flavors of one class, which was relabelled, and one of another; two ranges of limits."""
+    """Two flavors of one class, which was relabelled, and one of another class; two LimitRanges."""
     flavors = [flavor("a100-1", 1), flavor("a100-2", 3), flavor("h100-8x-1", 2)]
     groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": flavors}]
     active = {"type": "Active", "status": "False", "reason": "Stopped", "message": "Can't admit: is stopped."}

@@ -1,4 +1,4 @@
-"""(rows, what was seen) → status. Each situation beside a neighbour that must differ."""
+"""(rows, observation) → status. Each situation beside a neighbour that must differ."""
 
 from __future__ import annotations
 
@@ -373,7 +373,7 @@ KILLED = pod(phase="Failed", state="terminated", reason="Error", exit_code=137)
         ),
         ("job", Observation(job(condition("Failed"), suspend=True)), "stopped", "units_taken_back", None),
         ("job", Observation(job(condition("Failed")), pods=(KILLED,)), "failed", "killed", 137),
-        # Decided while it was suspended, and said when the queue let it start again, or not yet.
+        # Decided while the Job was suspended, and reported when the queue resumed it, or not yet.
         ("job", Observation(job(condition("FailureTarget"), suspend=True)), "stopped", "units_taken_back", None),
         (
             "job",

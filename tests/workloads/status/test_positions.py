@@ -1,4 +1,4 @@
-"""A team's queue in Kueue's own order: where priority and second are the same the uid decides, as it does there."""
+"""A team's queue in Kueue's order: with equal priority and second the uid decides, as in Kueue."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def mirrored(waits: Waits) -> None:
 @pytest.mark.parametrize(
     ("waits", "expected"),
     [
-        # Names and the order of reading say nothing.
+        # Neither names nor the order of reading decide.
         ([Waits("a", "9"), Waits("b", "1"), Waits("c", "5")], ["b", "c", "a"]),
-        # The order of bytes, not of a language.
+        # The order of bytes, not of a locale.
         ([Waits("a", "a"), Waits("b", "B"), Waits("c", "-")], ["c", "b", "a"]),
         ([Waits("a", "1", later_s=1), Waits("b", "9")], ["b", "a"]),
         ([Waits("a", "1"), Waits("b", "9", priority=5, later_s=7)], ["b", "a"]),

@@ -1,4 +1,4 @@
-"""(rows, what was seen) → the steps of a run."""
+"""(rows, observation) → the steps of a run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What holds work back beside quota and nodes: closed queues, checks, a later try, nobody who looks. Each beside one
-that must differ.
+"""Causes that hold work back beside quota and nodes: closed queues, admission checks, a later retry, no controller that
+acts. Each is tested beside a neighbour that must differ.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_the_time_of_the_next_try_is_told_as_a_fact() -> None:
 
 
 def test_of_what_waits_for_others_units_no_place_is_told() -> None:
-    """Two units asked; of its own the team has one, or two."""
+    """The run requests two units; the team has one or two units of its own."""
     borrowed = of(pending(NEEDED), LocalQueueState({"a100": 1}), position=0)
     own = of(pending(NEEDED), LocalQueueState({"a100": 2}), position=0)
     assert (borrowed.reason, own.reason) == ("waiting_for_quota", "waiting_for_quota")
@@ -232,14 +232,14 @@ def test_a_mirror_that_is_older_than_the_job_does_not_say_that_it_is_gone() -> N
 
 
 def test_what_was_missing_a_moment_before_the_mirror_stopped_is_not_missed_since() -> None:
-    """Its Job was three seconds old then; minutes later Kueue has long made a Workload of it."""
+    """Its Job was three seconds old when the mirror stopped; minutes later Kueue has probably created its Workload."""
     young = Observation(replace(SUSPENDED, created_at=AGO - timedelta(seconds=3)))
     assert status_of(WISH, young, now=NOW, as_of=STALE).reason == "queued"
     assert status_of(WISH, young, now=NOW, as_of=AsOf(NOW, True)).reason == "not_in_queue"
 
 
 def test_units_that_nothing_comes_of_are_found() -> None:
-    """A refusal is told by an event; without one, nobody makes the pod."""
+    """An event reports a refusal; without one, no controller creates the pod."""
     since = NOW - timedelta(minutes=3)
     admitted = queue(condition("QuotaReserved"), condition("Admitted", since=since))
     told = status_of(WISH, Observation(job(), admitted), now=NOW)
@@ -260,7 +260,7 @@ RELABELLED = "couldn't assign flavors to pod set main: flavor a100-2 doesn't mat
 
 
 def test_what_asks_for_nodes_as_they_were_is_started_again() -> None:
-    """Whatever the flavor says that is leaving. On a class that has its labels still, it waits."""
+    """Holds whatever Kueue reports of the old flavor. On a class whose labels have not changed, the run waits."""
     for text in (RELABELLED, f"{RELABELLED}, {NEEDED.partition(': ')[2]}", f"{RELABELLED}, {OVER}"):
         told = of(pending(text))
         assert (told.phase, told.reason) == ("blocked", "flavor_mismatch")
@@ -312,7 +312,7 @@ def test_limits_are_told_with_what_was_asked_and_what_is_the_most() -> None:
 
 
 def test_fewer_units_are_no_way_out_of_a_quota_of_cores_that_is_too_small() -> None:
-    """Of GPUs, the quota says how many would do."""
+    """For GPUs, the quota gives the number of units that would fit."""
     cores = advice(refused("requests.cpu", 12, 8), with_own(replace(FULL, each=8), used=0, on_one_node=8))
     cards = advice(refused("requests.nvidia.com/gpu", 8, 4), with_own(replace(FULL, each=8), used=0, on_one_node=8))
     assert cores is not None

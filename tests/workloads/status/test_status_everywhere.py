@@ -1,4 +1,4 @@
-"""One Status: page, fragments of the stream, list and API show the same sentence, steps and text behind them."""
+"""One Status: page, stream fragments, list and API show the same sentence, steps and detail text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def one(granted: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) ->
 
 
 def put(one: Workload, *, phase: str, main: dict[str, Any], before: list[dict[str, Any]], ready: bool = False) -> None:
-    """Its pod is on a node, and its containers are so."""
+    """Its pod is on a node, with its containers in the given state."""
     pod: MirrorPod = running.make_ready(one)
     Run.objects.filter(workload=one).update(started_at=None, ready_at=None)
     conditions = [c for c in pod.record["conditions"] if ready or c["type"] != "Ready"]
@@ -94,7 +94,7 @@ def test_the_log_is_that_of_the_clone_while_it_runs_and_when_it_failed(
 
 
 def test_nodes_tell_which_images_they_have(one: Workload, django_assert_num_queries: Any) -> None:
-    """Two of the four A100 nodes of the simulated hardware, and one that is closed; its own node is ready."""
+    """Two of the four A100 nodes of the simulated hardware, and a cordoned one; the run's own node is ready."""
     mirrored.hardware_seen(one.namespace.cluster)
     put(one, phase="Pending", main=container("notebook", "waiting", reason="ContainerCreating"), before=[])
     key = image_key(Run.objects.get().spec["image"])

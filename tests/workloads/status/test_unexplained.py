@@ -1,4 +1,4 @@
-"""What nobody has an explanation for is counted, once for each text of a run, and nothing else is."""
+"""Texts without an explanation are counted once for each text of a run; explained texts are not counted."""
 
 from __future__ import annotations
 

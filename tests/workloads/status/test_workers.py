@@ -136,13 +136,13 @@ def of_gang(kind: str) -> Job:
 
 
 def test_who_failed_is_who_crashed_and_not_who_was_taken_along() -> None:
-    """All four have failed: one by itself, the others since their Job was over."""
+    """All four have failed: one crashed, the others because their Job ended."""
     taken = [ended(index, 143, deleting_since=NOW) for index in (0, 1, 3)]
     pods = (taken[0], taken[1], ended(2, 3), taken[2])
     found = outcome.outcome_of(Observation(of_gang("Failed"), ADMITTED, pods), kind="job")
     assert found is not None
     assert (found.outcome, found.exit_code, found.message.split(" ")[:2]) == ("failed", 3, ["Worker", "2:"])
-    # Of several that crashed by themselves: who had the most tries, then who was first.
+    # Of several that crashed: the one with the most retries, then the first one.
     twice = (ended(0, 1), ended(1, 3, name="first"), ended(1, 4))
     assert workers.failed_pod(twice) == twice[2]
     early = replace(ended(3, 9), containers=(replace(ended(3, 9).containers[0], ended_at=NOW - timedelta(seconds=9)),))

@@ -1,4 +1,4 @@
-"""A new volume and what the team holds of storage: what has no room is refused at launch, with the way out."""
+"""New volumes and the team's storage: a volume that does not fit is refused at launch, with the remedy."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_volume_that_has_no_room_is_refused_and_one_that_is_there_is_attached(
     mirrored.seen(storage.cluster, PersistentVolumeClaim=theirs)
     Volume.objects.create(namespace=namespace_a, name="old", size_gib=20)
     actions.launch(granted.slug, replace(notebook, volume="new", volume_gib=25), by=by_alice)
-    # It is not in the cluster yet, and takes its room all the same.
+    # The new volume is not in the cluster yet, but counts already.
     assert storage_facts(namespace_a) == StorageFacts("storage", "Team storage", 50, 45)
     with pytest.raises(Refused, match="45 GiB used") as refused:
         actions.launch(granted.slug, replace(notebook, name="two", volume="more", volume_gib=6), by=by_alice)

@@ -1,4 +1,4 @@
-"""Volumes: one run at a time has one, deletion has a grace and can be taken back, and the worker ends the claim."""
+"""Volumes: one run at a time uses one, deletion has a grace and can be undone, and the worker deletes the claim."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def long_asked() -> None:
 
 @pytest.fixture
 def with_data(granted: Tenant, notebook: LaunchSpec, by_alice: Actor, db: None) -> LaunchSpec:
-    """Alice's notebook, with the volume that it made."""
+    """Alice's notebook, with the volume that it created."""
     wanted = replace(notebook, volume="data")
     actions.launch(granted.slug, wanted, by=by_alice)
     return wanted

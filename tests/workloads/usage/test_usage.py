@@ -1,4 +1,4 @@
-"""What is kept of use: one row a namespace, class and hour, and nothing of a minute in which nobody could look."""
+"""Stored usage: one row for each namespace, class and hour, and nothing for a minute without observation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def minute(number: int) -> datetime:
 
 
 def use(namespace: str, gpu_class: GpuClass, units: int) -> None:
-    """As if the mirror showed one pod with so many GPUs."""
+    """Simulates a mirror with one pod of that many GPUs."""
     MirrorUse.objects.filter(namespace=namespace, gpu_class=gpu_class.slug).delete()
     MirrorUse.objects.create(
         cluster_id=gpu_class.cluster_id,
@@ -137,7 +137,7 @@ def test_what_a_dead_watcher_left_is_no_use_of_now(a100: GpuClass, namespace_a: 
 
 def test_queries_do_not_grow_with_namespaces(cluster: Cluster, a100: GpuClass, django_assert_num_queries: Any) -> None:
     mirrored.seen(cluster)
-    # Two of them are the savepoint's.
+    # Two of them belong to the savepoint.
     with django_assert_num_queries(7):
         samples.sample_cluster(cluster, at=minute(0))
     for number in range(20):

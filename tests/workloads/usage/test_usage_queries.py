@@ -1,4 +1,4 @@
-"""Peak and mean over what was seen, waits and GPU-hours of runs."""
+"""Peak and mean of the observed use, wait times, and GPU-hours of runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def of(tenant: Tenant, *classes: GpuClass) -> list[Usage]:
 
 
 def run(namespace: Namespace, gpu_class: GpuClass, by: User, *, units: int = 1, **times: datetime | None) -> Run:
-    """Of a workload of its own; `times` as columns of the Run."""
+    """A run of its own workload; `times` are columns of the Run."""
     number = Workload.objects.count()
     found = running.workload(namespace, gpu_class, name=f"w{number}", by=by, units=units)
     over = {"outcome": "succeeded"} if times.get("ended_at") else {}
@@ -107,7 +107,7 @@ def test_the_median_is_of_those_that_were_given_quota_the_share_of_all(
     start = AT - HOUR
     for seconds in (10, 30, 300):
         run(namespace_a, a100, alice, requested_at=start, admitted_at=start + timedelta(seconds=seconds))
-    # Waits still, gave up after a while, was asked for a moment ago, was asked for long ago.
+    # Still waiting, given up after a while, requested a moment ago, requested long ago.
     run(namespace_a, a100, alice, requested_at=start)
     run(namespace_a, a100, alice, requested_at=start, ended_at=start + 5 * MINUTE)
     run(namespace_a, a100, alice, requested_at=AT - timedelta(seconds=20))
@@ -141,7 +141,7 @@ def test_gpu_hours_are_weight_times_units_times_running_time_within_the_period(
     a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, bob: User
 ) -> None:
     slice_ = make.gpu_class(a100.cluster, slug="slice", weight="0.2500")
-    # From before the period until after its first hour; goes on still; never started; over before the period.
+    # From before the period until after its first hour; still running; never started; ended before the period.
     run(namespace_a, a100, alice, units=4, started_at=SINCE - 5 * HOUR, ended_at=SINCE + HOUR)
     run(namespace_a, slice_, bob, units=2, started_at=AT - 3 * HOUR)
     run(namespace_a, a100, bob, units=8, requested_at=AT - 9 * HOUR)

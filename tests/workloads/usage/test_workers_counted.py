@@ -1,4 +1,4 @@
-"""Units are of each worker: whatever adds up runs counts all of them. Four workers of two, beside a run of one."""
+"""Each worker holds units: every sum of runs counts all workers. Four workers of two units, beside a run of one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GANG = Options(workers=4).to_json()
 
 @pytest.fixture
 def gang(granted: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """Four workers of two units, and a run of an older release, which knew no workers."""
+    """Four workers of two units, and a run of an older release, which had no workers."""
     old = running.workload(namespace_a, a100, name="old", by=alice, kind="job")
     run = old.runs.get()
     Run.objects.filter(pk=run.pk).update(spec={key: value for key, value in run.spec.items() if key != "workers"})
@@ -65,7 +65,7 @@ def test_what_is_ahead_and_what_it_would_cost(gang: Workload, namespace_a: Names
 
 
 def test_who_goes_first_is_ahead_of_whom(gang: Workload, namespace_a: Namespace, a100: GpuClass, alice: User) -> None:
-    """`old` knows no priority: it is a job's."""
+    """`old` has no priority: it counts as a job's default."""
     running.workload(namespace_a, a100, name="now", by=alice, kind="job", options={"priority": "production"})
     running.workload(namespace_a, a100, name="lab", by=alice)
     old = Run.objects.get(workload__name="old")

@@ -1,4 +1,4 @@
-"""The portal's capacity is the API server's, at every moment of a cluster that does not stand still."""
+"""The portal's capacity equals the API server's at every moment, while the cluster changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_capacity_is_what_the_lists_of_nodes_and_pods_say_at_the_same_version(
             ours, theirs = churn.compare()
             assert ours == theirs, f"moment {moment}"
             seen.append(theirs)
-    # A cluster in which nothing was used or broken would prove nothing, of cards as of devices and of cores.
+    # A cluster without used or broken GPUs, devices and cores would prove nothing.
     for word, names in SHOWN.items():
         figures = [one[f"{word}-{unique}"] for one in seen]
         for name in names:

@@ -25,7 +25,7 @@ TIMES = 100
 
 @pytest.fixture
 def clusters(alice: User) -> dict[int, Cluster]:
-    """By number of nodes; Alice owns a team that works in both."""
+    """Number of nodes → cluster; Alice owns a team that works in both."""
     found = {}
     for nodes in (crowd.KINDS_OF_NODES, TIMES * crowd.KINDS_OF_NODES):
         one = Cluster.objects.create(name=f"of-{nodes}", notebooks_domain="notebooks.localhost")
@@ -44,7 +44,7 @@ def asked(alice: User, settings: Any) -> Callable[[Cluster, str], int]:
 
     def queries(cluster: Cluster, path: str) -> int:
         settings.CLUSTER_NAME = cluster.name
-        client.get(path)  # what the first request finds out once per process
+        client.get(path)  # what the first request reads once per process
         with CaptureQueriesContext(connection) as captured:
             answer = client.get(path)
         assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""Capacity where a simple sum would not tell the truth: state taints, monitors, stale slices, broken devices in use."""
+"""Capacity where a simple sum is wrong: state taints, monitors, stale slices, broken devices in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capacity from the mirror: what is there, what is used, what is free; and unknown when nobody knows."""
+"""Capacity from the mirror: existing, used and free units; unknown when the mirror has no data."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_node_that_is_not_ready_has_nothing_to_give(a100: GpuClass) -> None:
 
 
 def test_units_are_of_the_classs_own_nodes(cluster: Cluster) -> None:
-    """Four classes are counted as nvidia.com/gpu; labels tell whose nodes are whose."""
+    """Four classes are counted as nvidia.com/gpu; node labels separate their nodes."""
     mirrored.hardware_seen(cluster, Pod=[two_on("a100-sliced")])
     found = discovery_queries.discover_cluster(cluster)
     assert found is not None

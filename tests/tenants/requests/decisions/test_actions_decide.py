@@ -1,4 +1,4 @@
-"""Deciding: one transaction, one winner, promises kept."""
+"""Deciding a request: one transaction, one winner of a race, and no promise above the limit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def in_force(team: Tenant, at: datetime | None = None) -> list[int]:
 
 @pytest.fixture
 def limited(a100: GpuClass) -> GpuClass:
-    """At most 8 units may be promised, whatever the cluster shows."""
+    """A class with a promise limit of 8 units, whatever capacity the cluster shows."""
     GpuClass.objects.filter(pk=a100.pk).update(promise_limit=8)
     a100.refresh_from_db()
     return a100
@@ -321,7 +321,7 @@ def test_somebody_who_holds_the_class_for_long_makes_others_busy_not_stuck(
 
 
 def test_a_grant_has_no_other_door_to_two_totals_at_a_time(team_a: Tenant, limited: GpuClass) -> None:
-    """The database says so too, for whoever comes by psql."""
+    """The database refuses it too, also for a client such as psql."""
     make.grant(team_a, limited, units=4)
     with pytest.raises(IntegrityError, match="one_base_grant_at_a_time"):
         make.grant(team_a, limited, units=2)
@@ -349,8 +349,8 @@ def test_a_decision_asks_no_more_of_the_database_than_it_has_to(
 ) -> None:
     request = file(team_a, alice, asked(limited, 2))
     line = request.lines.get()
-    # The test's savepoint and its end; the request, a limit to waiting; classes, namespace and lines under their locks;
-    # the clock, role and rights; what is promised to all and to the team, four of the cluster; the line and its grant;
-    # the namespace touched, pool and plans woken; the event, managers, mails.
+    # Queries: the test's savepoint and its release; the request, a lock timeout; classes, namespace, lines with locks;
+    # the clock, role and rights; promises to all and to the team, four about the cluster; the line and its grant;
+    # the namespace touched, pool and plans made due; the event, managers, emails.
     with django_assert_num_queries(22):
         decision_actions.decide_request(request.pk, [Decision(line.pk, approve=True)], by=page(dana))

@@ -1,7 +1,7 @@
-"""One set of rules for every door: page, API, command and the action itself answer alike, for everybody and always.
+"""One set of rules for every interface: page, API, command and action answer alike, for every person in every state.
 
-The table is generated: every state of a line × every verb × everybody. What is expected is written here a second
-time, in a dozen lines and without the code that it checks.
+The table is generated: every state of a line × every verb × every person. The expected results are written here a
+second time, in a dozen lines and independent of the code under test.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ IN_A_FORM = (409, 422)  # a form is shown again with the conflict beside it
 
 
 def expected(verb: str, who: str, state: str, *, is_reclaim: bool = False) -> str:
-    """The code of the refusal; "" where it is done. What takes units back is withdrawn by who filed it alone."""
+    """Returns the refusal's error code, "" for success. Only its filer may withdraw a request that takes units back."""
     if who in ("stranger", "deputy of another class"):
         return "not_found"
     if who == "deputy":
-        # As who named this person.
+        # The delegate gets the same answer as the approver who named this person.
         return expected(verb, "approver", state, is_reclaim=is_reclaim)
     if is_reclaim and verb == "withdraw" and who in ("owner", "manager"):
         return "not_allowed"
@@ -75,7 +75,7 @@ def filed(team_a: Tenant, a100: GpuClass, alice: User) -> QuotaRequest:
 
 @pytest.fixture
 def taking(team_a: Tenant, a100: GpuClass, olga: User) -> QuotaRequest:
-    """An operator takes units back; the table gives it to others to have filed."""
+    """A request that takes units back, filed by an operator; the table makes another person its filer."""
     make.grant(team_a, a100, units=8)
     line = ReclaimLine(a100.slug, 2, timezone.now() + timedelta(days=9))
     return reclaim_actions.file_reclaim("team-a", lines=[line], justification="The course.", by=Actor(olga, "page"))
@@ -83,7 +83,7 @@ def taking(team_a: Tenant, a100: GpuClass, olga: User) -> QuotaRequest:
 
 @pytest.fixture
 def people(team_a: Tenant, alice: User, bob: User, charlie: User, dana: User, olga: User) -> Iterator[dict[str, User]]:
-    """After the request was filed."""
+    """The people of the table, created after the request was filed."""
     elsewhere = make.gpu_class(team_a.namespaces.get().cluster, slug="mig", resource="nvidia.com/mig-1g.10gb")
     found = {
         "owner": alice,
@@ -104,7 +104,7 @@ def people(team_a: Tenant, alice: User, bob: User, charlie: User, dana: User, ol
     make.deputy(found["deputy of another class"], of=found["approver of another class"])
     make.member(team_a, found["manager"], Membership.Role.MANAGER)
     make.member(team_a, found["viewer"], Membership.Role.VIEWER)
-    # Filed it as a manager and is a viewer by now: what is left is having filed it.
+    # This person filed the request as a manager and is a viewer now: only the rights of the filer are left.
     make.member(team_a, found["filer"], Membership.Role.VIEWER)
     make.member(team_a, found["approver in the team"])
     QuotaRequest.objects.update(filed_by=found["filer"])
@@ -203,12 +203,12 @@ def doors(verb: str) -> dict[str, Callable[[str, QuotaRequest, Any], Answer]]:
 
 
 def rows() -> str:
-    """Everything that a verb may change, whole."""
+    """Returns all rows that a verb may change."""
     return rows_of(QuotaRequest, QuotaLine, Grant, RequestComment, Plan, Namespace, Event, Delivery)
 
 
 def outcome() -> list[Any]:
-    """What a verb has done, without the moment and the door."""
+    """Returns what a verb has changed, without the time and the interface."""
     return [
         list(QuotaLine.objects.order_by("pk").values_list("state", "decided_units", "decided_by", "reason")),
         list(Grant.objects.order_by("pk").values_list("units", "kind")),
@@ -238,7 +238,7 @@ def test_every_door_gives_the_same_answer_about_taking_back(
 
 
 def asked(verb: str, state: str, *, is_reclaim: bool = False) -> list[str]:
-    """Everybody about what waits; about what is decided those who are told something else then, and two more."""
+    """Returns everyone while pending; once decided, only owner, stranger and those whose expected answer changed."""
 
     def said(who: str, state: str) -> str:
         return expected(verb, who, state, is_reclaim=is_reclaim)
@@ -300,7 +300,7 @@ def test_every_door_keeps_the_same_facts_with_a_decision(
 
 
 def test_the_table_has_every_outcome() -> None:
-    """Otherwise the test above could agree about nothing."""
+    """Without every outcome, the test above could pass without comparing anything."""
     cells = [(verb, who, state) for verb in VERBS for state in STATES for who in asked(verb, state)]
     codes = {expected(*cell) for cell in cells}
     assert len(cells) > 100
@@ -335,7 +335,7 @@ LIMIT = 5
 
 @pytest.fixture
 def asking(a100: GpuClass, alice: User, dana: User) -> Callable[[int], list[QuotaLine]]:
-    """32 teams, each of which asks for so many of the LIMIT units."""
+    """32 teams, each of which requests so many of the LIMIT units."""
 
     def ask(units: int) -> list[QuotaLine]:
         GpuClass.objects.update(promise_limit=LIMIT)
@@ -365,7 +365,7 @@ def test_32_who_give_the_last_units_have_one_winner(asking: Callable[[int], list
 def test_nothing_is_over_promised_without_the_tick_at_any_moment(
     asking: Callable[[int], list[QuotaLine]], dana: User
 ) -> None:
-    """Half of 32 tick it. Replayed from the recorded events, decision by decision, not only at the end."""
+    """Half of the 32 approvals override the limit. The recorded events are replayed decision by decision."""
     by = Actor(dana, "page")
     lines = asking(1)
     ticked = OverPromise(True, "They end on Friday.")

@@ -1,4 +1,4 @@
-"""A request that waits too long is shown as overdue, and everybody who may decide is told: once."""
+"""A request that waits too long is shown as overdue, and everyone who may decide it is notified once."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def berlin(text: str) -> datetime:
         ("2026-11-16T15:00", 3, "2026-11-19T15:00"),
         ("2026-11-19T15:00", 3, "2026-11-24T15:00"),  # over a weekend
         ("2026-11-20T23:59", 1, "2026-11-23T23:59"),  # Friday
-        ("2026-11-21T10:00", 3, "2026-11-26T00:00"),  # Saturday: as if with the Monday
+        ("2026-11-21T10:00", 3, "2026-11-26T00:00"),  # Saturday: counts from Monday 00:00
         ("2026-11-22T23:00", 1, "2026-11-24T00:00"),
         ("2026-11-16T15:00", 10, "2026-11-30T15:00"),
-        ("2026-10-23T15:00", 1, "2026-10-26T15:00"),  # the clock is put back in between
-        ("2026-03-27T15:00", 1, "2026-03-30T15:00"),  # and forward
+        ("2026-10-23T15:00", 1, "2026-10-26T15:00"),  # daylight saving time ends in between
+        ("2026-03-27T15:00", 1, "2026-03-30T15:00"),  # daylight saving time begins in between
     ],
 )
 def test_working_days_are_monday_to_friday_of_the_zone(start: str, days: int, expected: str) -> None:
@@ -59,7 +59,7 @@ def test_working_days_are_monday_to_friday_of_the_zone(start: str, days: int, ex
 
 
 def test_the_zone_says_what_day_it_is() -> None:
-    """Sunday evening here, Monday morning there."""
+    """The instant is Sunday evening in UTC and Monday morning in Berlin."""
     late = datetime(2026, 11, 22, 23, 30, tzinfo=UTC)
     assert after_working_days(late, 1, UTC) == datetime(2026, 11, 24, tzinfo=UTC)
     assert after_working_days(late, 1, BERLIN) == berlin("2026-11-24T00:30")

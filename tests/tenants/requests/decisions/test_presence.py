@@ -1,4 +1,4 @@
-"""Who has a request open: told to others who could decide it, forgotten after five minutes, and never in a row."""
+"""Who has a request open: shown to others who could decide it, forgotten after five minutes, never stored in a row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def dora(db: None) -> User:
 
 
 def seen(request: QuotaRequest, who: User, *, since_min: float, last_min: float) -> None:
-    """As if `who` had opened it so long ago, and looked last so long ago."""
+    """Stores that `who` opened the request `since_min` minutes ago and last looked at it `last_min` minutes ago."""
     now = timezone.now()
     since, last = (now - timedelta(minutes=ago) for ago in (since_min, last_min))
     value = f"{since.timestamp()} {last.timestamp()} {who.name}"
@@ -97,7 +97,7 @@ def test_it_is_written_once_a_minute_and_keeps_since_when(filed: QuotaRequest, d
     presence.mark_request_open(filed.pk, dana)
     [one] = presence.viewers_of_requests([filed.pk], dora)[filed.pk]
     assert timedelta(minutes=3) <= timezone.now() - one.since < timedelta(minutes=4)
-    # Who comes back after it was forgotten begins anew.
+    # An approver who returns after that starts with a new time.
     seen(filed, dana, since_min=30, last_min=6)
     presence.mark_request_open(filed.pk, dana)
     [again] = presence.viewers_of_requests([filed.pk], dora)[filed.pk]

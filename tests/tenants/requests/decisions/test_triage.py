@@ -1,4 +1,4 @@
-"""One click, conflict or look: each fact alone moves a request that is otherwise clear."""
+"""Triage as one click, conflict or look: each single fact moves an otherwise clear request to another group."""
 
 from __future__ import annotations
 

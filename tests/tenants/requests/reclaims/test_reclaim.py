@@ -1,4 +1,4 @@
-"""Staff take units back with notice: who may, what is refused, what a yes does to grants, and who hears of it."""
+"""Staff take units back with notice: who may, what is refused, what an approval does to grants, and who is notified."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def days(count: float) -> datetime:
 
 @pytest.fixture
 def granted(team_a: Tenant, a100: GpuClass) -> Grant:
-    """Eight for thirty days, with a grace of two days."""
+    """A grant of 8 units for 30 days, with a grace of two days."""
     GpuClass.objects.update(promise_limit=8)
     found = make.grant(team_a, a100, units=8)
     Grant.objects.filter(pk=found.pk).update(grace=2 * DAY)

@@ -1,4 +1,4 @@
-"""Taking back through page, API and command: the same answer everywhere, and what the pages say of it."""
+"""Taking units back by page, API and command: the same answer everywhere, and what the pages show of it."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_every_door_gives_the_same_answer_to_who_takes_back(grant: Grant, people
 def test_every_door_refuses_in_the_same_words(grant: Grant, olga: User, units: int, after: int, code: str) -> None:
     reference = by_action(grant, olga, units, after)
     assert reference.code == code
-    # The moment of the earliest day is another one a moment later.
+    # The earliest possible time in the sentence changes with the clock, so it is not compared.
     sentence = (reference.sentence or "").split(". Choose")[0]
     for ask in DOORS.values():
         said = ask(grant, olga, units, after)

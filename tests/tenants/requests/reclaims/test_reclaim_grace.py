@@ -1,4 +1,4 @@
-"""Who decides sets how long what runs at the end of a grant goes on: by page, API and command, kept and shown."""
+"""The approver sets how long workloads run on after a grant ends: by page, API and command, stored and shown."""
 
 from __future__ import annotations
 
