@@ -67,6 +67,6 @@ def _audience() -> list[Asked]:
     MirrorEpoch.objects.update(beat_at=later)
     MirrorKind.objects.update(heard_at=later)
     found = [one for team in audience([one.name for one in namespaces], each=EACH) for one in team.asked]
-    # Servers use the database's settings as they are.
+    # The servers start while this process has no connection open.
     connections.close_all()
     return found

@@ -139,7 +139,7 @@ class Churn:
             self._publish(name)
 
     def _add_cores(self) -> None:
-        """Adds a node for work without a GPU: only its zero allocatable pods keeps other pods away."""
+        """Adds a node for work without a GPU: only that the kubelet takes no pods keeps others away."""
         cores = self.dice.choice([4, 8, 16])
         capacity = {"cpu": str(cores), "memory": "16Gi", "pods": "0"}
         self._put_node(capacity, capacity | {"cpu": f"{cores * 1000 - 90}m"}, {}, is_own=False)
