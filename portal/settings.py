@@ -77,7 +77,7 @@ HTTPS = urlsplit(PORTAL_URL).scheme == "https"
 PORTAL_HOST = urlsplit(PORTAL_URL).hostname or ""
 
 DATABASES = {"default": environ.Env.db_url_config(secret("DATABASE_URL"))}
-DATABASES["default"].update(CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
+DATABASES["default"].update(ENGINE="portal.core.postgresql", CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
 # Prepared statements: half of PostgreSQL's work for a page is planning the same queries again (ADR 23).
 DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=3)
 if env.bool("DATABASE_POOL", default=False):

@@ -1,0 +1,1 @@
+"""The database backend of the settings: Django's for PostgreSQL, with a faster loader of times."""
