@@ -30,6 +30,8 @@ def look_at(page: Page, *, prepare: str = OPEN_ALL) -> None:
         if message.type in ("error", "warning"):
             messages.append(message.text)
 
+    # After a click the next page may have begun to arrive: half of it has no heading and no main part yet.
+    page.wait_for_load_state("load")
     page.on("console", note)
     page.on("pageerror", lambda error: messages.append(str(error)))
     root = "document.documentElement"
@@ -45,6 +47,7 @@ def look_at(page: Page, *, prepare: str = OPEN_ALL) -> None:
             assert response.status == 200
             expect(page.locator("html")).to_have_attribute("data-bs-theme", theme)
         page.evaluate(prepare)
-        assert (theme, width, problems_of(page)) == (theme, width, [])
+        problems = problems_of(page)
+        assert not problems, f"{page.url}, {theme}, {width} pixels: {problems}"
         assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
     assert messages == []
