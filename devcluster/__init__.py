@@ -1,3 +1,3 @@
-"""A real control plane on one machine, the services that the portal needs, and the commands of `run.py` that use
-them.
+"""Development tools: an embedded Kubernetes control plane, the other services that the portal needs, and the commands
+of `run.py`.
 """

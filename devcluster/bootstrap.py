@@ -1,5 +1,5 @@
-"""Creates the virtual environment and continues in it. Standard library only: nothing is installed yet when this
-runs.
+"""Creates the virtual environment and continues in it. It uses only the standard library, because nothing is installed
+yet when it runs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "requirements.sha256"
 LOCKED = ROOT / "requirements" / "dev.txt"
 PYTHON_NEEDED = (3, 11)
-# These variables belong to the caller's environment, not to the pinned one. The last one would make each of the many
-# processes of a demo or a test run compile everything that it imports.
+# Variables of the caller's environment that would change the Python of the virtual environment, so they are removed.
+# With PYTHONDONTWRITEBYTECODE, each of the many processes of a demo or a test run would compile everything that it
+# imports.
 NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 
 
 def enter(argv: Sequence[str]) -> int:
-    """Replaces this process with `python -m devcluster` of the virtual environment. Returns the exit code if that
-    fails.
+    """Replaces this process with `python -m devcluster` in the virtual environment. Returns an exit code only if the
+    virtual environment cannot be prepared.
     """
     interrupt_on_signals()
     try:
@@ -47,7 +48,9 @@ def enter(argv: Sequence[str]) -> int:
 
 
 def ensure() -> None:
-    """Does nothing if the stamp has the hash of the pinned requirements."""
+    """Creates or updates the virtual environment. Does nothing if its stamp is the hash of the pinned requirements and
+    the Python version.
+    """
     if sys.version_info < PYTHON_NEEDED:
         raise UserError(
             f"Python {'.'.join(map(str, PYTHON_NEEDED))} or newer is required; this is {sys.version.split()[0]}.",
@@ -59,7 +62,7 @@ def ensure() -> None:
     run = ROOT / ".run"
     run.mkdir(exist_ok=True)
     with (run / "setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once: the second one finds the environment ready
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second command waits until the first is done
         if _stamp() == wanted:
             return
         with Supervisor(run / "setup" / "log") as supervisor:
@@ -86,8 +89,8 @@ def _make(supervisor: Supervisor) -> None:
 
 
 def _install_with_uv(supervisor: Supervisor) -> bool:
-    """uv takes seconds where pip takes a minute. Returns False if uv cannot be installed or does not work on this
-    machine.
+    """Installs the pinned packages with uv, which takes seconds where pip takes a minute. Returns False if uv cannot be
+    installed or does not work on this machine.
     """
     uv = VENV / "bin" / "uv"
     if not uv.exists():
@@ -96,7 +99,8 @@ def _install_with_uv(supervisor: Supervisor) -> bool:
             only_uv.flush()
             if _pip(supervisor, Path(only_uv.name)).process.returncode:
                 return False
-    # By default uv uses its own list of certificates, not the machine's, which has a company's certificate.
+    # By default uv trusts only its own list of certificate authorities. The list of this machine may also contain the
+    # authority of a company's proxy.
     ours = {"UV_SYSTEM_CERTS": "1", "UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
     environment = {**os.environ, **ours}
     argv = [uv, "pip", "install", "--quiet", "--require-hashes", "-r", LOCKED]
@@ -121,7 +125,7 @@ def _check(ran: RunningProcess) -> None:
 
 
 def _pinned(name: str) -> str:
-    """Returns the lines of one package, with hashes, from the locked requirements."""
+    """Returns the lines of one package, with its hashes, from the locked requirements."""
     found = re.search(rf"^{name}==.*?(?=^\S|\Z)", LOCKED.read_text(), re.MULTILINE | re.DOTALL)
     if found is None:
         raise UserError(f"{LOCKED} does not pin {name}.", "Run tools/lock.py.")
@@ -129,8 +133,8 @@ def _pinned(name: str) -> str:
 
 
 def _usable() -> bool:
-    """Returns whether its interpreter still exists (a removed Python leaves a dangling link) and an installer is
-    present.
+    """Returns whether the interpreter of the virtual environment exists (if Python was removed, a dangling link
+    remains) and whether uv or pip is installed in it.
     """
     installer = (VENV / "bin" / "uv").exists() or any(VENV.glob("lib/python*/site-packages/pip/__main__.py"))
     return (VENV / "bin" / "python").exists() and installer

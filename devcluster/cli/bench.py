@@ -1,12 +1,14 @@
-"""`run.py bench`: figures against named limits, one line of JSON each. The benchmarks are in tests/perf/.
+"""`run.py bench`: measures figures and compares them with limits; prints one line of JSON per figure.
 
     @benchmark("click", "the cost of a launch over a raw request")
     def click(context: Context) -> Iterator[Figure]: ...
 
-A benchmark of rows alone says `@benchmark(..., cluster=False)` and gets PostgreSQL and Redis only, because a control
-plane and a portal take a different part of the processor in every round.
+The benchmarks are in tests/perf/. One that needs no cluster says `@benchmark(..., cluster=False)` and gets only
+PostgreSQL and Redis: the processes of a control plane and a portal would use a different share of the processor in
+every round.
 
-Ours and the limit are measured interleaved, in one call, over at least six rounds; the first is dropped.
+A figure compares the portal (`ours`) with a `peer`, for example a raw request. Both are measured alternately in one
+call, in at least six rounds. The first round is not counted.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ ROUNDS_AT_LEAST = 6
 
 @dataclass(frozen=True)
 class Bar:
-    """The condition on the median over the rounds: of the ratio ours / peer, or of the difference ours - peer."""
+    """The limit of a figure. It applies to the median over the rounds of the ratio ours / peer, of the difference ours
+    - peer, or of ours alone.
+    """
 
     of: Literal["ratio", "delta", "ours"]
     at_most: float
@@ -46,7 +50,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Figure:
-    """`rounds`: (ours, peer) of each round, including the first. A figure without a bar is only for information."""
+    """`rounds`: (ours, peer) of each round, including the first, which is not counted. A figure without a bar is only
+    for information.
+    """
 
     name: str
     unit: str
@@ -57,8 +63,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Context:
-    """The environment of a benchmark: its own portal with demo data, as described in demo.json, if the benchmark asks
-    for it.
+    """What a benchmark works with. Without a cluster: the addresses of PostgreSQL and Redis. With a cluster: also a
+    portal with demo data, described by `demo` (the content of demo.json). All benchmarks of one call share it.
     """
 
     services: dict[str, Any]
@@ -99,7 +105,7 @@ def benchmark(name: str, text: str, *, cluster: bool = True) -> Callable[[Run], 
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Exit code 1 if a bar does not hold. Standard output has only the figures."""
+    """Returns exit code 1 if a figure exceeds its limit. Standard output contains only the figures (or the list)."""
     console.write_to(sys.stderr)
     _find()
     if arguments.list:
@@ -145,7 +151,7 @@ def _ground(options: Options, *, cluster: bool) -> Iterator[Context]:
 
 
 def summary(figure: Figure) -> dict[str, Any]:
-    """Returns the line of one figure. `holds` is None without a bar."""
+    """Returns one figure as the content of its line. `holds` is None for a figure without a bar."""
     if len(figure.rounds) < ROUNDS_AT_LEAST:
         raise ValueError(
             f"{figure.name}: {len(figure.rounds)} rounds are too few, at least {ROUNDS_AT_LEAST} are required"
@@ -178,7 +184,7 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def _find() -> None:
-    """Finds the benchmarks: importing a module of tests/perf registers them."""
+    """Imports the modules of tests/perf, which registers their benchmarks."""
     for path in sorted(FOLDER.glob("*.py")):
         if not path.stem.startswith("_"):
             importlib.import_module(f"tests.perf.{path.stem}")

@@ -1,10 +1,11 @@
 """`run.py test --changed [BASE]`: the tests most closely related to what changed since BASE, for fast iteration.
 
-A test is related if it imports a changed module, or imports a module that imports it, or is in the folder of tests
-that mirrors the module's package. Longer import chains are ignored: they lead to almost all tests. Only the whole
-suite decides about a merge.
+A test is related if it imports a changed module, or a module that imports the changed one, or if it is in the folder of
+tests/ that mirrors the module's package. If no test is related in this way, all tests of the app are. Longer import
+chains are ignored: they lead to almost all tests. Only the whole suite decides about a merge.
 
-A template or another file is related to the Python that names it, or names a template that includes it.
+A changed template or other file is related to the Python modules that name it, or that name a template which includes
+it.
 """
 
 from __future__ import annotations
@@ -18,22 +19,24 @@ from devcluster.processes.console import UserError
 
 ALWAYS = "tests/test_shape.py"
 DOCUMENTS = "tests/test_docs.py"
-# These modules import every app, so a test that imports them is related to no app.
+# These modules import every app, so an import by them does not relate a test to a changed module.
 COMPOSITION = {"portal/urls.py", "portal/asgi.py", "portal/settings.py"}
-# These tests check all modules and take minutes: they are selected only if they or their helpers changed.
+# These tests cover the whole portal and take minutes. They are selected only if they or their helpers changed.
 WALKS = ("tests/e2e/", "tests/faults/", "tests/load/", "tests/perf/", "tests/recovery/", "tests/soak/")
 COMMANDS = "/management/commands/"
-# The folders where imports begin, as in pyproject.toml.
+# The folders from which modules are imported, as `pythonpath` in pyproject.toml.
 PYTHON_PATH = ("", "cli/")
 IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import (\([^)]*\)|[^\n]*)|import ([^\n]*))", re.MULTILINE)
-# Fixtures that a conftest names for pytest to import.
+# Modules of fixtures that a conftest names, so that pytest imports them.
 PLUGINS = re.compile(r"^pytest_plugins = \(([^)]*)\)", re.MULTILINE)
 # Files that may name a template or another file that Python does not import.
 READ = (".py", ".html", ".txt")
 
 
 def since(root: Path, base: str) -> set[str]:
-    """Returns paths that differ from the commit where this branch left `base`, or that are not in git yet."""
+    """Returns the paths that differ from the commit at which this branch left `base`, and those that git does not track
+    yet.
+    """
 
     def git(*words: str) -> str:
         ran = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
@@ -47,14 +50,14 @@ def since(root: Path, base: str) -> set[str]:
 
 
 def tracked_texts(root: Path) -> dict[str, str]:
-    """Returns every source and template, by path."""
+    """Returns path → text of every .py, .html and .txt file that git tracks or would track."""
     ran = subprocess.run(["git", "ls-files", "-zco", "--exclude-standard"], cwd=root, capture_output=True, check=True)
     names = {name for name in ran.stdout.decode().split("\0") if name.endswith(READ) and (root / name).is_file()}
     return {name: (root / name).read_text() for name in sorted(names)}
 
 
 def select(changed: Iterable[str], texts: Mapping[str, str]) -> list[str]:
-    """Returns the test files to run, sorted. `texts`: all sources and templates, by path."""
+    """Returns the test files to run, sorted. `texts`: path → text of all sources and templates."""
     importers = _importers(texts)
     chosen = {ALWAYS}
     for path in changed:
@@ -70,7 +73,8 @@ def _tests_near(source: str, importers: Mapping[str, set[str]], texts: Mapping[s
         return _tests_with(source, importers, texts)
     direct = importers.get(source, set())
     step = {one for path in direct - COMPOSITION if not path.startswith("tests/") for one in importers.get(path, ())}
-    # A helper that many tests share is not closely related to any of them.
+    # Only the tests themselves: a helper in tests/ that imports the module is used by many tests, which are not closely
+    # related to it.
     near = {path for path in direct | step if _is_test(path)} | _mirrored(source, texts)
     if COMMANDS in source:
         called = f'"{PurePosixPath(source).stem}"'
@@ -81,8 +85,8 @@ def _tests_near(source: str, importers: Mapping[str, set[str]], texts: Mapping[s
 
 
 def _tests_with(helper: str, importers: Mapping[str, set[str]], texts: Mapping[str, str]) -> set[str]:
-    """Returns the test file itself, tests that import a helper (also through other helpers), and tests beside or below
-    a conftest.
+    """Returns the test file itself, or the tests that import a helper (also through other helpers). For a conftest:
+    also the tests in its folder and below.
     """
     found, todo = set(), [helper]
     while todo:
@@ -97,8 +101,8 @@ def _tests_with(helper: str, importers: Mapping[str, set[str]], texts: Mapping[s
 
 
 def _mirrored(source: str, texts: Mapping[str, str]) -> set[str]:
-    """Maps `desk/home/views.py` to tests/desk/home/. A package without tests of its own uses those of its parent
-    package.
+    """Returns the tests of tests/desk/home/ for `desk/home/views.py`. If that folder has no tests, those of the nearest
+    parent package.
     """
     for room in PurePosixPath(source.replace("cli/gpu_cli/", "cli/")).parents[:-1]:
         if tests := {path for path in texts if str(PurePosixPath(path).parent) == f"tests/{room}" and _is_test(path)}:
@@ -107,8 +111,8 @@ def _mirrored(source: str, texts: Mapping[str, str]) -> set[str]:
 
 
 def _sources_of(path: str, texts: Mapping[str, str]) -> set[str]:
-    """Returns the Python files that name this file, or a template that includes or extends it. Templates are named
-    without their root folder.
+    """Returns the Python files that name this file, or that name a template which includes or extends it. Templates are
+    named without their root folder.
     """
     found: set[str] = set()
     todo, seen = [path], set()
@@ -125,7 +129,7 @@ def _sources_of(path: str, texts: Mapping[str, str]) -> set[str]:
 
 
 def _importers(texts: Mapping[str, str]) -> dict[str, set[str]]:
-    """Returns the importers of each file, including type-only imports and those inside functions."""
+    """Returns file → files that import it. Imports for type checking and imports inside functions count."""
     found: dict[str, set[str]] = {}
     for path, text in texts.items():
         if path.endswith(".py"):
@@ -138,8 +142,8 @@ def _importers(texts: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def _imported(text: str) -> set[str]:
-    """For `from a import b` returns both: b may be a module or a name in one. Uses a pattern, since parsing all files
-    takes ten seconds.
+    """Returns the names of the imported modules. For `from a import b` these are a and a.b, because b may be a module
+    or a name in a. Uses a regular expression: parsing all files takes ten seconds.
     """
     found = {name for listed in PLUGINS.findall(text) for name in re.findall(r'"([\w.]+)"', listed)}
     for module, names, modules in IMPORT.findall(text):

@@ -1,4 +1,6 @@
-"""`run.py test`: the checks, then every test on real services. `--reuse`: no checks, the services of `run.py up`."""
+"""`run.py test`: runs the checks, then all tests on real services. With `--reuse`: no checks, and the services of
+`run.py up`. Also `run.py soak`.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,15 @@ from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Command, Supervisor
 from devcluster.services.stack import Options, Stack
 
-# The shell is the same browser engine without its visible parts: it takes half the processor time for a page.
+# The first is the same browser engine without a user interface: it needs half the processor time for a page.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
-# Sets the environment for Django's settings; pytest-django reads these before any conftest.
+# This pytest plug-in sets the environment variables for Django's settings. pytest-django reads the settings before any
+# conftest is loaded.
 PLUGIN = ("-p", "tests.plugin")
 BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
-# Tests of a cluster mostly wait for it, so more processes keep the two cores of a small machine busy. Five take a
-# minute longer than four. All tests of a file run in one process; tests/conftest.py decides which come first.
+# Tests with a cluster mostly wait for it, so four processes are faster than two on a machine with two cores; with five,
+# a run takes a minute longer. All tests of a file run in one process; tests/conftest.py orders the files.
 AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
@@ -36,7 +39,7 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     if arguments.changed:
         rest = [*_near_tests(arguments.changed), *rest]
     browser = _browser()
-    at_once = () if rest else AT_ONCE  # for a few tests, starting two processes costs more than they save
+    at_once = () if rest else AT_ONCE  # for a few tests, starting several processes takes longer than it saves
     pytest = [sys.executable, "-m", "pytest", *PLUGIN, *at_once, *rest, *_without_browser(browser, rest)]
     if arguments.reuse:
         services = reusable()
@@ -45,8 +48,8 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
         options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
         with Stack(options) as stack:
-            # This takes a minute on one core; it runs in parallel to the start of the services, the other checks and
-            # the first tests.
+            # mypy without a cache is slow and uses one core. It runs in parallel to the start of the services, the
+            # other checks and the first tests.
             stack.start(meanwhile=lambda: _begin(stack, *_mypy()))
             if at_once:
                 stack.supervisor.start(_compile_tests(stack))  # runs in parallel to the checks, which use one core
@@ -71,7 +74,7 @@ def _near_tests(base: str) -> list[str]:
 
 
 def reusable() -> Path:
-    """Returns the services that `run.py up` keeps running."""
+    """Returns the path of services.json of a running `run.py up`. Raises UserError if it does not run."""
     path = up.STATE / "services.json"
     try:
         supervisor = json.loads(path.read_text())["pids"]["supervisor"]
@@ -91,8 +94,8 @@ def _pytest(supervisor: Supervisor, argv: list[str], services: Path, browser: st
 
 
 def _compile_tests(stack: Stack) -> Command:
-    """Otherwise each process takes 10 s to compile the tests. The result is ignored: a test that does not compile
-    reports that itself.
+    """Collects the tests once, so that pytest stores the compiled test modules: otherwise each process takes 10 s for
+    it. The result is ignored, because a test that does not compile is reported when it runs.
     """
     argv = [sys.executable, "-m", "pytest", *PLUGIN, "--collect-only", "-q"]
     return Command("compile-tests", argv, env=environment(stack.state / "services.json"), cwd=ROOT)
@@ -104,7 +107,9 @@ def _mypy() -> tuple[str, list[object]]:
 
 
 def _checks(stack: Stack) -> list[str]:
-    """Returns the names of the failed checks. All checks run, so that one run shows all failures."""
+    """Returns the names of the failed checks. A failed check does not stop the others, so that one run shows all
+    failures.
+    """
     bin_dir = Path(sys.executable).parent
     templates = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
     checks: list[tuple[str, list[object]]] = [
@@ -127,7 +132,9 @@ def _begin(stack: Stack, name: str, argv: list[object]) -> None:
 
 
 def _said(stack: Stack, name: str) -> list[str]:
-    """Waits until the check ends. If it failed, prints its name and output."""
+    """Waits until the check has ended. If it failed, prints its output and returns its name in a list; otherwise
+    returns [].
+    """
     with step(name):
         ran = stack.supervisor.finish(name.replace(" ", "-"), within_s=900)
     if not ran.process.returncode:
@@ -137,7 +144,7 @@ def _said(stack: Stack, name: str) -> list[str]:
 
 
 def _django(services: dict[str, Any]) -> dict[str, str]:
-    """A sufficient environment for management commands that only read."""
+    """Environment variables that are enough for checks which run management commands."""
     return {
         "SECRET_KEY": "for checks only",
         "DATABASE_URL": services["database_url"],
@@ -162,8 +169,8 @@ def _without_browser(browser: str, rest: Sequence[str]) -> list[str]:
 
 
 def soak(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
-    """Runs the tests that take minutes: the modules of tests/soak. None is named `test_…`, so that `test` does not find
-    them.
+    """Runs the tests that take minutes: the modules of tests/soak, all or the named one. Their file names do not start
+    with `test_`, so `run.py test` does not collect them.
     """
     folder = ROOT / "tests" / "soak"
     known = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))

@@ -1,4 +1,6 @@
-"""`run.py up`: only the services, in the foreground, for `test --reuse` and for inspection."""
+"""`run.py up`: starts only the services and keeps them running in the foreground, for `test --reuse` and for
+inspection.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ STATE = ROOT / ".run" / "up"
 
 
 def up(arguments: argparse.Namespace) -> None:
-    # The data is temporary: remains of an earlier run could cause surprising errors.
+    # fresh: data that an earlier run left could cause misleading errors in tests.
     options = Options(state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig, fresh=True)
     with Stack(options) as stack:
         stack.start()
@@ -26,7 +28,7 @@ def up(arguments: argparse.Namespace) -> None:
 
 
 def watch(stack: Stack) -> NoReturn:
-    """Waits until a signal arrives or a service ends by itself."""
+    """Waits until a signal arrives. Raises UserError if a service exits by itself."""
     while True:
         for gone in stack.supervisor.ended():
             raise UserError(

@@ -1,1 +1,3 @@
-"""A small Kubernetes client that is independent of the portal: calls, list and watch, definitions, kubeconfigs."""
+"""A small Kubernetes client that is independent of the portal: calls, list and watch, CustomResourceDefinitions,
+kubeconfigs.
+"""

@@ -1,8 +1,8 @@
-"""Annotations that name what simulates a node or a pod."""
+"""Annotations that say which program simulates a node or a pod."""
 
 from __future__ import annotations
 
-# On a node: "fake" if kwok simulates it.
+# On a node: "fake" if kwok simulates it; any other value if it does not.
 SIMULATED = "kwok.x-k8s.io/node"
 # On a pod: "true" if only the scripted kubelet handles it.
 SCRIPTED = "devcluster/scripted"

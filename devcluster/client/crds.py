@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: creates them and waits until the API server serves them."""
+"""Applies CustomResourceDefinitions, and checks whether the API server serves their kinds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ RESOURCE = "apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def put(api: Api, definition: Json) -> None:
-    """Applies the definitions. If an API server is stopped within seconds after a definition was created, it never
-    establishes that definition, not even after a restart. Such a definition has no objects yet, so it is created again.
+    """Applies one definition. If an API server is stopped within seconds after it created a definition, it never
+    establishes that definition, not even after a restart. No objects of its kind can exist yet, so it is deleted and
+    created again.
     """
     name = definition["metadata"]["name"]
     found = api.find(RESOURCE, name)
@@ -26,7 +27,9 @@ def put(api: Api, definition: Json) -> None:
 
 
 def served(api: Api, version: str, kinds: Iterable[str]) -> bool:
-    """Returns whether discovery lists all of them: clients read discovery once, and fail if a kind is missing."""
+    """Returns whether discovery lists all of these kinds. Programs that read discovery only once, at their start, fail
+    if a kind is missing.
+    """
     try:
         resources = api.request("GET", f"/apis/{version}")["resources"]
     except ApiError as error:

@@ -27,12 +27,13 @@ FIELD_MANAGER = "devcluster"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"  # JSON is YAML
-# The API server closes idle connections; a write on a closed connection would fail before it is tried.
+# The API server closes idle connections, and a request on a closed connection fails. A connection that was idle for
+# longer than this is not used again, mainly because a POST cannot be repeated safely.
 IDLE_S = 5.0
 
 
 class ApiError(Exception):
-    """The API server answered with an error. `body` is its Status object."""
+    """The API server answered with a status of 400 or more, or sent an ERROR event. `body` is its Status object."""
 
     def __init__(self, status: int, body: Json) -> None:
         self.status = status
@@ -42,11 +43,11 @@ class ApiError(Exception):
 
 
 class Watch:
-    """An open watch. An ERROR event (for example 410) is raised as ApiError."""
+    """An open watch: iterates over (type, object). An ERROR event (for example 410) is raised as ApiError."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self._connection = connection
-        self._socket = connection.sock  # http.client drops it if the answer is the last one on the connection
+        self._socket = connection.sock  # http.client drops it if the server will close the connection
         self._response = connection.getresponse()
         self._stopped = False
         if self._response.status != 200:
@@ -59,21 +60,21 @@ class Watch:
                 if event["type"] == "ERROR":
                     raise ApiError(int(event["object"].get("code", 500)), event["object"])
                 yield event["type"], event["object"]
-        except (OSError, http.client.HTTPException, ValueError):  # ValueError: a line that the cut left unfinished
+        except (OSError, http.client.HTTPException, ValueError):  # ValueError: an incomplete last line
             if not self._stopped:
                 raise
         finally:
             self._connection.close()
 
     def stop(self) -> None:
-        """Ends the iteration; may be called from another thread."""
+        """Ends the iteration. May be called from another thread."""
         self._stopped = True
-        with suppress(OSError):  # it has already ended by itself
+        with suppress(OSError):  # the connection is already closed
             self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class _Kept:
-    """The connection of a thread; it is closed when the thread ends."""
+    """The kept-alive connection of one thread. It is closed when the thread ends."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self.connection = connection
@@ -85,7 +86,9 @@ class _Kept:
 
 
 class Api:
-    """One identity on one cluster. Safe to share between threads; each thread has its own kept-alive connection."""
+    """Calls one API server with the identity of one kubeconfig. May be shared between threads: each thread has its own
+    kept-alive connection.
+    """
 
     def __init__(self, kubeconfig: str | Path, *, timeout_s: float = 10.0) -> None:
         self.kubeconfig = Path(kubeconfig)
@@ -103,7 +106,7 @@ class Api:
         return self.request("GET", path_of(resource, name, namespace=namespace))
 
     def find(self, resource: str, name: str, *, namespace: str = "") -> Json | None:
-        """Like `get`; returns None if there is no such object."""
+        """Like `get`, but returns None if there is no such object."""
         try:
             return self.get(resource, name, namespace=namespace)
         except ApiError as error:
@@ -115,7 +118,7 @@ class Api:
         return list(self.list_page(resource, namespace=namespace, labels=labels, fields=fields)["items"])
 
     def list_page(self, resource: str, *, namespace: str = "", labels: str = "", fields: str = "") -> Json:
-        """Returns the whole answer: `items`, and `metadata.resourceVersion`, from which a watch continues."""
+        """Returns the whole response: `items`, and `metadata.resourceVersion`, from which a watch can continue."""
         params = _without_empty({"labelSelector": labels, "fieldSelector": fields})
         return self.request("GET", path_of(resource, namespace=namespace), params=params)
 
@@ -129,7 +132,9 @@ class Api:
         resource_version: str = "",
         timeout_s: float = 60.0,
     ) -> Watch:
-        """Iterates over (type, object) until the server ends the watch after `timeout_s`, or `stop()` is called."""
+        """Opens a watch. It ends when the server ends it after `timeout_s`, or when `Watch.stop` is called. Its
+        iteration includes BOOKMARK events.
+        """
         params = _without_empty({"labelSelector": labels, "fieldSelector": fields, "resourceVersion": resource_version})
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(max(1, int(timeout_s)))}
         connection = self.connect(timeout_s + 10)
@@ -147,7 +152,7 @@ class Api:
         return self.request("POST", self._path_for(obj, namespace=namespace, with_name=False), obj)
 
     def apply(self, obj: Json, *, namespace: str = "", field_manager: str = FIELD_MANAGER) -> Json:
-        """Server-side apply, forced: the development cluster owns the fields that it sends."""
+        """Server-side apply with force: takes over fields that another manager owns."""
         params = {"fieldManager": field_manager, "force": "true"}
         return self.request("PATCH", self._path_for(obj, namespace=namespace), obj, params=params, content_type=APPLY)
 
@@ -165,7 +170,7 @@ class Api:
         return self.request("PATCH", path, body, content_type=content_type)
 
     def patch_status(self, resource: str, name: str, status: Json, *, namespace: str = "") -> Json:
-        """Merges `status`; its lists replace the old ones, keys that are None are removed."""
+        """Merges `status` (JSON merge patch): lists replace the old lists, and keys with the value None are removed."""
         return self.patch(resource, name, {"status": status}, namespace=namespace, subresource="status")
 
     def delete(
@@ -178,7 +183,9 @@ class Api:
         propagation: str = "Background",
         uid: str = "",
     ) -> None:
-        """A missing object is not an error. With `uid`, deletes only that object."""
+        """Does nothing if the object does not exist. With `uid`, an object of the same name with another uid is not
+        deleted (409).
+        """
         body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
@@ -190,7 +197,7 @@ class Api:
             if error.status != 404:
                 raise
 
-    # the wire
+    # HTTP
 
     def request(
         self,
@@ -216,7 +223,9 @@ class Api:
         params: dict[str, str] | None = None,
         content_type: str = "application/json",
     ) -> tuple[int, bytes]:
-        """Returns (status, body) of any path, unparsed: for logs, health and metrics."""
+        """Returns (status, body) of any path, without parsing: for logs, health checks and metrics. If a kept-alive
+        connection was lost, the call is repeated once on a new one, except for POST.
+        """
         payload = None if body is None else json.dumps(body).encode()
         headers = self._headers() | ({} if payload is None else {"Content-Type": content_type})
         kept, reused = self._kept_alive()
@@ -236,7 +245,7 @@ class Api:
 
     def _kept_alive(self) -> tuple[_Kept, bool]:
         kept: _Kept | None = getattr(self._local, "kept", None)
-        # A forked child must not use its parent's socket.
+        # A forked child process must not use its parent's socket.
         if kept is not None and kept.pid == os.getpid() and time.monotonic() - kept.used_at < IDLE_S:
             return kept, True
         kept = self._local.kept = _Kept(self.connect(self.timeout_s))
@@ -262,7 +271,9 @@ class Api:
         return path_of(f"{version}/{known['name']}", name, namespace=namespace)
 
     def _kinds(self, version: str, *, again: bool = False) -> dict[str, Json]:
-        """Maps each kind to its APIResource; reads them again if a kind is missing, since CRDs are added later."""
+        """Returns kind → APIResource of one API version. `again` reads discovery again, because CRDs may have been
+        added.
+        """
         if again or version not in self._discovered:
             found = self.request("GET", f"/{_root(version)}")["resources"]
             self._discovered[version] = {r["kind"]: r for r in found if "/" not in r["name"]}

@@ -13,7 +13,7 @@ from devcluster.processes.private_files import write_private
 
 
 def read_kubeconfig(path: Path) -> Json:
-    """Returns {"cluster": …, "user": …, "directory": …} of the current context."""
+    """Returns {"cluster": …, "user": …, "directory": …} of the current context. A token from `tokenFile` is read."""
     text = path.read_text()
     try:
         config = json.loads(text)
@@ -42,7 +42,8 @@ def tls_context(config: Json) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=authority or None)
     certificate, key = (_material(user, field, directory) for field in ("client-certificate", "client-key"))
     if certificate and key:
-        # The ssl module reads certificates only from files; this file exists briefly, and only this user can read it.
+        # The ssl module reads client certificates only from files. This file exists only during the call, and only this
+        # user can read it.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as pem:
             pem.write(certificate + "\n" + key)
             pem.flush()
@@ -51,7 +52,9 @@ def tls_context(config: Json) -> ssl.SSLContext:
 
 
 def _material(section: Json, field: str, directory: Path) -> str:
-    """Returns the PEM text of a kubeconfig field, given inline as `<field>-data` or as a file beside the kubeconfig."""
+    """Returns the PEM text of a kubeconfig field: inline as `<field>-data`, or from a file whose path is relative to
+    the kubeconfig. "" if neither is set.
+    """
     if inline := section.get(f"{field}-data"):
         return base64.b64decode(inline).decode()
     return (directory / section[field]).read_text() if field in section else ""

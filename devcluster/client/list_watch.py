@@ -1,4 +1,4 @@
-"""List and watch: returns every object once, then each of its changes."""
+"""List and watch: returns every object of a resource, then each change, and continues after errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ WATCH_S = 300.0
 
 
 class ListWatch:
-    """Iterates over (type, object): ADDED or MODIFIED for existing objects, DELETED for removed ones, also for those
-    removed while no watch was open.
+    """Iterates over (type, object): ADDED for existing and new objects, MODIFIED for changed ones, DELETED for removed
+    ones, including those that were removed while no watch was open.
 
-    Waits during outages of the API server. `stop()` from any thread ends the iteration.
+    After an error (also an outage of the API server, or an expired resourceVersion) it waits a second and lists again;
+    objects that are already known are then returned as MODIFIED, whether they changed or not. `stop()` from any thread
+    ends the iteration.
     """
 
     def __init__(self, api: Api, resource: str, *, namespace: str = "", labels: str = "", fields: str = "") -> None:

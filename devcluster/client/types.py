@@ -1,4 +1,4 @@
-"""A Kubernetes object as plain JSON."""
+"""The type of a Kubernetes object: plain JSON."""
 
 from __future__ import annotations
 

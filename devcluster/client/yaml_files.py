@@ -1,4 +1,6 @@
-"""YAML files of many objects, read with the C loader: Kueue's definitions take seconds without it."""
+"""Reads YAML files with several documents. Uses the C loader if it exists: without it, reading Kueue's CRDs takes
+seconds.
+"""
 
 from __future__ import annotations
 

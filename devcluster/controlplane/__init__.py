@@ -1,1 +1,3 @@
-"""The embedded Kubernetes: programs, certificates, control plane, Kueue, kwok, simulated hardware, identities."""
+"""The embedded cluster: programs, certificates, control plane, Kueue, kwok, simulated hardware, the portal's service
+accounts.
+"""

@@ -1,4 +1,4 @@
-"""etcd, kube-apiserver, controller manager and scheduler: their commands, and how to check that they are ready."""
+"""etcd, kube-apiserver, kube-controller-manager and kube-scheduler: their commands, and their readiness checks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from devcluster.controlplane.programs import Programs
 from devcluster.processes.private_files import write_private
 from devcluster.processes.supervisor import Command
 
-# Controllers that call a cloud or assign pod address ranges; neither exists here.
+# All controllers except those that call a cloud provider or assign address ranges for pods: neither exists here.
 CONTROLLERS = "*,-nodeipam,-cloud-node-lifecycle,-service-lb-controller,-node-route-controller"
-# Clients of the API server: name and group. They use tokens, because the API server verifies a certificate again at
-# each request, which takes a tenth of its processor time.
+# Clients of the API server: user name and group. They authenticate with tokens, because the API server verifies a
+# client certificate again at each request, which takes a tenth of its processor time.
 USERS = {
     "admin": ("devcluster-admin", "system:masters"),
     "controller-manager": ("system:kube-controller-manager", "system:masters"),
     "scheduler": ("system:kube-scheduler", ""),
 }
-# Go's garbage collector takes a tenth of the processor time of a temporary cluster, so such a cluster uses more memory
-# instead.
+# Settings for temporary clusters: the garbage collector of Go runs less often and the programs use more memory. With
+# the defaults it takes a tenth of the processor time.
 SELDOM_COLLECTED = {"GOGC": "300", "GOMEMLIMIT": "4GiB"}
 
 
@@ -50,7 +50,9 @@ class ControlPlane:
         return self.state / "kubeconfig" / client
 
     def write_kubeconfigs(self) -> None:
-        """Creates new tokens at each start: the API server reads its token list then."""
+        """Writes a kubeconfig per client, with new tokens at each start. The API server reads its list of tokens when
+        it starts.
+        """
         known = []
         for client, (name, group) in USERS.items():
             token = secrets.token_urlsafe(32)
@@ -153,9 +155,7 @@ class ControlPlane:
 
 @dataclass(frozen=True)
 class _Ready:
-    """Returns whether the address answers 200 on loopback. The server is not verified: the port was free a moment
-    before.
-    """
+    """When called, returns whether the address on loopback answers 200. The server's certificate is not verified."""
 
     port: int
     path: str
@@ -176,5 +176,7 @@ class _Ready:
 
 
 def has_default_roles(api: Api) -> bool:
-    """Returns whether the default RBAC roles exist: /readyz may answer before the first client has any rights."""
+    """Returns whether the default RBAC roles exist. /readyz may answer before they do; until then, clients have no
+    rights.
+    """
     return api.find("rbac.authorization.k8s.io/v1/clusterroles", "system:kube-scheduler") is not None

@@ -1,4 +1,4 @@
-"""An existing cluster, given with --kubeconfig, instead of the embedded one."""
+"""An existing cluster, given with --kubeconfig, that is used instead of the embedded one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class ExternalCluster:
         return str(self.cluster["server"])
 
     def check(self) -> None:
-        """Checks that the cluster answers, that the identity is an administrator's, and that Kueue is installed."""
+        """Checks that the cluster answers, that it serves Kueue's v1beta2 API, and that the identity may list
+        Topologies. Does not check for the other rights of an administrator.
+        """
         try:
             api = Api(self.kubeconfig)
             api.request("GET", "/version")
@@ -43,8 +45,8 @@ class ExternalCluster:
 
 
 def _cluster(kubeconfig: Path) -> dict[str, object]:
-    """Returns the cluster part of its current context with the certificate inline, so that kubeconfigs made from it
-    need no other file.
+    """Returns the cluster entry of the current context, with the CA certificate inline, so that kubeconfigs made from
+    it need no other file.
     """
     try:
         config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())

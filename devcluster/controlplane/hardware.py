@@ -1,9 +1,10 @@
-"""Simulated hardware: `hardware/*.yaml` → nodes that kwok plays, DRA slices, device and storage classes.
+"""Simulated hardware: `hardware/*.yaml` → nodes that kwok simulates, ResourceSlices (DRA), DeviceClasses,
+StorageClasses.
 
     load(Api(kubeconfig), "mixed")
 
-Loading again makes the cluster equal to the file: nodes of an earlier file that this one does not name are deleted.
-Nodes that somebody else made are left alone.
+Loading again updates the nodes and slices. Nodes and slices of an earlier file that the new file does not contain are
+deleted; other objects of that file (`objects`) remain. Nodes that were not created from a file are not changed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from devcluster.processes.paths import ROOT
 
 DIRECTORY = ROOT / "devcluster" / "hardware"
 FAKE = {SIMULATED: "fake"}
-# The hardware file from which a node or a slice was created: `load` may delete these objects.
+# Annotation with the name of the hardware file. `load` may delete only nodes and slices that have it.
 ORIGIN = "devcluster/hardware"
 NODE_INFO = {
     "architecture": "amd64",
@@ -34,7 +35,7 @@ NODE_INFO = {
 
 @dataclass(frozen=True)
 class Hardware:
-    """The content of a file as Kubernetes objects. Slices lack only the uid of their node."""
+    """The content of a file as Kubernetes objects. Slices are complete except for the uid of their node."""
 
     nodes: tuple[Json, ...]
     slices: tuple[Json, ...]
@@ -56,7 +57,7 @@ def read(name: str) -> Hardware:
 
 
 def load(api: Api, name: str = "mixed") -> Hardware:
-    """Gives the cluster the hardware of file `name`: about 20 requests. Nodes become Ready once kwok has handled
+    """Applies the hardware of file `name` to the cluster. Does not wait: nodes become Ready when kwok has handled
     them.
     """
     hardware = read(name)
@@ -71,7 +72,7 @@ def load(api: Api, name: str = "mixed") -> Hardware:
 
 
 def unready(api: Api) -> list[str]:
-    """Returns the names of simulated nodes that are not Ready yet."""
+    """Returns the names of nodes from a hardware file that are not Ready."""
     return [
         node["metadata"]["name"]
         for node in api.list("v1/nodes")
@@ -81,7 +82,9 @@ def unready(api: Api) -> list[str]:
 
 
 def node(name: str, *, devices: dict[str, int], labels: Json | None = None, **group: Any) -> Json:
-    """Returns another node, for a test that needs its own hardware; `load` does not change it. Pass it to `add`."""
+    """Returns an additional node, for a test that needs its own hardware. Pass it to `add`. `load` does not delete
+    it.
+    """
     group = {"capacity": {"cpu": 64, "memory": "256Gi", "pods": 110}} | group
     return _node(name, {"labels": [labels or {}], "devices": devices, **group}, origin="")
 
@@ -149,7 +152,9 @@ def _slice(node_name: str, group: Json, *, origin: str) -> Json:
 
 
 def _gpu_uuid(node_name: str, minor: int) -> str:
-    """The same GPU keeps its UUID however often the hardware is loaded."""
+    """The UUID depends only on the node and the number of the GPU, so it stays the same when the hardware is loaded
+    again.
+    """
     return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'gpu-{minor}.{node_name}')}"
 
 
@@ -157,10 +162,10 @@ def _gpu_uuid(node_name: str, minor: int) -> str:
 
 
 def _put_node(api: Api, node: Json) -> str:
-    """Creates the node or updates an existing one. Returns its uid.
+    """Creates the node, or updates an existing one. Returns its uid.
 
-    A node is created *with* its status, as a kubelet registers it: kwok gives a node without allocatable a thousand
-    CPUs.
+    The node is created together with its status, as a kubelet registers it: kwok would give a node without allocatable
+    resources a thousand CPUs.
     """
     name = node["metadata"]["name"]
     try:
@@ -170,7 +175,8 @@ def _put_node(api: Api, node: Json) -> str:
             raise
     old = api.get("v1/nodes", name)
     labels = dict.fromkeys(old["metadata"]["labels"]) | node["metadata"]["labels"]
-    # The node controller manages its own taints (not ready, unreachable): they come back by themselves.
+    # This removes the taints that the node controller set (not-ready, unreachable); it sets them again if they still
+    # apply.
     api.patch("v1/nodes", name, {"metadata": node["metadata"] | {"labels": labels}, "spec": node["spec"]})
     sizes = {
         key: dict.fromkeys(old["status"].get(key, {})) | node["status"][key] for key in ("capacity", "allocatable")
@@ -180,7 +186,7 @@ def _put_node(api: Api, node: Json) -> str:
 
 
 def _put_slice(api: Api, resource_slice: Json, *, node_uid: str) -> None:
-    """The node owns its slice, as with the real driver: the slice is deleted with its node."""
+    """The node owns its slice, as with the real DRA driver, so the slice is deleted together with its node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": resource_slice["spec"]["nodeName"], "uid": node_uid}
     api.apply(resource_slice | {"metadata": resource_slice["metadata"] | {"ownerReferences": [owner]}})
 

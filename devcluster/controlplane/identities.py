@@ -1,5 +1,5 @@
-"""The portal's three identities: the manifests in `deploy/` are applied unchanged, then each identity gets a kubeconfig
-with a token.
+"""The portal's three service accounts (worker, watcher, doors). Applies the manifests of `deploy/base` that give rights
+and set rules, and writes a kubeconfig with a token for each service account.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEPLOY = ROOT / "deploy" / "base"
 NAMESPACE = "gpu-portal"
 IDENTITIES = ("worker", "watcher", "doors")
 TOKEN_S = 30 * 24 * 3600
-# The parts of `deploy/` that give rights and set rules; the portal's processes run outside the cluster here.
+# The kinds of `deploy/base` that are applied: rights and rules. The portal's processes run outside the cluster here.
 SHIPPED = {
     "Namespace", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding",
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
@@ -29,7 +29,7 @@ _FIRST = ("Namespace", "ServiceAccount", "ClusterRole", "Role")
 
 
 def install(api: Api) -> None:
-    """Applies namespaces and roles before objects that refer to them."""
+    """Applies the manifests. Namespaces, service accounts and roles come before the objects that refer to them."""
     shipped = [obj for obj in manifests(DEPLOY) if obj["kind"] in SHIPPED]
     order = {kind: place for place, kind in enumerate(_FIRST)}
     for obj in sorted(shipped, key=lambda obj: order.get(obj["kind"], len(order))):
@@ -48,7 +48,9 @@ def install(api: Api) -> None:
 
 
 def manifests(folder: Path) -> Iterator[dict[str, Any]]:
-    """Returns the objects that a kustomization lists, from files and folders, without its patches and transformers."""
+    """Yields the objects of the files and folders that a kustomization lists. Its patches and transformers are not
+    applied.
+    """
     kustomization = yaml_files.read(folder / "kustomization.yaml")
     for entry in kustomization.get("resources", []):
         path = folder / entry
@@ -74,7 +76,9 @@ def _kubeconfig(api: Api, cluster: dict[str, object], path: Path, name: str) -> 
 
 
 def await_rights(kubeconfigs: dict[str, Path], *, within_s: float = 10.0) -> None:
-    """Waits until the rights apply: RBAC and tokens are read from caches that are updated shortly after the writes."""
+    """Waits until the API server accepts the token of each kubeconfig. It may not do so immediately after the writes,
+    because it reads service accounts from a cache. Does not check the RBAC rights.
+    """
     deadline = time.monotonic() + within_s
     for name, path in kubeconfigs.items():
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

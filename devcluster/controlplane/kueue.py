@@ -1,4 +1,6 @@
-"""Runs Kueue's manager outside the cluster: CRDs and webhooks (they point to a local port), settings, certificates."""
+"""Runs Kueue's manager outside the cluster: its CRDs, its webhooks (with the URL of a local port), settings and
+certificates.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ from devcluster.processes.paths import ROOT
 from devcluster.processes.private_files import write_private
 from devcluster.processes.supervisor import Command
 
-# The same settings as in production; only addresses and certificates differ.
+# The settings of production. `_settings` changes addresses, certificates, leader election and the client's rate limit.
 SETTINGS = ROOT / "deploy" / "kueue" / "manager-config.yaml"
 CONVERTED = {"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"}
-# Webhooks of kinds that exist here; the manifest also lists those of a dozen other job operators.
+# Webhooks of kinds that exist here. The manifest also contains those of a dozen other job frameworks.
 WEBHOOKS = {"clusterqueue", "cohort", "resourceflavor", "workload", "job"}
 OUTSIDE = {"matchExpressions": [
     {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kueue-system"]}
@@ -45,8 +47,8 @@ class Kueue:
         return self.plane.state / "kueue"
 
     def install(self, api: Api) -> None:
-        """Definitions come first. Webhooks come only once the manager answers; before that, they would block all
-        writes.
+        """Applies the CRDs, and Service and APIService of the visibility API. The admission webhooks are applied later,
+        by `install_webhooks`, when the manager answers: before that, they would block all writes.
         """
         for manifest in sorted((self.plane.programs.directory / "kueue/crd").glob("*.yaml")):
             definition = yaml_files.read(manifest)
@@ -57,7 +59,8 @@ class Kueue:
             crds.put(api, definition)
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
         name = "kueue-visibility-server"
-        # With ExternalName the aggregator connects to loopback itself, which no EndpointSlice may contain.
+        # With ExternalName the API server's aggregator connects to localhost. An EndpointSlice may not contain a
+        # loopback address.
         spec = {
             "type": "ExternalName",
             "externalName": "localhost",
@@ -101,8 +104,8 @@ class Kueue:
         write_private(certificates / "tls.key", self.plane.pki.key("server").read_text())
         settings = self.home / "manager.yaml"
         write_private(settings, yaml.safe_dump(self._settings(certificates)))
-        # The private root contains no resolver and no other programs: the manager is a static binary and uses only
-        # loopback.
+        # In the private root there are no resolver settings and no other programs. The manager needs none: it is a
+        # static binary and uses only loopback.
         argv = [self.plane.programs["kueue"], f"--config={settings}", f"--kubeconfig={self.plane.kubeconfig('admin')}"]
         script = self.home / "in-private-root.sh"
         write_private(script, self._script(certificates, [str(word) for word in argv]))
@@ -110,7 +113,9 @@ class Kueue:
         return Command("kueue", argv, env=self.plane.environment, ready=self._ready, ready_within_s=60)
 
     def serving(self, api: Api) -> bool:
-        """Returns whether webhook, conversion and queue positions all answer."""
+        """Returns whether the API server forwards a request for pending workloads (their queue positions) to Kueue's
+        visibility API. The queue `none` does not exist, so the expected answer is Kueue's own 404.
+        """
         try:
             api.request("GET", f"{VISIBILITY}/clusterqueues/none/pendingworkloads")
         except ApiError as error:
@@ -139,13 +144,14 @@ class Kueue:
         settings["metrics"]["bindAddress"] = f"127.0.0.1:{ports['kueue-metrics']}"
         settings["webhook"] = {"host": "127.0.0.1", "port": ports["kueue-webhook"], "certDir": str(certificates)}
         settings["visibilityServer"] = {"bindAddress": "127.0.0.1", "bindPort": ports["visibility"]}
-        # Otherwise a burst of Jobs in a test would wait for the client instead of the cluster.
+        # With the default rate limit of Kueue's client, a burst of Jobs in a test would wait for the client, not for
+        # the cluster.
         settings["clientConnection"] = {"qps": 200, "burst": 400}
         return settings
 
     def _script(self, certificates: Path, argv: list[str]) -> str:
-        """The manager requires two fixed paths below /; a private root contains them without changing this machine's
-        root.
+        """Returns a shell script that starts the manager in a private root directory. The manager requires files at two
+        fixed paths below /; this way they are not created in the root directory of this machine.
         """
         root = self.home / "root"
         root.mkdir(mode=0o700, exist_ok=True)
@@ -167,7 +173,9 @@ class Kueue:
 
 
 def private_root() -> list[str]:
-    """Returns how to create a mount namespace here: root needs no user namespace for it, other users do."""
+    """Returns the command prefix that creates a mount namespace on this machine. root may need no user namespace for
+    it; other users always do. Raises UserError if it is not allowed.
+    """
     tries = [["unshare", "--user", "--map-root-user", "--mount"]]
     if os.geteuid() == 0:
         tries.insert(0, ["unshare", "--mount"])

@@ -1,5 +1,5 @@
-"""kwok simulates the kubelets of the simulated nodes, and is the endpoint from which the API server reads their
-logs.
+"""kwok simulates the kubelets of the simulated nodes and runs their pods. It is also the kubelet endpoint from which
+the API server reads container logs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Kwok:
             "node-port": self.plane.ports["kubelet"],
             "tls-cert-file": self.plane.pki.cert("server"),
             "tls-private-key-file": self.plane.pki.key("server"),
-            # One port serves both: HTTPS as the nodes' kubelet, HTTP for health checks.
+            # One port serves both: HTTPS as the kubelet of the nodes, and HTTP for health checks.
             "server-address": f"127.0.0.1:{self.plane.ports['kubelet']}",
         }
         argv = [self.plane.programs["kwok"], *(f"--{name}={value}" for name, value in flags.items())]
@@ -66,7 +66,9 @@ class Kwok:
             connection.close()
 
     def _move_nodes(self, api: Api) -> None:
-        """Nodes kept from an earlier start have its kubelet port; kwok itself corrects it only minutes later."""
+        """Sets the kubelet port of this start on nodes that exist from an earlier start. kwok itself would correct it
+        only after minutes.
+        """
         endpoints = {"kubeletEndpoint": {"Port": self.plane.ports["kubelet"]}}
         for node in api.list("v1/nodes"):
             known = node.get("status", {}).get("daemonEndpoints")

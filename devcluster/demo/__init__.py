@@ -1,1 +1,1 @@
-"""`run.py demo`: people, data and scenarios, and the check that follows the main path."""
+"""`run.py demo`: users, data and scenarios, and the automatic check of the portal's main path (`--check`)."""

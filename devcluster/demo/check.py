@@ -1,6 +1,6 @@
-"""`run.py demo --check`: a program uses the main path of the portal as a browser and as an API client.
+"""`run.py demo --check`: uses the main path of the portal, as a browser and as an API client.
 
-A step counts only if an independent client with an administrator's rights sees it in the cluster.
+The effects in the cluster are verified by an independent client with an administrator's kubeconfig.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from devcluster.processes.console import UserError, elapsed, note, say
 from devcluster.services.stack import Options
 
 TEAM = "team-a"
-# The class for this path, selected by what its nodes offer; any other class with the same resource is suitable.
+# The class that is used: whole GPUs of this product with this resource, not shared. UNITS: how many are requested.
 PRODUCT, RESOURCE, UNITS = "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 2
-# Intel's plugin exposes access to the GPU's metrics as a resource.
+# Intel's device plugin exposes access to GPU metrics as a resource.
 NOT_GPUS = {"gpu.intel.com/monitoring"}
 
 
@@ -52,7 +52,7 @@ class ThinPath:
         self.alice, self.dana = BrowserSession(url), BrowserSession(url)
         self.alice_api = BrowserSession(url, token=accounts["Alice"]["token"])
         self.dana_api = BrowserSession(url, token=accounts["Dana"]["token"])
-        self.slug = ""  # of the class
+        self.slug = ""  # of the GPU class
         self.steps = 0
 
     def walk(self) -> None:
@@ -147,7 +147,7 @@ class ThinPath:
         assert int(hard.get(f"requests.{RESOURCE}", 0)) >= UNITS, f"the ResourceQuota allows {hard}"
 
     def launch(self) -> None:
-        self.live = self.alice.listen(f"/live/{TEAM}")  # as the open home page of this user does
+        self.live = self.alice.listen(f"/live/{TEAM}")  # as her open home page does
         page = _ok(self.alice.get(f"/teams/{TEAM}/launch"))
         form = page.form(having="gpu_class")
         typed = {"name": "first", "kind": "notebook", "gpu_class": self.slug, "units": "1", "image": "JupyterLab"}
@@ -185,7 +185,9 @@ class ThinPath:
         assert b"jupyter" in log[1].lower(), f"this is another log: {log[1][:200]!r}"
 
     def stranger(self) -> None:
-        """The gateway's cookie is required even for a client that has the notebook's token."""
+        """A user of another team has no access. The gateway requires its cookie even from a client that has the
+        notebook's token.
+        """
         charlie, with_token = BrowserSession(self.alice.base), BrowserSession(self.alice.base, token=self.token)
         for visitor, url in ((charlie, self.notebook_url), (with_token, f"{self.notebook_url}?token={self.token}")):
             refused = visitor.request("GET", url)

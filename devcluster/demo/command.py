@@ -42,7 +42,9 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
-    """A scenario has its own hardware; the check uses the everyday demo."""
+    """Raises UserError for options that a scenario excludes: it has its own hardware and users, and `--check` uses the
+    everyday demo.
+    """
     given = {"--hardware": arguments.hardware, "--kubeconfig": arguments.kubeconfig, "--check": arguments.check}
     beside = [flag for flag, value in given.items() if value]
     if scenario != EVERYDAY and beside:
@@ -53,7 +55,7 @@ def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
 
 
 def _port(wanted: int | None) -> int | None:
-    """None: a free port."""
+    """Returns the gateway's port, or None if any free port may be used."""
     if wanted is not None:
         if not is_free(wanted):
             raise UserError(f"Port {wanted} is in use on this machine.", "Choose another port with --port, or omit it.")
@@ -79,8 +81,8 @@ def _introduce(scenario: Scenario, portal: Portal, accounts: list[dict[str, Any]
 
 
 def _watch(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
-    """Restarts processes of the portal that end, as a service manager does; if any other process ends, the demo
-    ends.
+    """Restarts a process of the portal that exits, as a service manager does. The demo ends if any other process exits,
+    or after more than RESTARTS_PER_MINUTE restarts in a minute.
     """
     restarts: list[float] = []
     commands = {command.name: command for command in portal.commands()}

@@ -1,8 +1,8 @@
-"""The contention scenario: 36 of 32 GPUs are requested. Defines each team's quota and what it has launched.
+"""The data of the scenario `morning`: three teams request 36 of 32 whole GPUs.
 
-Training began in the evening and serving runs without end, all on whole GPUs. Then eight people open one notebook each,
-also on whole GPUs: four of them get one. Each step is an action of the portal by the person who would do it, and waits
-until the cluster has followed the previous step, so that the same four people wait each time.
+Four training jobs use 16 GPUs and twelve model servers use 12. Then eight notebooks with one whole GPU each are
+launched: four of them get one. Each step is an action of the portal by the user who would do it, and waits until the
+cluster has carried out the previous step. So the same four notebooks are queued in every demo.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from workloads.launch.types import LaunchSpec
 
 GPU, SLICE, SHARE = "nvidia.com/gpu", "nvidia.com/mig-2g.20gb", "nvidia.com/gpu.shared"
-# By resource name: the quota of each owner's team. All GPUs are allocated; idle ones are lent.
+# (owner, team, ((resource, units), …), justification) of each team's quota. All GPUs are allocated to teams; unused
+# quota is lent.
 HELD = (
     ("alice", "vision", ((GPU, 16),), "Four training jobs, one whole node each."),
     ("charlie", "serving", ((GPU, 12), (SLICE, 12)), "Twelve models for all users, on GPUs or on MIG slices."),
     ("bob", "lab", ((GPU, 4), (SHARE, 8)), "Notebooks of eight users, most of them on shares."),
 )
-LENT = 4  # GPUs that one team may borrow
+LENT = 4  # borrowing limit of a team, in GPUs
 TRAININGS = ("pretrain-1", "pretrain-2", "pretrain-3", "pretrain-4")
 MODELS = tuple(f"model-{number:02}" for number in range(1, 13))
 # In the order of their launches; the first four get a GPU.
@@ -47,7 +48,9 @@ LOOKS_EVERY_S = 0.1
 
 
 def fill_cluster(by: Callable[[str], Actor]) -> None:
-    """Runs once: later changes and deletions are kept. `by`: returns a person of the cast by name."""
+    """Creates what is missing: runs again at each start of the demo, and changes nothing that exists. `by`: returns the
+    actor for a name of the cast.
+    """
     from catalog.classes import actions as catalog
     from tenants.models import QuotaLine
 
@@ -72,7 +75,7 @@ def _class(resource: str) -> GpuClass:
     return GpuClass.objects.get(resource=resource, life_cycle=GpuClass.LifeCycle.ACTIVE)
 
 
-# ---- work ------------------------------------------------------------------------------------------------------------
+# ---- workloads -------------------------------------------------------------------------------------------------------
 
 
 def _training(name: str) -> LaunchSpec:
@@ -85,7 +88,7 @@ def _training(name: str) -> LaunchSpec:
 
 
 def _model(name: str) -> LaunchSpec:
-    """A workload that keeps nothing that an interruption could lose."""
+    """A model server. It is declared with checkpointing, because a preemption loses nothing of it."""
     from workloads.launch.options import Options
     from workloads.launch.types import LaunchSpec
 
@@ -94,14 +97,14 @@ def _model(name: str) -> LaunchSpec:
 
 
 def _notebook(name: str) -> LaunchSpec:
-    """A notebook with its files on a volume: it may move to another class without losing them."""
+    """A notebook with its files on a volume, so that it keeps them if it is moved to another class."""
     from workloads.launch.types import LaunchSpec
 
     return LaunchSpec(name, "notebook", _class(GPU).slug, 1, "JupyterLab with PyTorch", volume=name, volume_gib=10)
 
 
 def _launch(team: str, wanted: Sequence[tuple[LaunchSpec, Actor]]) -> None:
-    """Launches them together, and waits until all of them have their GPUs."""
+    """Launches all of them, then waits until all are admitted."""
     from workloads.models import Run
 
     launched = [one.name for one, who in wanted if _begin(team, one, who)]
@@ -110,7 +113,9 @@ def _launch(team: str, wanted: Sequence[tuple[LaunchSpec, Actor]]) -> None:
 
 
 def _queue(team: str, wanted: LaunchSpec, by: Actor) -> None:
-    """Waits until the workload is in the queue and a later one would be behind it: Kueue's times are whole seconds."""
+    """Launches a workload and waits until Kueue has queued it and a second has passed. Kueue orders by creation time in
+    whole seconds, so a later workload is then certainly behind it.
+    """
     from django.utils import timezone
 
     from cluster.models import MirrorJob, MirrorWorkload
@@ -127,7 +132,7 @@ def _queue(team: str, wanted: LaunchSpec, by: Actor) -> None:
 
 
 def _begin(team: str, wanted: LaunchSpec, by: Actor) -> bool:
-    """Returns False if it was launched at an earlier start."""
+    """Launches the workload. Returns False if it exists from an earlier start."""
     from workloads.launch import actions
     from workloads.models import Workload
 

@@ -1,4 +1,4 @@
-"""The stack with a seeded and reachable portal, as one context manager, and the file that describes it."""
+"""Starts the stack and a portal with demo data, as one context manager, and writes demo.json, which describes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEED_WITHIN_S = 300.0
 def started(
     options: Options, *, port: int | None = None, scenario: Scenario = EVERYDAY
 ) -> Iterator[tuple[Stack, Portal, list[dict[str, Any]]]]:
-    """Starts the stack and the portal on it, seeded and reachable; all of it ends with the block."""
+    """Starts the stack and the portal, and creates the demo data. Everything is stopped at the end of the block."""
     with Stack(options) as stack:
         if port is not None:
             stack.ports["gateway"] = port
@@ -52,7 +52,7 @@ def started(
 
 
 def keep_logs(stack: Stack) -> Path:
-    """Copies the logs out of a state directory that will be deleted."""
+    """Copies the logs to .run/log, because the state directory will be deleted."""
     kept = ROOT / ".run" / "log"
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(stack.log_dir, kept)
@@ -60,7 +60,7 @@ def keep_logs(stack: Stack) -> Path:
 
 
 def write_description(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
-    """Writes demo.json: the data that a person, a browser test or a script needs."""
+    """Writes demo.json: what a person, a browser test or a script needs to use the portal."""
     stack.write()
     content = {
         "portal_url": portal.url,
@@ -76,8 +76,8 @@ def write_description(stack: Stack, portal: Portal, accounts: list[dict[str, Any
 
 
 def description_files(state: Path) -> list[Path]:
-    """The demo's description is in the place where people look for it; that of a check is only beside the check's own
-    data.
+    """Returns where the description is written: to demo.json in the state directory and, for `run.py demo`, also to
+    .run/demo.json (or .run/demo-SCENARIO.json).
     """
     own = state / "demo.json"
     return [own, state.with_suffix(".json")] if state.parent == STATES.resolve() else [own]

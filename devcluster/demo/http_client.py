@@ -1,6 +1,6 @@
-"""A person's browser without a screen, and an API client: what `demo --check` and benchmarks visit the portal with.
+"""A browser session without a screen, and an API client, for `demo --check` and benchmarks.
 
-*.localhost names need not resolve: every connection goes to 127.0.0.1, with the name in the Host header.
+Names below localhost need not be resolvable: every connection goes to 127.0.0.1, with the name in the Host header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMEOUT_S = 60.0
 
 @dataclass
 class Form:
-    """A form as it is on the page, filled in as a browser would without input."""
+    """A form of a page, with the values that a browser would send if the user changed nothing."""
 
     action: str
     method: str
@@ -49,21 +49,25 @@ class Page:
         return parser.found
 
     def form(self, *, having: str = "", action: str = "") -> Form:
-        """Returns the first form that has a field of that name, or an action with that ending."""
+        """Returns the first form that has a field named `having` and an address that ends with `action`, if these are
+        given.
+        """
         for form in self.forms():
             if (not having or having in form.fields) and (not action or urlsplit(form.action).path.endswith(action)):
                 return form
         raise AssertionError(f"{self.url} ({self.status}) has no form with {having or action!r}: {self.words()[:300]}")
 
     def words(self) -> str:
-        """Returns the text that a person reads there."""
+        """Returns the visible text of the page."""
         parser = _Words()
         parser.feed(self.text)
         return " ".join(" ".join(parser.found).split())
 
 
 class BrowserSession:
-    """One browser: keeps cookies by host, follows redirects across hosts, and sends forms with their hidden fields."""
+    """One browser: keeps cookies per host, follows redirects to other hosts, and sends forms with their hidden fields.
+    With `token` it is an API client, and sends the token instead of cookies.
+    """
 
     def __init__(self, base: str, *, token: str = "") -> None:
         self.base = base
@@ -82,7 +86,7 @@ class BrowserSession:
         return self._follow("POST", url, fields.encode(), "application/x-www-form-urlencoded", referer=page.url)
 
     def listen(self, path: str) -> EventStream:
-        """Reads an event stream in the background, as the page's script does."""
+        """Opens an event stream and reads it in the background, as the page's script does."""
         host = urlsplit(self.base).netloc
         connection = _connect(host)
         headers = {"Host": host, "Accept": "text/event-stream", "Cookie": self.cookie_header(host)}
@@ -103,7 +107,7 @@ class BrowserSession:
         referer: str = "",
         timeout_s: float = TIMEOUT_S,
     ) -> Page:
-        """One request, no redirects, on a kept-alive connection."""
+        """Sends one request on a kept-alive connection. Does not follow redirects."""
         parts = urlsplit(url)
         headers = {"Host": parts.netloc, "Accept": "application/json" if self.token else "text/html,*/*;q=0.8"}
         if self.token:
@@ -151,7 +155,7 @@ class BrowserSession:
                 response = connection.getresponse()
                 return response, response.read()
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                # The server closed a kept-alive connection between two requests; it has not received this one.
+                # The server closed the kept-alive connection before it received this request, so it is sent once more.
                 self._connections.pop(host).close()
                 if attempt == 2:
                     raise

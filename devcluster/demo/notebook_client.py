@@ -1,4 +1,4 @@
-"""Runs code in a notebook's kernel, through the gateway, as JupyterLab in a browser does."""
+"""Runs code in the kernel of a notebook through the gateway, as JupyterLab in a browser does."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ ANSWER_WITHIN_S = 30.0
 
 
 def compute(visitor: BrowserSession, opened: Page, code: str) -> str:
-    """Starts a kernel, runs `code`, returns the text of its value and ends the kernel. `opened`: the notebook's first
+    """Starts a kernel, runs `code`, returns the text of its value, and ends the kernel. `opened`: the notebook's first
     page.
     """
     kernels = urljoin(opened.url, "/api/kernels")
-    # Jupyter requires its XSRF cookie as a header too, for every request that changes something.
+    # No XSRF token is sent: the gateway adds the notebook's token as a header, and Jupyter accepts such requests
+    # without one.
     host = urlsplit(opened.url).netloc
     started = visitor.request("POST", kernels, b"{}", "application/json")
     assert started.status == 201, f"no kernel: {started.status} {started.text[:200]}"

@@ -1,4 +1,4 @@
-"""What an administrator sees of one team in the cluster, read independently of the portal."""
+"""What an administrator sees of one team's namespace and queue in the cluster, read without the portal."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ClusterObserver:
         self.namespace = namespace
 
     def until(self, what: str, true: Callable[[], Answer | None], *, within_s: float = WITHIN_S) -> Answer:
-        """Returns the first true answer; raises AssertionError with `what` if there is none. "Not found" counts as not
-        yet.
+        """Calls `true` until it returns a true value, and returns that. Raises AssertionError with `what` after
+        `within_s`. An object that does not exist (404) counts as not yet true.
         """
         deadline = time.monotonic() + within_s
         while True:
@@ -36,7 +36,9 @@ class ClusterObserver:
             time.sleep(0.1)
 
     def of(self, resource: str, workload: str) -> list[Json]:
-        """Returns Jobs and pods of a workload: their names begin with its name."""
+        """Returns the objects of `resource` (Jobs or pods) of a workload: those with the portal's label whose names
+        begin with its name.
+        """
         found = self.admin.list(resource, namespace=self.namespace, labels="gpu-portal/workload")
         return [obj for obj in found if obj["metadata"]["name"].startswith(f"{workload}-")]
 
@@ -64,7 +66,7 @@ class ClusterObserver:
         return base64.b64decode(secret["data"]["token"]).decode()
 
     def nominal(self, resource: str) -> int:
-        """Units of the ClusterQueue's own quota."""
+        """Returns the nominalQuota of the team's ClusterQueue, in units; 0 if there is no ClusterQueue."""
         queue = self.admin.find(f"{KUEUE}/clusterqueues", self.namespace) or {"spec": {}}
         return sum(
             int(one["nominalQuota"])
@@ -75,7 +77,7 @@ class ClusterObserver:
         )
 
     def used(self, resource: str) -> int:
-        """Units that Kueue counts as used."""
+        """Returns the units that Kueue counts as used, including borrowed ones."""
         queue = self.admin.get(f"{KUEUE}/clusterqueues", self.namespace)
         usage = queue.get("status", {}).get("flavorsUsage", [])
         return sum(int(one["total"]) for flavor in usage for one in flavor["resources"] if one["name"] == resource)

@@ -1,4 +1,6 @@
-"""Creates quota for demo data with the portal's own actions: an owner requests, an approver approves. Needs Django."""
+"""Creates quota for demo data with the portal's own actions: a user requests it, an approver approves it. Needs
+Django.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ DAYS = 90
 
 
 def file_request(team: str, units: Collection[tuple[str, int]], why: str, *, by: Actor) -> QuotaRequest:
-    """`units`: by class slug, from now on."""
+    """Requests `units` (class slug, number) for DAYS days from now."""
     from django.utils import timezone
 
     from tenants.requests import actions

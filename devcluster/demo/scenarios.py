@@ -1,6 +1,6 @@
-"""The data sets that `run.py demo` can start with: the everyday demo, or the one named by `--scenario`.
+"""The scenarios of `run.py demo`: the everyday demo, or the one given with `--scenario`.
 
-Each has its own people, hardware and state directory: starting one does not change the data of the others.
+Each has its own users, hardware and state directory, so starting one does not change the data of the others.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from devcluster.processes.console import UserError
 
 @dataclass(frozen=True)
 class Scenario:
-    """`cast`: name, role in words, team; an owner's team is created. `storage`: the GiB granted to whom, by name, team
-    and number. `notebooks`: how many run on this machine at a time. `about`: one sentence, "" for the everyday demo;
-    `to_try`: with {url} for the portal's address.
+    """`cast`: (name, role in words, team); the team of an owner is created. `storage`: (name of the requester, team,
+    GiB). `notebooks`: how many may run on this machine at the same time. `about`: one sentence, "" for the everyday
+    demo. `to_try`: suggestions to print, with {url} for the portal's address.
     """
 
     name: str
@@ -27,11 +27,11 @@ class Scenario:
 
     @property
     def folder(self) -> str:
-        """The folder of its state, below .run."""
+        """The name of its state directory below .run."""
         return f"demo-{self.name}" if self.name else "demo"
 
 
-# Charlie is not a member of team A.
+# Charlie is not a member of team-a.
 EVERYDAY = Scenario(
     name="",
     hardware="mixed",
@@ -51,7 +51,7 @@ EVERYDAY = Scenario(
         "With Alice's token from .run/demo.json:\n     curl -H 'Authorization: Bearer TOKEN' {url}/api/v1/me",
     ),
 )
-# Their quota and workloads: devcluster/demo/contention.py.
+# The quota and workloads of its teams are in devcluster/demo/contention.py.
 MORNING = Scenario(
     name="morning",
     hardware="morning",

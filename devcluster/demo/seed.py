@@ -1,10 +1,11 @@
-"""Creates demo data by the portal's own actions: accounts first, the catalog once the watcher has seen the nodes.
+"""Creates demo data, mostly with the portal's own actions: first accounts and teams; then the catalog, when the watcher
+has seen the nodes.
 
     python -m devcluster.demo.seed people ACCOUNTS.json [SCENARIO]
     python -m devcluster.demo.seed catalog ACCOUNTS.json [SCENARIO]
 
-Runs again at every start and adds what is missing. Passwords and tokens are kept in the accounts file (mode 0600); the
-database holds only their hashes.
+Runs again at every start and adds what is missing. Passwords and tokens are stored in the accounts file (mode 0600);
+the database contains only their hashes.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 
 TOKEN_DAYS = 90
 MIRROR_WITHIN_S = 60.0
-# By resource name: the quota of Charlie's team before the demo starts, and the amount that he requests now.
+# (resource, units): the quota of Charlie's team when the demo starts, and the new total that he requests.
 HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
 ASKED = (("nvidia.com/gpu", 6),)
-# What a new team can start with: units of the smallest class of a kind, for hardware that has such a class.
+# The bundles of quota for new teams: name, summary, days, and units of the class with the least memory of a kind. Kinds
+# that the hardware does not have are left out.
 BUNDLES = (
     (
         "Research",
@@ -43,9 +45,10 @@ BUNDLES = (
     ("Training", "Whole GPUs.", 60, (("gpu", 2), ("storage", 500))),
     ("Inference", "MIG slices with isolated memory, for services.", 180, (("slice", 2), ("storage", 50))),
 )
-# GiB that may be allocated to teams.
+# The allocation limit of storage, in GiB.
 STORAGE_GIB = 20_000
-# An image that is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
+# An image that is built for any CUDA 12 runs on drivers that offer CUDA 12.0 (docs.nvidia.com, minor version
+# compatibility).
 IMAGES: dict[str, dict[str, str]] = {
     "JupyterLab with PyTorch": {
         "kind": "notebook",
@@ -77,7 +80,7 @@ IMAGES: dict[str, dict[str, str]] = {
         "vendor": "amd",
     },
 }
-# Of the MPS class, where the hardware has one.
+# Terms of use of the MPS class, if the hardware has one.
 TERMS = """\
 This class is a pilot. Several workloads run on one GPU at the same time; each has a GPU memory limit.
 
@@ -116,7 +119,7 @@ def _account(name: str, role: str, tenant: str, *, known: dict[str, Any]) -> dic
 
 
 def _token(user: User, known: str, *, is_admin: bool) -> str:
-    """Returns the token of the previous start while it is valid; otherwise a new one."""
+    """Returns the token of the previous start if it is still valid, otherwise a new one."""
     from django.utils import timezone
 
     from accounts.api_tokens import actions, token_text
@@ -135,7 +138,7 @@ def _token(user: User, known: str, *, is_admin: bool) -> str:
 
 
 def _by(name: str) -> Actor:
-    """Acts as that person does on a page."""
+    """Returns an actor that acts as this user on a page."""
     from accounts.core.actor import Actor
     from accounts.models import User
 
@@ -165,8 +168,8 @@ def _cluster_and_teams(scenario: Scenario) -> None:
 
 
 def _catalog(scenario: Scenario) -> None:
-    """Creates a class per kind of capacity that the watcher has seen, images to choose from, and the data of the
-    scenario.
+    """Accepts all proposals for classes that discovery found on the nodes, adds images, and creates the quota and
+    requests of the scenario.
     """
     from catalog.classes import actions as class_actions
     from catalog.classes.proposals import actions as proposal_actions
@@ -195,8 +198,8 @@ def _catalog(scenario: Scenario) -> None:
 
 
 def _open_storage(scenario: Scenario, olga: Actor) -> None:
-    """Opens storage, and grants some of it to existing teams, so that notebooks have volumes; new teams get it from
-    their bundles.
+    """Creates the storage class and grants storage to the teams of the scenario, so that notebooks can have volumes.
+    New teams get storage with their bundle.
     """
     from catalog.classes import actions as class_actions
     from catalog.models import GpuClass
@@ -220,8 +223,8 @@ def _open_storage(scenario: Scenario, olga: Actor) -> None:
 
 
 def _offer_bundles(olga: Actor) -> None:
-    """Offers bundles, and once a share to try without a team: if it is removed, the next start does not create it
-    again.
+    """Creates the bundles that are missing. Only before the first bundle exists, one class with sharing becomes the
+    starter class, which users can try without a team: if staff change that later, the next start does not set it again.
     """
     from catalog.classes import actions as class_actions
     from catalog.models import GpuClass
@@ -251,7 +254,7 @@ def _offer_bundles(olga: Actor) -> None:
 
 
 def _let_charlie_ask() -> None:
-    """Charlie's team has quota and requests more: an approver finds a pending request."""
+    """Gives Charlie's team quota and requests more, so that an approver finds a pending request."""
     from catalog.models import GpuClass
     from tenants.models import Tenant
 
@@ -266,8 +269,8 @@ def _let_charlie_ask() -> None:
 
 
 def _lines(wanted: tuple[tuple[str, int], ...]) -> list[tuple[str, int]]:
-    """Returns lines for the first exclusive class of each resource name; resources without such a class are left
-    out.
+    """Returns (class slug, units) with the first class without sharing for each resource. Resources without such a
+    class are left out.
     """
     from catalog.models import GpuClass
 

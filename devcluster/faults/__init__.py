@@ -1,1 +1,1 @@
-"""Loopback proxies that misbehave on request: `ApiProxy` for the API server, `TcpProxy` for PostgreSQL and Redis."""
+"""Proxies on loopback that inject faults: `ApiProxy` for the API server, `TcpProxy` for PostgreSQL and Redis."""

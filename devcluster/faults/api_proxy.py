@@ -1,12 +1,12 @@
-"""A proxy in front of the API server that does to chosen calls what networks and servers do on bad days.
+"""A proxy in front of the API server that injects faults of networks and servers into chosen calls.
 
     with ApiProxy(kubeconfigs["worker"], tmp_path) as proxy:
         rule = proxy.when("create", "jobs").drop_answer()
         ... run something with proxy.kubeconfig ...
         rule.wait()
 
-Towards the client it speaks plain HTTP on a loopback port; `kubeconfig` says so and carries the same token. Towards the
-API server it uses the original kubeconfig's certificates.
+Clients connect with plain HTTP to a port on loopback: `kubeconfig` has its address and the token of the original
+kubeconfig. The proxy connects to the API server with the certificates of the original kubeconfig.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from devcluster.faults.rules import READS, WRITES, Call, Rule, call_of
 from devcluster.faults.tcp_proxy import reset
 
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host", "content-length"}
-UPSTREAM_S = 330.0  # longer than any watch that a client asks for
+UPSTREAM_S = 330.0  # longer than any watch that a client requests
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,9 @@ class ApiProxy:
         times: int | None = 1,
         predicate: Callable[[Call, Json | None], bool] | None = None,
     ) -> Rule:
-        """Returns a rule without a fault: add one with a method of Rule. `verb` may name several, as WRITES does."""
+        """Returns a new rule for calls with this verb (or one of several, as in WRITES). It has no effect until a
+        method of Rule sets its fault.
+        """
         verbs = frozenset({verb} if isinstance(verb, str) else verb)
         rule = Rule(verbs, resource, namespace, name, nth, times, predicate)
         with self._lock:
@@ -98,14 +100,14 @@ class ApiProxy:
         with self._lock:
             self._rules.clear()
 
-    # faults of everything
+    # faults of all calls
 
     def pause(self) -> None:
-        """Accepts connections and never answers, like a server that hangs. Watches receive nothing."""
+        """Accepts connections but does not answer until `resume`, like a server that hangs. Watches receive nothing."""
         self._up.clear()
 
     def refuse(self) -> None:
-        """Resets open and new connections, like a server that is down."""
+        """Resets open and new connections until `resume`, like a server that is down."""
         self._refusing = True
         self.cut()
 
@@ -114,22 +116,22 @@ class ApiProxy:
         self._up.set()
 
     def cut(self) -> None:
-        """Resets all open connections, including watches; new ones work."""
+        """Resets all open connections, including watches. New connections work."""
         with self._lock:
             handlers, self._open = self._open, set()
         for handler in handlers:
             handler.let_go()
             reset(handler.connection)
 
-    # looking
+    # recorded calls
 
     def calls(self, verb: str | Iterable[str] = WRITES | READS, resource: str = "") -> list[Done]:
-        """Returns the calls to the API server so far, in the order of its answers."""
+        """Returns the calls that the API server answered so far, in the order of its answers."""
         verbs = {verb} if isinstance(verb, str) else set(verb)
         with self._lock:
             return [d for d in self.done if d.call.verb in verbs and resource in ("", d.call.resource) and d.status]
 
-    # for the handler
+    # used by the request handler
 
     def rules_for(self, call: Call, event: Json | None = None) -> list[Rule]:
         with self._lock:
@@ -176,7 +178,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignored: clients that disconnect in the middle are what this proxy is for."""
+        """Prints nothing: connections that break are expected here."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -199,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().finish()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Writes nothing: `ApiProxy.done` has the calls."""
+        """Prints nothing: `ApiProxy.done` records the calls."""
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -258,7 +260,9 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(response.status, data, headers)
 
     def _ask(self, body: bytes) -> http.client.HTTPResponse:
-        """Uses one upstream connection per client connection, with the client's own token if it has one."""
+        """Forwards the request, on one connection to the API server per client connection. Adds the token of the
+        kubeconfig if the client sent none.
+        """
         headers = {key: value for key, value in self.headers.items() if key.lower() not in HOP_BY_HOP}
         headers |= {"Content-Length": str(len(body))} if body or self.command in ("POST", "PUT", "PATCH") else {}
         if self.proxy.api.token and "authorization" not in {key.lower() for key in headers}:
@@ -324,7 +328,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._chunk(b"")
 
     def _notice_hang_up(self) -> None:
-        """If the client disconnects in the middle of a stream, closes the connection to the API server too."""
+        """If the client disconnects during a stream, closes the connection to the API server, too."""
         with suppress(OSError):
             self.connection.recv(1, socket.MSG_PEEK)
         self.let_go()
@@ -343,7 +347,7 @@ class _Handler(BaseHTTPRequestHandler):
             with suppress(OSError):
                 self.upstream.sock.shutdown(socket.SHUT_RDWR)
 
-    # endings without an answer
+    # closing without an answer
 
     def _close(self) -> None:
         self.close_connection = True

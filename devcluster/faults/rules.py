@@ -1,4 +1,4 @@
-"""Which calls to the API server a fault applies to, and what it does to them. No I/O."""
+"""Rules: to which calls to the API server a fault applies, and which fault. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ WRITES = frozenset({"create", "update", "patch", "apply", "delete", "deletecolle
 
 @dataclass(frozen=True)
 class Call:
-    """One request, in RBAC terms. `apply` differs from `patch` by its content type. `limit` 0: none."""
+    """One request, described as in RBAC. `apply` is a `patch` with the content type of server-side apply. `limit`: of a
+    list; 0 means none.
+    """
 
     verb: str
     resource: str = ""  # plural, with subresource: pods, pods/log
@@ -29,7 +31,9 @@ class Call:
 
     @property
     def is_full_list(self) -> bool:
-        """A list of one object is a check whether the server answers, or of its current resource version."""
+        """Whether it lists all objects. A list with limit=1 only checks that the server answers, or reads the current
+        resourceVersion.
+        """
         return self.verb == "list" and self.limit != 1
 
 
@@ -68,11 +72,11 @@ def call_of(method: str, target: str, content_type: str = "") -> Call:
 
 @dataclass
 class Rule:
-    """Applies to the calls that match, from the `nth` on, `times` of them (None: for ever). Made by `ApiProxy.when`.
+    """Applies to `times` matching calls (None: to all), beginning with the `nth`. Created by `ApiProxy.when`.
 
-    Choose one fault: for a call `delay`, `refuse`, `drop_before`, `drop_answer`, `status`, `call_before` or
-    `call_after`, for the events of a watch `duplicate`, `reorder`, `drop_event`, `gone` or `silence`. Then `nth` counts
-    events; bookmarks are none.
+    A rule has one fault. Faults of a call: `delay`, `refuse`, `drop_before`, `drop_answer`, `status`, `call_before`,
+    `call_after`. Faults of the events of a watch: `duplicate`, `reorder`, `drop_event`, `gone`, `silence`; for these,
+    `nth` and `times` count events, except bookmarks.
     """
 
     verbs: frozenset[str]
@@ -81,11 +85,11 @@ class Rule:
     name: str = ""
     nth: int = 1
     times: int | None = 1
-    predicate: Callable[[Call, Json | None], bool] | None = None  # with the event, where there is one
+    predicate: Callable[[Call, Json | None], bool] | None = None  # the event is None for a fault of a call
     fault: str = ""
     argument: Any = None
     seen: int = 0  # calls or events that matched
-    struck: int = 0  # how often the fault was done
+    struck: int = 0  # how often the fault was carried out
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _hit: threading.Condition = field(default_factory=threading.Condition, repr=False)
 
@@ -95,30 +99,30 @@ class Rule:
         return self._do("delay", seconds)
 
     def refuse(self) -> Rule:
-        """Resets the connection before any byte of the request is read."""
+        """Resets the connection (RST) without an answer; the API server never receives the request."""
         return self._do("refuse")
 
     def drop_before(self) -> Rule:
-        """Closes the connection without an answer; the API server never receives the request."""
+        """Closes the connection (FIN) without an answer; the API server never receives the request."""
         return self._do("drop_before")
 
     def drop_answer(self) -> Rule:
-        """The API server carries out the request, but the client gets no answer."""
+        """The API server carries out the request, but the client gets no answer: the connection is closed."""
         return self._do("drop_answer")
 
     def status(self, code: int, body: Json | None = None) -> Rule:
-        """The proxy answers with this status, without the API server."""
+        """The proxy answers with this status. The API server never receives the request."""
         return self._do("status", (code, body))
 
     def call_before(self, action: Callable[[], object]) -> Rule:
-        """A crash point: `action` runs when the request has arrived and has not been forwarded. If the client has
-        disconnected by then, the request is not forwarded.
+        """Simulates a crash: `action` runs when the request has arrived and has not been forwarded. If the client is
+        disconnected after it, the request is not forwarded.
         """
         return self._do("call_before", action)
 
     def call_after(self, action: Callable[[], object]) -> Rule:
-        """A crash point: `action` runs when the API server has carried out the request and the answer has not been
-        forwarded.
+        """Simulates a crash: `action` runs when the API server has carried out the request and the client has no answer
+        yet.
         """
         return self._do("call_after", action)
 
@@ -128,24 +132,26 @@ class Rule:
         return self._do("duplicate")
 
     def reorder(self) -> Rule:
-        """The event is sent after the next one."""
+        """Sends the event after the next one."""
         return self._do("reorder")
 
     def drop_event(self) -> Rule:
         return self._do("drop_event")
 
     def gone(self) -> Rule:
-        """Sends 410 instead of the event: the version is too old, the client must list again. The watch ends."""
+        """Sends an ERROR event with code 410 instead of the event (the resourceVersion is too old, so the client must
+        list again), and ends the watch.
+        """
         return self._do("gone")
 
     def silence(self) -> Rule:
-        """From this event on nothing is sent, not even bookmarks; the connection stays open."""
+        """Sends nothing from this event on, not even bookmarks; the connection stays open."""
         return self._do("silence")
 
-    # asking
+    # matching and counting
 
     def wait(self, timeout_s: float = 20.0, *, times: int = 1) -> None:
-        """Waits until the fault has happened `times` times. Raises TimeoutError."""
+        """Waits until the fault has been carried out `times` times. Raises TimeoutError."""
         with self._hit:
             if not self._hit.wait_for(lambda: self.struck >= times, timeout_s):
                 raise TimeoutError(f"{self.fault} was done {self.struck} of {times} times; {self.seen} matched.")
@@ -155,7 +161,9 @@ class Rule:
         return self.fault in ("duplicate", "reorder", "drop_event", "gone", "silence")
 
     def strikes(self, call: Call, event: Json | None = None) -> bool:
-        """Returns whether the fault applies. Each call counts: call it once per call or event."""
+        """Returns whether the fault applies to this call or event. It counts matches, so it must be called exactly once
+        for each.
+        """
         if not self._matches(call, event):
             return False
         with self._lock:

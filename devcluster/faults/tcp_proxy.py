@@ -1,4 +1,4 @@
-"""A TCP proxy in front of PostgreSQL or Redis: pause, cut, refuse."""
+"""A TCP proxy in front of PostgreSQL or Redis that can pause, cut and refuse connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BYTES = 65_536
 
 
 class TcpProxy:
-    """Listens on a free loopback port from `with` on.
+    """A proxy on a free port of loopback, open inside the `with` block.
 
     with TcpProxy.of(database_url) as proxy:
         connect(proxy.url)
@@ -22,7 +22,7 @@ class TcpProxy:
     def __init__(self, host: str, port: int, *, url: str = "") -> None:
         self._upstream = (host, port)
         self._original = url
-        self._gate = threading.Event()  # closed: bytes wait
+        self._gate = threading.Event()  # not set while paused
         self._gate.set()
         self._lock = threading.Lock()
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
@@ -37,7 +37,7 @@ class TcpProxy:
 
     @property
     def url(self) -> str:
-        """The upstream's URL with the proxy's address."""
+        """The original URL, with the proxy's address."""
         parts = urlsplit(self._original)
         login = parts.netloc.rpartition("@")[0]
         return urlunsplit(
@@ -53,7 +53,9 @@ class TcpProxy:
         self._gate.set()
 
     def pause(self) -> None:
-        """Forwards nothing in either direction; connections stay open, and new ones are accepted and hang."""
+        """Forwards nothing in either direction until `resume`. Connections stay open; new ones are accepted and
+        hang.
+        """
         self._gate.clear()
 
     def resume(self) -> None:
@@ -63,7 +65,7 @@ class TcpProxy:
             self._listen()
 
     def cut(self) -> None:
-        """Resets every open connection; new ones work."""
+        """Resets all open connections. New connections work."""
         with self._lock:
             pairs, self._pairs = self._pairs, set()
         for pair in pairs:
@@ -71,11 +73,11 @@ class TcpProxy:
                 reset(end)
 
     def refuse(self) -> None:
-        """As `cut`, and the proxy stops listening: connection refused."""
+        """Resets all open connections and stops listening until `resume`: clients get "connection refused"."""
         with self._lock:
             listener, self._listener = self._listener, None
         if listener is not None:
-            with suppress(OSError):  # wakes the accepting thread, which closing the socket does not do
+            with suppress(OSError):  # ends accept() in its thread; closing the socket alone does not
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         self.cut()
@@ -128,8 +130,8 @@ class TcpProxy:
 
 
 def reset(end: socket.socket) -> None:
-    """Closes with RST instead of FIN: the other side gets an error, not an end of stream. Wakes a thread that reads
-    from it.
+    """Closes the connection with RST, not FIN: the other side gets an error, not the end of the stream. Wakes a thread
+    that reads from the socket.
     """
     with suppress(OSError):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")

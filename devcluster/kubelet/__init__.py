@@ -1,1 +1,1 @@
-"""Pod statuses as a kubelet writes them, and a scripted kubelet that tests control."""
+"""Pod statuses as a kubelet writes them, and a scripted kubelet for tests."""

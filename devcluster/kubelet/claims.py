@@ -1,4 +1,4 @@
-"""Pods that only the scripted kubelet handles: admission policies mark them while a claim lasts."""
+"""Claims pods for the scripted kubelet: while a claim lasts, a MutatingAdmissionPolicy annotates them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from devcluster.client.annotations import SCRIPTED
 from devcluster.client.kube import Api
 from devcluster.client.types import Json
 
-# The namespace of a claim's own dry run: no policy of the portal applies there.
+# The namespace of the trial pod, which is only created as a dry run. No policy of the portal applies there.
 PROBE_NAMESPACE = "default"
 
 
@@ -18,10 +18,11 @@ def selector_of(labels: dict[str, str]) -> str:
 
 
 def bind(api: Api, namespace: str, labels: dict[str, str]) -> str:
-    """Makes the API server annotate the claim's pods from now on. Returns the name of the policy.
+    """Makes the API server annotate the pods of the claim from now on, and annotates those that exist. Returns the name
+    of the policy.
 
-    Each claim has its own policy, whose name is in the annotation of a dry run: the policy of another claim, which may
-    end at the same time, proves nothing.
+    Each claim has its own policy, and the policy adds an annotation with its own name. So the dry run shows that this
+    policy is in effect, not the policy of another claim, which may end at the same time.
     """
     name = f"devcluster-scripted-{uuid.uuid4().hex[:8]}"
     api.create(_policy(name, when=_CREATED if labels else _BOUND))
@@ -58,7 +59,8 @@ def _claim_annotation(name: str) -> str:
     return f"devcluster/{name}"
 
 
-# Annotations of a binding are copied to its pod. The trial pod shows whether the API server applies the policy yet.
+# When a policy applies. Without labels: when a pod is bound, because annotations of a Binding are copied to its pod;
+# and to the trial pod, which is never bound. With labels: when a pod is created.
 _BOUND = f"has(request.subResource) && request.subResource == 'binding' || request.namespace == '{PROBE_NAMESPACE}'"
 _CREATED = "!has(request.subResource) || request.subResource == ''"
 
@@ -98,7 +100,7 @@ def _binding(name: str, namespace: str, labels: dict[str, str]) -> Json:
 
 
 def _trial_pod(labels: dict[str, str], name: str) -> Json:
-    """Only sent as a dry run."""
+    """The trial pod: created only as a dry run, to see whether the policy is in effect."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,4 +1,4 @@
-"""Pod statuses and events as a kubelet writes them, for the notebook runner and the scripted kubelet."""
+"""Pod statuses and events as a kubelet writes them. Used by the notebook runner and the scripted kubelet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from devcluster.client.kube import STRATEGIC, Api, ApiError
 from devcluster.client.types import Json
 
 NODE_ADDRESS = "127.0.0.1"
-# The API server's message when a container that has ended for good is started again.
+# Part of the API server's message if a terminated container is set to another state.
 OVER = "may not be transitioned to non-terminated state"
 
 
@@ -17,7 +17,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# what a container may be doing
+# states of a container
 
 
 def waiting(reason: str, message: str = "") -> Json:
@@ -29,13 +29,13 @@ def running(started_at: str) -> Json:
 
 
 def terminated(exit_code: int, *, reason: str = "", message: str = "", started_at: str = "", signal: int = 0) -> Json:
-    """`reason` defaults to the kubelet's reason for that exit code."""
+    """`reason` defaults to Completed for exit code 0, otherwise Error, as for a kubelet."""
     state: Json = {"exitCode": exit_code, "reason": reason or ("Completed" if exit_code == 0 else "Error")}
     state |= {"startedAt": started_at or now(), "finishedAt": now()}
     return {"terminated": state | ({"message": message} if message else {}) | ({"signal": signal} if signal else {})}
 
 
-# what the pod's status says of it
+# status of a pod
 
 
 def status(
@@ -53,10 +53,11 @@ def status(
 ) -> Json:
     """Returns the status of a bound pod whose containers are all in `state`.
 
-    The phase follows from the state: terminated means Succeeded or Failed, for good (restartPolicy is ignored: a
-    container that will restart is `waiting` with `last_state`). `reason` and `message` are the pod's own. `init`:
-    states of init containers by name; if omitted, those before a waiting container wait for the same thing, and those
-    before any other container are done. `sandbox`: volumes and network are ready although nothing runs.
+    The phase follows from the state. A terminated container means Succeeded or Failed, which is final: restartPolicy is
+    ignored, and a container that will restart is `waiting` with a `last_state`. `reason` and `message` are those of the
+    pod. `init`: states of the init containers by name. If it is omitted and the container has not run yet, `state` is
+    the state of the first init container and all others wait with PodInitializing; otherwise all init containers have
+    succeeded. `sandbox`: volumes and network are ready although no container runs.
     """
     names = [container["name"] for container in pod["spec"].get("initContainers", ())]
     if names and init is None:
@@ -71,7 +72,7 @@ def status(
     if ended is not None:
         phase = "Succeeded" if ended["exitCode"] == 0 else "Failed"
     if "waiting" in state and last_state is not None:
-        phase = "Running"  # it has run: a kubelet never sets it back to Pending
+        phase = "Running"  # it has run before: a kubelet does not set it back to Pending
     images = {c["name"]: c.get("image", "") for c in pod["spec"]["containers"]}
     found: Json = {
         "phase": phase,
@@ -111,17 +112,17 @@ def status(
             for name in names
         ]
     if pod_ip:
-        found |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}, {"$patch": "replace"}]}  # else merged by address
+        found |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}, {"$patch": "replace"}]}  # not merged with old IPs
     return found | ({"reason": reason} if reason else {}) | ({"message": message} if message else {})
 
 
 def refused(reason: str, message: str) -> Json:
-    """The kubelet refuses to run the pod: Failed at once, no container ever existed."""
+    """The status of a pod that the kubelet refuses to run: Failed at once, and no container was ever created."""
     return {"phase": "Failed", "reason": reason, "message": message, "startTime": now()}
 
 
 def pull_error(image: str) -> str:
-    """containerd's message about an image that the registry does not provide."""
+    """containerd's message for an image that the registry does not provide."""
     repository = image.partition("@")[0]
     where = repository if "." in repository.partition("/")[0] else f"docker.io/{repository}"
     return (
@@ -132,11 +133,13 @@ def pull_error(image: str) -> str:
 
 
 def disruption(reason: str, message: str) -> Json:
-    """The condition that tells a Job's failure policy that the pod did not cause the failure."""
+    """The condition DisruptionTarget. The podFailurePolicy of a Job can use it to ignore failures that the pod did not
+    cause.
+    """
     return _condition("DisruptionTarget", holds=True, reason=reason, message=message)
 
 
-# Applies to a container whose pod has its volumes and its network.
+# Reasons of a waiting container that occur only after the volumes and the network of its pod are ready.
 _AFTER_SANDBOX = (
     "ErrImagePull",
     "ImagePullBackOff",
@@ -156,7 +159,9 @@ def _todo(init: dict[str, Json]) -> list[str]:
 
 
 def _conditions(pod: Json, *, phase: str, ready: bool, sandbox: bool, todo: list[str]) -> list[Json]:
-    """All conditions except PodScheduled, which the scheduler sets. A condition that did not change keeps its time."""
+    """All conditions except PodScheduled, which the scheduler sets. A condition whose status did not change keeps its
+    lastTransitionTime.
+    """
     why = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
     names = " ".join(c["name"] for c in pod["spec"]["containers"])
     text = "" if phase in ("Succeeded", "Failed") else f"containers with unready status: [{names}]"
@@ -183,7 +188,7 @@ def _conditions(pod: Json, *, phase: str, ready: bool, sandbox: bool, todo: list
 
 
 def _condition(kind: str, *, holds: bool, reason: str = "", message: str = "") -> Json:
-    # None, not absent: a strategic merge would otherwise keep the old text.
+    # None removes an old text. If the key were missing, a strategic merge would keep it.
     text = {"reason": reason or None, "message": message or None}
     return {"type": kind, "status": str(holds), "lastProbeTime": None, "lastTransitionTime": now(), **text}
 
@@ -196,9 +201,10 @@ def _image_id(image: str) -> str:
 
 
 def report(api: Api, pod: Json, new_status: Json) -> Json:
-    """Writes the status of exactly this pod (by uid). Returns the updated pod. Conditions merge by type.
+    """Writes the status of exactly this pod (checked by uid), and returns the updated pod. Conditions are merged by
+    type.
 
-    404 or 409 (ApiError) means that the pod is gone, or that another one has its name.
+    ApiError 404 or 409 means that the pod no longer exists, or that another pod has its name.
     """
     meta = pod["metadata"]
     return api.patch(
@@ -212,17 +218,19 @@ def report(api: Api, pod: Json, new_status: Json) -> Json:
 
 
 def remove(api: Api, pod: Json) -> None:
-    """Does what a kubelet does when nothing of the pod runs any more: removes the object."""
+    """Removes the object, as a kubelet does when nothing of the pod runs any more."""
     meta = pod["metadata"]
     try:
         api.delete("v1/pods", meta["name"], namespace=meta["namespace"], grace_s=0, uid=meta["uid"])
     except ApiError as error:
-        if error.status != 409:  # a pod of the same name, but not this one
+        if error.status != 409:  # another pod has this name now
             raise
 
 
 def event(api: Api, pod: Json, reason: str, message: str, *, kind: str = "Normal", container: bool = True) -> None:
-    """Records an event on the pod from the kubelet of its node. Repeating the same text raises the event's count."""
+    """Records an event of the pod, with the kubelet of its node as the source. If the same text was recorded before,
+    only the count is increased.
+    """
     meta, spec = pod["metadata"], pod["spec"]
     path = f"spec.containers{{{spec['containers'][0]['name']}}}" if container else ""
     key = hashlib.sha256(f"{meta['uid']}{reason}{message}{path}".encode()).hexdigest()[:16]

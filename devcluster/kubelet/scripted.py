@@ -1,17 +1,19 @@
-"""A scripted kubelet: plays any status and event on pods of simulated nodes, when a test says so.
+"""A scripted kubelet: writes any status and event of pods on simulated nodes, when a test says so.
 
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     with kubelet.claim("team-a", labels={"gpu-portal/workload": "7"}):
         pod = kubelet.bound("team-a", labels="gpu-portal/workload=7")
         kubelet.pull_error(pod)
         kubelet.running(pod, ready=True)
         kubelet.oom_killed(pod)
 
-Claimed pods carry the annotation `devcluster/scripted: "true"` before a node has them, so kwok and the notebook runner
-leave them alone until the claim ends. A claim of a whole namespace gives it to pods as they are bound, which the
-portal's fence for pods does not see; one with labels as they are created, which is for namespaces without that fence.
-A claimed pod that is deleted ends as Failed (137) and goes, unless the claim says `stuck=True` or `is_silent=True`.
-Texts are those of kubelet 1.36.
+Claimed pods get the annotation `devcluster/scripted: "true"` before they run on a node, so kwok and the notebook runner
+ignore them until the claim ends. In a claim of a whole namespace they get it when they are bound; the portal's fence
+(the admission policy for pods) does not check this. In a claim with labels they get it when they are created; this is
+for namespaces without the fence.
+
+A claimed pod that is deleted becomes Failed (exit code 137) and is then removed, except with `stuck=True` or
+`is_silent=True`. Messages are those of kubelet 1.36.
 """
 
 from __future__ import annotations
@@ -35,13 +37,13 @@ Script = Callable[["ScriptedKubelet", Json], None]
 
 @dataclass
 class PodClaim:
-    """Pods of one namespace, optionally only those with `labels`, while the `with` block lasts."""
+    """A claim of the pods in a namespace, or only of those with `labels`. It lasts as long as the `with` block."""
 
     namespace: str
     labels: dict[str, str] = field(default_factory=dict)
     script: Script | None = None
     stuck: bool = False  # deleted pods stay Terminating, as on a node that does not respond
-    is_silent: bool = False  # deleted pods are removed without an exit code, which could make their Job fail
+    is_silent: bool = False  # deleted pods are removed without an exit code, which could fail their Job
 
     @property
     def selector(self) -> str:
@@ -62,7 +64,7 @@ class ScriptedKubelet:
         stuck: bool = False,
         is_silent: bool = False,
     ) -> Iterator[PodClaim]:
-        """`script(kubelet, pod)` runs in its own thread for each pod when it is bound."""
+        """Claims pods. `script(kubelet, pod)` runs for each of them when it is bound, in a thread of its own."""
         claim = PodClaim(namespace, labels or {}, script, stuck, is_silent)
         policy = claims.bind(self.api, claim.namespace, claim.labels)
         pods = ListWatch(self.api, "v1/pods", namespace=namespace, labels=claim.selector)
@@ -78,7 +80,7 @@ class ScriptedKubelet:
             thread.join()
 
     def unstick(self, claim: PodClaim) -> None:
-        """Pods that were deleted end now, and later ones at once."""
+        """Ends `stuck`: removes the pods that were deleted, and from now on each pod when it is deleted."""
         claim.stuck = False
         for pod in self.api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
             self._finish_deleted(claim, pod)
@@ -105,13 +107,13 @@ class ScriptedKubelet:
         return self._tell(pod, pod_status.waiting("ContainerCreating", message))
 
     def pulling(self, pod: Json) -> Json:
-        """Volumes and network are ready, the image is being pulled."""
+        """Volumes and network are ready, and the image is being pulled."""
         self.event(pod, "Pulling", f'Pulling image "{pod["spec"]["containers"][0]["image"]}"')
         return self._tell(pod, pod_status.waiting("ContainerCreating"), sandbox=True)
 
     def pull_error(self, pod: Json, error: str = "") -> Json:
-        """`error`: the message of the registry or the runtime; by default that the repository does not exist or access
-        is denied.
+        """`error`: the message of the registry or the container runtime. By default: the repository does not exist, or
+        access is denied.
         """
         image = pod["spec"]["containers"][0]["image"]
         error = error or pod_status.pull_error(image)
@@ -129,12 +131,14 @@ class ScriptedKubelet:
         return self._tell(pod, pod_status.waiting("ImagePullBackOff", f"{text}: ErrImagePull: {error}"))
 
     def config_error(self, pod: Json, message: str) -> Json:
-        """For example `secret "token" not found`."""
+        """For example with the message `secret "token" not found`."""
         self.event(pod, "Failed", f"Error: {message}", kind="Warning")
         return self._tell(pod, pod_status.waiting("CreateContainerConfigError", message))
 
     def attach_error(self, pod: Json, message: str) -> Json:
-        """From the attach/detach controller, for example Multi-Attach."""
+        """An error of attaching a volume, for example Multi-Attach. In a cluster the attach/detach controller records
+        it.
+        """
         self.event(pod, "FailedAttachVolume", message, kind="Warning", container=False)
         return self._tell(pod, pod_status.waiting("ContainerCreating"))
 
@@ -170,14 +174,14 @@ class ScriptedKubelet:
     # ending
 
     def exited(self, pod: Json, code: int, *, reason: str = "", message: str = "") -> Json:
-        """`message`: its termination message."""
+        """The container ended. `message`: its termination message."""
         return self._tell(pod, pod_status.terminated(code, reason=reason, message=message))
 
     def oom_killed(self, pod: Json) -> Json:
         return self._tell(pod, pod_status.terminated(137, reason="OOMKilled"))
 
     def crash_loop(self, pod: Json, *, code: int = 1, restarts: int = 3, backoff: str = "40s") -> Json:
-        """A pod that restarts (restartPolicy Always or OnFailure) waits for its next attempt."""
+        """The container ended and waits for its next restart (restartPolicy Always or OnFailure)."""
         meta, name = pod["metadata"], pod["spec"]["containers"][0]["name"]
         what = f"restarting failed container={name} pod={meta['name']}_{meta['namespace']}({meta['uid']})"
         short = f"Back-off restarting failed container {name} in pod {meta['name']}_{meta['namespace']}({meta['uid']})"
@@ -214,7 +218,7 @@ class ScriptedKubelet:
         return self._disrupted(pod, "Terminated", "Pod was terminated in response to imminent node shutdown.")
 
     def deleted(self, pod: Json, *, code: int = 137) -> None:
-        """Ends a pod that is being deleted: the container terminates, then the object is removed."""
+        """Ends a pod that is being deleted: its container terminates, then the object is removed."""
         if pod["status"]["phase"] not in ("Succeeded", "Failed"):
             self.event(pod, "Killing", f"Stopping container {pod['spec']['containers'][0]['name']}")
             self._tell(pod, pod_status.terminated(code))
@@ -223,7 +227,9 @@ class ScriptedKubelet:
     # nodes
 
     def node_lost(self, node: str) -> None:
-        """The node stops responding, and the control plane reacts. Only for a test's own nodes."""
+        """The node stops responding: kwok no longer updates it, and its conditions become Unknown. The control plane
+        then reacts. Only for a test's own nodes.
+        """
         self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: "lost"}}})
         text = "Kubelet stopped posting node status."
         kinds = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -242,7 +248,7 @@ class ScriptedKubelet:
         pod_status.event(self.api, pod, reason, message, kind=kind, container=container)
 
     def status(self, pod: Json, status: Json) -> Json:
-        """Writes any status, as a strategic merge."""
+        """Writes any status, as a strategic merge patch."""
         return pod_status.report(self.api, pod, status)
 
     def _tell(
@@ -258,7 +264,7 @@ class ScriptedKubelet:
         sandbox: bool = False,
     ) -> Json:
         meta = pod["metadata"]
-        now = self.api.get("v1/pods", meta["name"], namespace=meta["namespace"])  # its start and condition times
+        now = self.api.get("v1/pods", meta["name"], namespace=meta["namespace"])  # with its startTime and conditions
         status = pod_status.status(
             now,
             state,
@@ -288,18 +294,18 @@ class ScriptedKubelet:
                 threading.Thread(target=_play, args=(self, claim.script, pod), daemon=True).start()
 
     def _give_back(self, claim: PodClaim) -> None:
-        """Returns the pods to kwok and the notebook runner: otherwise nothing would end them, and their namespace could
-        not be deleted.
+        """Removes the annotation, so that kwok and the notebook runner handle the pods again. Otherwise nothing would
+        end them, and their namespace could not be deleted.
         """
         for pod in self.api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
             body = {"metadata": {"annotations": {SCRIPTED: None}}}
-            with suppress(ApiError):  # gone meanwhile
+            with suppress(ApiError):  # it no longer exists
                 self.api.patch("v1/pods", pod["metadata"]["name"], body, namespace=claim.namespace)
 
     def _finish_deleted(self, claim: PodClaim, pod: Json) -> None:
         ours = pod["metadata"].get("annotations", {}).get(SCRIPTED) == "true"
         if ours and "deletionTimestamp" in pod["metadata"] and not claim.stuck:
-            with suppress(ApiError):  # gone meanwhile
+            with suppress(ApiError):  # it no longer exists
                 if claim.is_silent:
                     pod_status.remove(self.api, pod)
                 else:
@@ -336,6 +342,6 @@ def _play(kubelet: ScriptedKubelet, script: Script, pod: Json) -> None:
     try:
         script(kubelet, pod)
     except ApiError as error:
-        # During its script the pod was deleted, or the claim ended.
+        # Not an error: the pod was deleted, or the claim ended, while the script ran.
         if error.status not in (404, 409) and pod_status.OVER not in str(error):
             raise

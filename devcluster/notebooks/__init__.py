@@ -1,8 +1,9 @@
-"""The notebook runner: a kubelet for one purpose. Notebook pods on simulated nodes run here as real JupyterLabs.
+"""The notebook runner: a kubelet only for notebook pods. Those on simulated nodes run on this machine as real
+JupyterLabs.
 
     python -m devcluster.notebooks --kubeconfig ADMIN --log-dir DIR
 
-kwok plays all other pods of those nodes. What a notebook's container would do happens in a local process: same
-command, same environment, own loopback address as pod IP. There is no isolation: whoever may start notebooks runs
-programs as the user of this process. That is meant for one machine and one person.
+kwok simulates the other pods of these nodes. A local process does what the notebook's container would do: it has the
+same command and environment, and its own loopback address as pod IP. There is no isolation: everybody who may start
+notebooks can run programs as the user of this process. So use it only on a machine that one person uses.
 """

@@ -1,4 +1,4 @@
-"""Follows notebook pods, starts a PodWorker for each, and ends the pods of an earlier runner."""
+"""Follows notebook pods and starts a PodWorker for each. Reports the pods that an earlier runner left as failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from devcluster.notebooks.slots import Slots
 from devcluster.notebooks.volumes import Volumes
 
 LABEL = "gpu-portal/kind=notebook"
-# Pods with this annotation are only for the runner of that name; a test's runner has a name, the usual runner none.
+# A pod with this annotation is handled only by the runner with that name. Runners of tests have a name; the usual
+# runner has none.
 RUNNER = "devcluster/runner"
 TERMINAL = ("Succeeded", "Failed")
 
@@ -36,7 +37,9 @@ class Runner:
         self._simulated: dict[str, bool] = {}  # by node name
 
     def run(self) -> None:
-        """Until `stop`. Lives are threads of this process: their processes are tied to it."""
+        """Handles pods until `stop`. Pod workers are threads of this process, and their child processes are killed when
+        it ends.
+        """
         kill_marked(f"{self.machine.data_dir}|")
         write_stand_ins(self.machine.data_dir)
         self.machine.volumes.start()
@@ -52,7 +55,9 @@ class Runner:
         self.machine.volumes.stop()
 
     def end(self) -> None:
-        """Ends all processes and reports nothing: the next runner reports it, as a node does after a reboot."""
+        """Ends all child processes, and reports nothing. The next runner reports the pods as failed, as a kubelet does
+        after a reboot of its node.
+        """
         for life in self.lives.values():
             life.abandon()
         for life in self.lives.values():
@@ -98,14 +103,14 @@ class Runner:
             life.thread.start()
 
     def _report_lost(self, pod: Json) -> None:
-        """The pod ran under an earlier runner, and its process ended with that: for Kubernetes, the node was shut
-        down.
+        """The pod ran under an earlier runner, and its process ended together with that runner. Reported as if the node
+        had been shut down.
         """
         text = "Pod was terminated in response to imminent node shutdown."
         state = pod_status.terminated(137, started_at=pod["status"].get("startTime", ""))
         status = pod_status.status(pod, state, reason="Terminated", message=text)
         status["conditions"].append(pod_status.disruption("TerminationByKubelet", text))
-        with suppress(ApiError):  # gone meanwhile
+        with suppress(ApiError):  # it no longer exists
             pod_status.report(self.machine.api, pod, status)
         if "deletionTimestamp" in pod["metadata"]:
             clean_up(self.machine, pod)

@@ -1,4 +1,6 @@
-"""One local process that simulates a container: started, logged in CRI format, ended with all its descendants."""
+"""A local process in place of a container: it is started, its output is written to a log in CRI format, and it is ended
+with all its descendants.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from typing import IO
 from devcluster.notebooks.container_inputs import ContainerInputs
 
 ENTRY = Path(__file__).with_name("entry.py")
-# Set in the environment of every process that runs here: `<data directory>|<pod uid>`.
+# An environment variable of every process that is started here: `<data directory>|<pod uid>`.
 MARK = "DEVCLUSTER_NOTEBOOK"
 STAND_INS = (
     "jupyter",
@@ -40,7 +42,9 @@ class Container:
         mark: str,
         on_exit: Callable[[], None],
     ) -> None:
-        """Create it in a thread that outlives it: the process ends when that thread ends."""
+        """Create it in a thread that lives as long as the container: the kernel kills the process when that thread
+        ends.
+        """
         self.mark = mark
         environment = inputs.environment | {
             "PATH": search_path(private.parent.parent),
@@ -70,12 +74,12 @@ class Container:
         threading.Thread(target=self._wait, args=(on_exit,), daemon=True).start()
 
     def code(self) -> int | None:
-        """Returns the exit code in a kubelet's form (128 + signal), or None: still running."""
+        """Returns the exit code as a kubelet reports it (128 + signal), or None while the process runs."""
         code = self.process.poll()
         return 128 - code if code is not None and code < 0 else code
 
     def ask_to_end(self) -> None:
-        """Sends SIGTERM only to the first process, as container runtimes do."""
+        """Sends SIGTERM, only to the first process, as container runtimes do."""
         self.process.terminate()
 
     def kill(self) -> None:
@@ -83,7 +87,7 @@ class Container:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Ends all of its processes, including kernels and terminals, which have their own sessions."""
+        """Kills all processes of the container, including kernels and terminals, which have sessions of their own."""
         self.kill()
         self.process.wait()
         kill_marked(self.mark)
@@ -100,7 +104,7 @@ def search_path(data_dir: Path) -> str:
 
 
 def write_stand_ins(data_dir: Path) -> None:
-    """Writes the commands of notebook images as programs that call `entry.py`."""
+    """Writes scripts with the names of the commands in notebook images. They call `entry.py`."""
     (data_dir / "bin").mkdir(parents=True, exist_ok=True)
     for name in STAND_INS:
         script = data_dir / "bin" / name
@@ -109,7 +113,7 @@ def write_stand_ins(data_dir: Path) -> None:
 
 
 def kill_marked(prefix: str) -> list[int]:
-    """Sends SIGKILL to every process of this user whose mark has this prefix. Returns their ids."""
+    """Sends SIGKILL to every process of this user whose mark begins with `prefix`. Returns their process ids."""
     wanted = f"{MARK}={prefix}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -123,7 +127,9 @@ def kill_marked(prefix: str) -> list[int]:
 
 
 def _copy(output: IO[bytes], log: Path) -> None:
-    """Copies standard output as `<time> stdout F <line>`, flushed after each line for readers that follow."""
+    """Copies the output as lines `<time> stdout F <text>`. Each line is written at once, for readers that follow the
+    log.
+    """
     with log.open("ab", buffering=0) as file:
         for line in output:
             stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")

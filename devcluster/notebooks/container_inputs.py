@@ -1,4 +1,4 @@
-"""Command and environment of a notebook's container, from its pod and the objects that the pod refers to."""
+"""Command, environment and volumes of a notebook's container, from its pod and the objects that the pod refers to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
 class MissingReference(Exception):
-    """An object that the container needs does not exist. `reason` of the waiting container, in the kubelet's words."""
+    """An object that the container needs does not exist. `reason`: of the waiting container. `event`: the reason of the
+    event. Both are the kubelet's.
+    """
 
     def __init__(self, reason: str, message: str, *, event: str) -> None:
         super().__init__(message)
@@ -30,28 +32,30 @@ class ContainerInputs:
 
 
 def read(api: Api, pod: Json, container: Json, *, pod_ip: str) -> ContainerInputs:
-    """Raises NotYet while a Secret or ConfigMap is missing."""
+    """Raises MissingReference while a Secret or ConfigMap does not exist."""
     environment = _environment(api, pod, container, pod_ip=pod_ip)
     words = [*container.get("command", []), *container.get("args", [])]
-    if not container.get("command"):  # the entry point of the image, which starts JupyterLab
+    if not container.get("command"):  # the image's entry point starts JupyterLab
         words = words if words and not words[0].startswith("-") else [*DEFAULT_COMMAND, *words]
     return ContainerInputs(argv=[_expand(word, environment) for word in words], environment=environment)
 
 
 @dataclass(frozen=True)
 class Mount:
-    """A claim and where the container mounts it: `below` the home directory, "" for the home directory itself."""
+    """A PersistentVolumeClaim and where it is mounted: `below` is the path relative to the home directory, "" for the
+    home directory itself.
+    """
 
     claim: Json
     below: str
 
 
 def mounts(api: Api, pod: Json) -> list[Mount]:
-    """Returns the claims that are mounted at or below the container's home directory; others have no place on this
-    machine.
+    """Returns the claims that are mounted at or below the container's home directory. Other mounts are ignored: their
+    paths are paths of the image, which this machine may not have.
 
-    The home directory is the working directory or, if that is not set, the first mount of a claim. Raises NotYet while
-    a claim does not exist.
+    The home directory is the working directory or, if that is not set, the first mount of a claim. Raises
+    MissingReference while a claim does not exist.
     """
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     claims = {
@@ -86,8 +90,8 @@ def _claim(api: Api, name: str, volume: str, *, namespace: str) -> Json:
 
 
 def program(argv: list[str], path: str) -> str | None:
-    """Returns where the command's program is on this machine. For an absolute path in the image, its last part is
-    used.
+    """Returns the path of the command's program on this machine, or None. An absolute path that exists only in the
+    image is searched by its last part.
     """
     return shutil.which(argv[0], path=path) or shutil.which(Path(argv[0]).name, path=path)
 
@@ -107,7 +111,7 @@ def _environment(api: Api, pod: Json, container: Json, *, pod_ip: str) -> dict[s
 
 
 def _value(api: Api, pod: Json, variable: Json, *, pod_ip: str, container: Json) -> str | None:
-    """Returns None for an optional reference to a missing object: the variable is not set."""
+    """Returns None if an optional reference is missing: the variable is then not set."""
     source = variable.get("valueFrom")
     if source is None:
         return str(variable.get("value", ""))
@@ -148,7 +152,7 @@ def _field(pod: Json, path: str, *, pod_ip: str) -> str:
 
 
 def _expand(text: str, environment: dict[str, str]) -> str:
-    """Expands `$(NAME)` as Kubernetes does: unknown names stay unchanged, `$$` is a dollar."""
+    """Expands `$(NAME)` as Kubernetes does: unknown names stay unchanged, and `$$` becomes `$`."""
 
     def replace(found: re.Match[str]) -> str:
         return "$" if found[0] == "$$" else environment.get(found[1], found[0])

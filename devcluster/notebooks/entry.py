@@ -1,10 +1,10 @@
-"""The program that the runner starts for a notebook. Standard library only; never imported.
+"""The program that the runner starts for a container. It uses only the standard library; the runner never imports it.
 
-    entry.py tie PARENT PROGRAM ARGUMENT…      ties PROGRAM's life to its parent's
-    entry.py jupyter NAME ARGUMENT…            stands for `jupyter`, `start-notebook.py` … of a notebook image
+    entry.py tie PARENT PROGRAM ARGUMENT…      runs PROGRAM, which is killed when its parent ends
+    entry.py jupyter NAME ARGUMENT…            replaces `jupyter`, `start-notebook.py` … of a notebook image
 
-The second takes the image's command line and changes what one machine needs: address, directory, and that a server on a
-loopback address answers to other host names.
+The second form starts JupyterLab with the arguments of the image's command, and changes what this machine requires: the
+address, the directory, and that a server on a loopback address accepts other host names.
 """
 
 import ctypes
@@ -14,7 +14,8 @@ import sys
 
 PR_SET_PDEATHSIG = 1
 LAB_VERBS = ("lab", "notebook", "server")
-# Set by this program, whatever the image's command contains: each flag with and without its class name.
+# Options that this program sets, so they are removed from the image's command. OURS: options with a class name, for
+# example --ServerApp.ip. SWITCHES and ALIASES: options without one.
 OURS = ("ip", "allow_root", "allow_remote_access", "open_browser", "root_dir", "notebook_dir", "preferred_dir")
 SWITCHES = ("--no-browser", "--allow-root")
 ALIASES = ("--ip", "--notebook-dir", "--preferred-dir")
@@ -22,7 +23,7 @@ ALIASES = ("--ip", "--notebook-dir", "--preferred-dir")
 
 def tie(parent: int, argv: list[str]) -> None:
     end_with_parent()
-    if os.getppid() != parent:  # the parent died before the tie was in effect
+    if os.getppid() != parent:  # the parent ended before prctl took effect
         sys.exit(1)
     try:
         os.execvp(argv[0], argv)
@@ -41,7 +42,7 @@ def jupyter(name: str, arguments: list[str]) -> None:
 
 
 def foreign(arguments: list[str]) -> list[str]:
-    """Returns the image's own arguments without those that this program sets. Handles `--flag value` and
+    """Returns the image's arguments without the options that this program sets. Handles `--flag value` and
     `--flag=value`.
     """
     kept: list[str] = []
@@ -64,18 +65,21 @@ def ours() -> list[str]:
         f"--ServerApp.ip={os.environ['DEVCLUSTER_ADDRESS']}",
         f"--ServerApp.root_dir={os.environ['HOME']}",
         "--ServerApp.port_retries=0",
-        # Automatic in a pod, which listens on 0.0.0.0; on a loopback address, other host names would be refused.
+        # Jupyter does this by itself on 0.0.0.0, as in a pod. On a loopback address it would refuse requests for other
+        # host names.
         "--ServerApp.allow_remote_access=True",
         "--ServerApp.open_browser=False",
         "--ServerApp.allow_root=True",
-        # Otherwise the server requests news over the network.
+        # Otherwise the server would fetch news from the Internet.
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=None",
     ]
 
 
 def end_with_parent() -> None:
-    """A killed runner takes its notebooks with it. The setting survives exec; kernels watch their own parent."""
+    """Makes the kernel kill this process when its parent ends, so a killed runner leaves no notebooks. The setting
+    survives exec. Jupyter's kernels themselves watch for the end of their parent.
+    """
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 

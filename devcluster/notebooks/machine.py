@@ -1,4 +1,4 @@
-"""What all notebooks of one runner share, and how it retries calls to the API server."""
+"""What all notebooks of one runner share, and how the runner retries calls to the API server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class Machine:
 
 
 def retry_until(step: Callable[[], object], *, say: Callable[[str], None], until: threading.Event) -> None:
-    """Repeats `step` until the API server accepts it. A permanent error (4xx) is raised."""
+    """Repeats `step` until the API server accepts it, or until the event `until` is set. Raises ApiError for a
+    permanent error (4xx except 429).
+    """
     while True:
         try:
             step()
@@ -58,7 +60,9 @@ def retry_until(step: Callable[[], object], *, say: Callable[[str], None], until
 
 
 def clean_up(machine: Machine, pod: Json) -> None:
-    """Removes the pod's own files and, if it is being deleted, the object: nothing of it runs any more."""
+    """Removes the pod's own files and logs and, if the pod is being deleted, the object. Call it when nothing of the
+    pod runs any more.
+    """
     shutil.rmtree(machine.private(pod), ignore_errors=True)
     for spec in [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]:
         machine.log(pod, spec["name"]).unlink(missing_ok=True)
@@ -67,7 +71,7 @@ def clean_up(machine: Machine, pod: Json) -> None:
 
 
 def free_address(port: int) -> str:
-    """Returns a loopback address on which `port` is free: each notebook has its own address, as pods do."""
+    """Returns a random loopback address on which `port` is free. Each notebook has its own address, as a pod does."""
     while True:
         address = f"127.{random.randint(64, 127)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
         with socket.socket() as trial:

@@ -1,6 +1,4 @@
-"""The life of one notebook pod on this machine, from bound to removed: one thread, whose code runs from top to
-bottom.
-"""
+"""Handles one notebook pod on this machine, from its binding to its removal, in one thread."""
 
 from __future__ import annotations
 
@@ -19,10 +17,10 @@ from devcluster.notebooks.machine import RETRY_S, Machine, clean_up, free_addres
 from devcluster.notebooks.probes import readiness
 
 POLL_S = 0.25
-FIRST_S = 0.5  # between probes until the first success
-# Images under this name cannot be pulled: for demonstrations and tests of a wrong image.
+FIRST_S = 0.5  # longest pause between probes while not ready
+# Images whose names begin with this cannot be pulled: for demonstrations and tests of a wrong image.
 MISSING = "missing/"
-# The part of a log that is reported with a failure, as a kubelet cuts it.
+# The end of a log that is reported as the termination message of a failure, as for a kubelet.
 LAST_LINES = 80
 LAST_LETTERS = 2048
 PULL_BACKOFF_S = (2.0, 5.0, 10.0, 20.0, 40.0)
@@ -30,7 +28,7 @@ PULL_BACKOFF_S = (2.0, 5.0, 10.0, 20.0, 40.0)
 
 @dataclass(frozen=True)
 class PodStart:
-    """Inputs with which the containers of a pod start, by container name."""
+    """What the containers of a pod start with. `inputs`: by container name."""
 
     inputs: dict[str, container_inputs.ContainerInputs]
     home: Path
@@ -38,7 +36,7 @@ class PodStart:
 
 
 class PodGone(Exception):
-    """The object no longer exists, or another pod has its name."""
+    """The pod no longer exists, or another pod has its name."""
 
 
 class PodWorker:
@@ -46,10 +44,10 @@ class PodWorker:
         self.name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         self.thread = threading.Thread(target=self.run, name=self.name, daemon=True)
         self.machine = machine
-        self.pod = pod  # the latest seen; replaced, never changed
-        self.stopping = threading.Event()  # the pod is to end, within its grace
-        self.gone = threading.Event()  # the pod no longer exists: end at once, report nothing
-        self.wake = threading.Event()  # one of the two events happened, or the process ended
+        self.pod = pod  # its latest version; replaced, never modified
+        self.stopping = threading.Event()  # the pod must end within its grace period
+        self.gone = threading.Event()  # end at once and report nothing: the pod no longer exists, or the runner ends
+        self.wake = threading.Event()  # set with one of the two events, or when the process ends
         self.started_at = ""
         self.before: dict[str, Json] = {}  # states of init containers by name
         self._told: Json | None = None
@@ -57,7 +55,9 @@ class PodWorker:
         self._over = False
 
     def see(self, pod: Json) -> bool:
-        """Stores a change. Returns False if this worker has ended and the pod must be handled elsewhere."""
+        """Stores a new version of the pod. Returns False if this worker has ended; the caller must then handle the
+        pod.
+        """
         with self._lock:
             if not self._over:
                 self.pod = pod
@@ -107,7 +107,7 @@ class PodWorker:
             container.end()
         return self._end(code, message=self._last_words(self._main(), code), address=start.address)
 
-    # before there is a process
+    # before the main container runs
 
     def _fail_to_pull(self) -> None:
         """Reports ErrImagePull and ImagePullBackOff in turn, at growing intervals, until the pod is deleted."""
@@ -165,7 +165,9 @@ class PodWorker:
         return None
 
     def _home(self, mounts: list[container_inputs.Mount]) -> Path:
-        """Returns a claim's directory, or one that is deleted with the pod; claims below it are links in it."""
+        """Returns the home directory: that of a claim, or one that is deleted with the pod. Claims mounted below it are
+        symbolic links in it.
+        """
         home = self.machine.private(self.pod) / "home"
         for mount in mounts:
             directory = self.machine.volumes.directory_of(mount.claim)
@@ -180,7 +182,7 @@ class PodWorker:
         return home
 
     def _run_before(self, spec: Json, start: PodStart) -> bool:
-        """Runs one init container from start to end. Returns False if the pod ends with it."""
+        """Runs one init container to its end. Returns False if it failed, because the pod then ends."""
         name = spec["name"]
         if (missing := self._missing_program(start.inputs[name])) is not None:
             self.before[name] = pod_status.terminated(128, reason="StartError", message=missing)
@@ -197,7 +199,7 @@ class PodWorker:
                 code = self._stop(container)
         finally:
             container.end()
-        # The same event announces the end of the next one.
+        # The event is used again for the next container.
         self.wake.clear()
         if self.stopping.is_set():
             self.wake.set()
@@ -227,23 +229,23 @@ class PodWorker:
         return f'exec: "{ready.argv[0]}": executable file not found in $PATH'
 
     def _last_words(self, spec: Json, code: int) -> str:
-        """Returns the end of its log, if the spec requests it for a failure."""
+        """Returns the end of the container's log as its termination message, if it failed and its spec requests
+        this.
+        """
         if code == 0 or spec.get("terminationMessagePolicy") != "FallbackToLogsOnError":
             return ""
         log = self.machine.log(self.pod, spec["name"])
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        # Behind its time, stream and tag.
+        # The text of a line comes after its time, stream and tag.
         text = "\n".join(line.split(" ", 3)[-1] for line in lines[-LAST_LINES:])
         return text[-LAST_LETTERS:]
 
     def _end_before_start(self) -> None:
-        """A pod that was deleted before its container ran: Failed, as a kubelet reports for containers that never
-        started.
-        """
+        """Reports a pod that was deleted before its container started: Failed, as a kubelet does."""
         text = "The container could not be located when the pod was terminated"
         self._end(137, reason="ContainerStatusUnknown", message=text)
 
-    # while there is one
+    # while the main container runs
 
     def _run_until_end(self, container: Container, address: str) -> int:
         self.started_at = pod_status.now()
@@ -260,7 +262,8 @@ class PodWorker:
             if passed or failed >= probe.failures:
                 ready = passed
             self._tell(running, ready=ready, address=address)
-            # Probes faster than a kubelet until it is ready: waiting a full period has no benefit.
+            # Until the container is ready, it is probed more often than a kubelet would, so that nobody waits for a
+            # full period.
             next_probe = time.monotonic() + (probe.period_s if ready else min(probe.period_s, FIRST_S))
         return code if code is not None else self._stop(container)
 
@@ -286,10 +289,12 @@ class PodWorker:
         self._tell(state, address=address)
         self._say(f"ended with {code}")
 
-    # telling
+    # reports
 
     def _tell(self, state: Json, *, ready: bool = False, address: str = "") -> None:
-        """Reports each change once, and retries until the API server accepts it."""
+        """Reports a status if it differs from the last report. Retries until the API server accepts it. Raises
+        PodGone.
+        """
         told = {
             "state": {k: v for k, v in state.items() if k != "terminated"},
             "ready": ready,
@@ -313,8 +318,8 @@ class PodWorker:
         pod_status.report(self.machine.api, self.pod, status)
 
     def _states_before(self, state: Json) -> dict[str, Json] | None:
-        """Returns None until the first init container has started: until then all wait for what the container waits
-        for.
+        """Returns the states of the init containers, or None before the first one has started: `pod_status.status` then
+        derives them.
         """
         names = [spec["name"] for spec in self.pod["spec"].get("initContainers", ())]
         if not self.before and "waiting" in state:
@@ -328,8 +333,8 @@ class PodWorker:
             self._say(f"an event was lost: {error}")  # events are best effort for a kubelet too
 
     def _publish_log(self) -> None:
-        """Tells kwok, the kubelet endpoint of the node, which files `kubectl logs` reads. The object is deleted with
-        its pod.
+        """Tells kwok, which is the kubelet endpoint of the node, which files are the logs of the pod. The Logs object
+        is deleted together with the pod.
         """
         meta = self.pod["metadata"]
         of_containers = []
@@ -343,7 +348,7 @@ class PodWorker:
         logs = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Logs", "metadata": names, "spec": spec}
         try:
             retry_until(lambda: self.machine.api.apply(logs), say=self._say, until=self.gone)
-        except (ApiError, LookupError) as error:  # a cluster without kwok's kinds, or a namespace that is being deleted
+        except (ApiError, LookupError) as error:  # no kwok CRDs, or the namespace is being deleted
             self._say(f"kubectl logs will not work: {error}")
 
     def _main(self) -> Json:

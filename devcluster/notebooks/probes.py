@@ -1,4 +1,6 @@
-"""The readiness probe of a pod spec, made from this process. Without one, any HTTP answer is enough."""
+"""The readiness probe of a container (or its startup probe), carried out by this process. Without a probe, any HTTP
+response means ready.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ from dataclasses import dataclass, field
 from devcluster.client.types import Json
 
 PORT = 8888
-NEVER_AGAIN_S = 86_400.0  # without a probe a kubelet does not look again
+NEVER_AGAIN_S = 86_400.0  # without a probe, a container that is ready stays ready
 
 
 @dataclass(frozen=True)
 class Probe:
     port: int = PORT
-    path: str = ""  # empty: any answer to /, or with `tcp` a mere connection
+    path: str = ""  # empty: any HTTP response is a success; not used with `tcp`
     tcp: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0

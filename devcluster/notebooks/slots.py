@@ -1,4 +1,4 @@
-"""Limits how many notebooks run at once on this machine; the others wait in order of arrival."""
+"""Limits how many notebooks run at the same time on this machine. The others wait in the order of their arrival."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Slots:
             self._line.append(uid)
 
     def place(self, uid: str) -> int:
-        """Returns 0 if it may run. Otherwise its position among those that wait, from 1."""
+        """Returns 0 if the pod may run; otherwise its position among the waiting pods, from 1."""
         with self._lock:
             return max(0, self._line.index(uid) + 1 - self.limit)
 

@@ -1,8 +1,8 @@
-"""Simulated storage: claims of the class `standard` get a local directory, as from a storage provisioner.
+"""Simulated storage: PersistentVolumeClaims of the StorageClass `standard` get a local directory, as from a
+provisioner.
 
-The control plane binds and releases. This module creates a volume when a claim requests one, grows it with the claim,
-and removes it with its directory when its claim is gone (the class has `reclaimPolicy: Delete`). Sizes are not
-enforced.
+The control plane binds and releases volumes. This module creates a volume for each claim, enlarges it when the claim is
+enlarged, and removes it with its directory when the claim is deleted (`reclaimPolicy: Delete`). Sizes are not enforced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 class Volumes:
-    """Two threads that follow claims and volumes. The list after an outage repairs what the outage broke."""
+    """Two threads that follow claims and volumes. A change that could not be made is made at the next list, which
+    follows an outage.
+    """
 
     def __init__(self, api: Api, directory: Path) -> None:
         self.api = api
@@ -40,7 +42,9 @@ class Volumes:
         self._volumes.stop()
 
     def directory_of(self, claim: Json) -> Path:
-        """The name contains the uid too: a claim that is created again under the same name starts empty."""
+        """The name contains part of the uid, so a claim that is created again with the same name starts with an empty
+        directory.
+        """
         meta = claim["metadata"]
         return self.directory / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}"
 
@@ -54,7 +58,7 @@ class Volumes:
                 elif claim["status"]["phase"] == "Bound" and _size(claim) != claim["status"]["capacity"]["storage"]:
                     self._grow(claim)
             except ApiError as error:
-                if error.status not in (404, 409):  # already created, or gone
+                if error.status not in (404, 409):  # the volume exists, or the claim was deleted
                     print(f"volumes: {claim['metadata']['name']}: {error}", flush=True)
             except (OSError, http.client.HTTPException) as error:
                 print(f"volumes: no answer from the API server: {error}", flush=True)

@@ -1,3 +1,3 @@
-"""Child processes that never outlive their supervisor, their ports and files, and output for the user of the terminal.
-Standard library only: bootstrap imports it before anything is installed.
+"""Child processes that never outlive their supervisor, their ports and files, and messages for the user of the
+terminal. Only the standard library, because bootstrap.py imports these modules before anything is installed.
 """

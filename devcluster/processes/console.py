@@ -1,4 +1,4 @@
-"""Output for the user of the terminal: steps with elapsed time, and problems with the next action."""
+"""Messages for the user of the terminal: steps with their duration, and errors with what to do next."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import TextIO
 
 _began = time.monotonic()
-_stream: TextIO | None = None  # None: the current standard output
+_stream: TextIO | None = None  # None: standard output
 
 
 class UserError(Exception):
-    """One sentence that states the problem, and one that states what to do now."""
+    """An error for the user: one sentence with the problem, and one with what to do now."""
 
     def __init__(self, sentence: str, way_on: str) -> None:
         super().__init__(sentence)
@@ -22,7 +22,7 @@ class UserError(Exception):
 
 
 def write_to(stream: TextIO) -> None:
-    """For commands whose standard output is for programs."""
+    """Sends messages to another stream, for commands whose standard output is read by programs."""
     global _stream
     _stream = stream
 
@@ -38,13 +38,15 @@ def elapsed(seconds: float) -> str:
 
 
 def note(text: str) -> None:
-    """Prints one line with the time since the command began."""
+    """Prints one line, with the time since the start of the command."""
     say(f"[{elapsed(time.monotonic() - _began):>12}] {text}")
 
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Prints `what` and how long it took; for a failed step, the problem itself names it."""
+    """Prints `what` and its duration when the block has ended. Prints nothing if it failed, because the error is
+    printed.
+    """
     began = time.monotonic()
     yield
     note(f"{what} ({elapsed(time.monotonic() - began)})")

@@ -1,4 +1,4 @@
-"""A lock, so that only one run uses a state directory."""
+"""A lock on a state directory, so that only one run uses it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import IO
 
 from devcluster.processes.console import UserError, note
 
-# The reaper of a killed run keeps the lock while it ends the orphans.
+# How long to wait for the lock. After a run was killed, its reaper keeps the lock while it ends the remaining
+# processes.
 PATIENCE_S = 15.0
 
 
 def lock_state(state: Path) -> IO[str]:
-    """The open file is the lock; it is free again when the last process that holds it ends."""
+    """Returns an open file, which is the lock. It is released when the last process that has the file open ends."""
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = (state / "lock").open("a+")
     deadline = time.monotonic() + PATIENCE_S

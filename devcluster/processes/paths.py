@@ -1,4 +1,4 @@
-"""Where this repository lies."""
+"""The root folder of this repository."""
 
 from __future__ import annotations
 

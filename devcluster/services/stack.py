@@ -1,6 +1,7 @@
-"""The services that the portal needs, as one object: PostgreSQL, Redis, a control plane with hardware, identities.
+"""The services that the portal needs, as one object: PostgreSQL, Redis, a cluster with simulated hardware, service
+accounts.
 
-Used by every command and by tests that need a control plane of their own:
+Used by all commands that start services, and by tests that need a control plane of their own:
 
     with Stack(Options(state=tmp_path)) as stack:
         stack.start()
@@ -44,7 +45,7 @@ class Options:
     unsafe: bool = True  # temporary data: no fsync
     notebooks: bool = True
     notebooks_at_once: int = 6
-    fresh: bool = False  # delete what an earlier run kept
+    fresh: bool = False  # first delete the data of an earlier run
     # existing services instead of embedded ones
     kubeconfig: Path | None = None
     database_url: str = field(default_factory=lambda: os.environ.get("DATABASE_URL", ""))
@@ -88,8 +89,8 @@ class Stack:
         return Api(self.services["kubeconfigs"]["admin"], timeout_s=30)
 
     def start(self, *, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Starts everything and returns the content of services.json. `meanwhile` is called once the stores are ready:
-        what it starts runs in parallel to the start of the cluster, which mostly waits.
+        """Starts all services, and returns the content of services.json. `meanwhile` is called when PostgreSQL and
+        Redis are ready: what it starts runs in parallel to the start of the cluster, which mostly waits.
         """
         self.start_stores()
         self.services |= {"log_dir": str(self.log_dir), "bin_dir": str(self.programs.bin), "notebooks": False}
@@ -114,7 +115,7 @@ class Stack:
         private_files.write_private(self.state / "services.json", json.dumps(self.services, indent=1))
 
     def start_stores(self) -> dict[str, Any]:
-        """Starts only PostgreSQL and Redis. Returns their addresses."""
+        """Starts only PostgreSQL and Redis. Returns their URLs and the state directory."""
         _ = self.programs
         with step("PostgreSQL and Redis are ready"):
             database_url, redis_url = self._start_stores()
@@ -139,7 +140,7 @@ class Stack:
         return database_url, redis_url
 
     def _start_cluster(self) -> dict[str, object]:
-        private_root()  # raises if this machine does not allow it: better now than after ten seconds
+        private_root()  # raises an error now, not after ten seconds, if this machine does not allow it
         plane = ControlPlane(
             self.programs, pki.make(self.state / "pki"), self.state, self.ports, unsafe=self.options.unsafe
         )
@@ -177,7 +178,9 @@ class Stack:
         return existing.cluster
 
     def _start_notebooks(self) -> None:
-        """A separate process, so that it can end and restart independently. It simulates storage too."""
+        """Starts the notebook runner, which also simulates storage. It is a separate process, so that it can be
+        restarted alone.
+        """
         argv = [sys.executable, "-m", "devcluster.notebooks", "--kubeconfig", self.services["kubeconfigs"]["admin"]]
         argv += ["--data-dir", str(self.state / "notebooks"), "--log-dir", str(self.log_dir / "notebooks")]
         argv += ["--limit", str(self.options.notebooks_at_once)]
