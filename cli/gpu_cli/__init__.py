@@ -1,3 +1,3 @@
-"""`gpu`: the portal's API as commands. It knows only the answers of the API."""
+"""The command `gpu`: makes calls of the portal's API from a terminal. It shares no code with the portal."""
 
 __version__ = "0.1.0"

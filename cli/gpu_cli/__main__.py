@@ -1,4 +1,4 @@
-"""python -m gpu_cli"""
+"""`python -m gpu_cli` does the same as the command `gpu`."""
 
 from gpu_cli.main import run
 

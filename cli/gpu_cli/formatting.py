@@ -1,4 +1,4 @@
-"""API responses → tables and sentences. Pure: no clock, no console."""
+"""API responses → tables and sentences. Pure functions: they read no clock and print nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rich.table import Table
 Json = Mapping[str, Any]
 UNKNOWN = "–"
 CANNOT_START = "Cannot start with this configuration."
-# Names and sentences come from other people: none of them may move the cursor or change the direction of the text.
+# Names and sentences come from other people. Their control characters are replaced: these could move the cursor or
+# change the direction of the text.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -21,19 +22,19 @@ def plain(text: str) -> str:
 
 
 def value(of: object) -> str:
-    """null means unknown, never 0."""
+    """Shows null and "" as a dash. null means unknown, never 0."""
     return UNKNOWN if of is None or of == "" else plain(str(of))
 
 
 def when(text: str | None) -> str:
-    """As on the pages: UTC, to the minute."""
+    """Shows a time of the API, which is in UTC, to the minute, as on the pages."""
     if not text:
         return UNKNOWN
     return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A heading that starts with > is above a column of numbers."""
+    """A heading that starts with > belongs to a column of numbers, which is aligned right."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         is_number = heading.startswith(">")
@@ -90,7 +91,7 @@ def _lent(lent: Json | None) -> object:
 
 
 def requests(found: Json) -> Table:
-    """One row for each line, since lines are what is decided. An inbox also has `group` and reasons."""
+    """One row for each line of a request, because lines are decided. An inbox also has `group` and reasons."""
     is_inbox = any("group" in one for one in found["items"])
     headings = ["REQUEST", "TEAM", "LINE", "CLASS", "KIND", ">UNITS", "STARTS", "EXPIRES", "STATE", "REQUESTED BY"]
     headings += ["GROUP", "REASON"] if is_inbox else []
@@ -131,7 +132,7 @@ def workloads(found: Json) -> Table:
 
 
 def workload(found: Json) -> str:
-    """Its status, and the times and the outcome of its last run."""
+    """The status of a workload, its configuration, and the times and the outcome of its last run."""
     run = found["run"]
     rows = [
         ("team", found["team"]),
@@ -153,7 +154,7 @@ def workload(found: Json) -> str:
 
 
 def why(found: Json) -> str:
-    """The reason of its status with all facts, then the suggested actions, best first."""
+    """The reason of its status, the start estimate and all facts; then the suggested actions, best first."""
     status = found["status"]
     parts = [f"{plain(found['name'])}: {status['phase']} ({plain(status['reason'])}). {plain(status['message'])}"]
     if ending := {"never": CANNOT_START, "stuck": "Action required: it does not start automatically."}.get(
@@ -179,7 +180,7 @@ def estimate(found: Json | None) -> str:
 
 
 def progress(run: Json) -> str:
-    """The status of a run in one line. A queued run also has `estimate`."""
+    """The status of a run in one line. For a queued run also its position and start estimate, if they are known."""
     status = run["status"]
     parts = [f"{status['phase']}: {plain(status['message'])}"]
     if (position := status["facts"].get("position")) is not None:

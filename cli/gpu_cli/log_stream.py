@@ -1,4 +1,4 @@
-"""A run's log as text: what exists now, or followed until the run ends, also over lost connections."""
+"""Prints the log of a run: either what exists now, or until the run ends, also if the connection is lost in between."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from gpu_cli.api.errors import StreamTimeout, Unreachable
 from gpu_cli.run_watch import Progress
 from gpu_cli.session import Session
 
-# A new connection starts with this many earlier lines.
+# How many printed lines are kept: a new connection starts with up to this many earlier lines.
 REPEATED = 2000
-# Failed connections in a row, without a line in between.
+# How many connections may fail in a row without a new line in between.
 ATTEMPTS = 8
-# Colours are kept. Sequences that move the cursor, rename the window or write to the clipboard are removed.
+# Colours are kept. Other control sequences are removed: they could move the cursor, rename the window or write to the
+# clipboard.
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 CONTROL = re.compile(r"\x1b\[[0-9;:]*m|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -38,7 +39,7 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
     waits, failures = pauses(), 0
     with Progress(session) as progress:
         while True:
-            # Decided before the log is read: a run that ends in between is read once more.
+            # Read before the log: if the run ends after this, the log is read once more.
             is_over = found["run"] is None or found["run"]["ended_at"] is not None
             try:
                 with session.client.stream(address(team, name), follow=int(not is_over), worker=worker) as response:
@@ -68,13 +69,13 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
 
 
 def address(team: str, name: str) -> str:
-    """A path of the process `doors`, which keeps logs open. Names need no escaping there."""
+    """The path of a log in the process `doors`, which keeps connections open. Slugs and names need no escaping."""
     return f"/live/logs/{team}/{name}"
 
 
 def lines(parts: Iterable[bytes], *, is_all: bool) -> Iterator[str]:
-    """Lines with their line ends. `is_all`: the last line counts without a line end too; otherwise a new connection
-    repeats it.
+    """Yields lines with their line ends. `is_all`: also yields a last line without a line end; otherwise a new
+    connection repeats it.
     """
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     rest = ""
@@ -86,9 +87,10 @@ def lines(parts: Iterable[bytes], *, is_all: bool) -> Iterator[str]:
 
 
 def without_repeats(printed: Sequence[str], found: Iterable[str]) -> Iterator[str]:
-    """The lines of `found` that were not printed yet. A new connection starts with earlier lines, without numbers.
+    """Yields the lines of `found` that were not printed yet. A new connection repeats earlier lines, and lines have no
+    numbers.
 
-    Skips the longest end of `printed` that `found` starts with. Returns all lines where they have nothing in common.
+    Skips the longest end of `printed` with which `found` starts. If there is none, yields all lines.
     """
     starts = list(range(len(printed)))
     held: list[str] = []
@@ -110,7 +112,7 @@ def without_repeats(printed: Sequence[str], found: Iterable[str]) -> Iterator[st
 
 
 def write(session: Session, line: str) -> None:
-    """Unchanged to a program; to a terminal without control sequences other than colours."""
+    """Writes the line unchanged, or to a terminal without control sequences other than colours."""
     if sys.stdout.isatty():
         line = CONTROL.sub(lambda found: found[0] if COLOUR.fullmatch(found[0]) else "", line)
     stream = sys.stderr if session.wants_json else sys.stdout

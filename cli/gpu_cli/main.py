@@ -12,7 +12,7 @@ from gpu_cli.api.errors import CommandError
 from gpu_cli.commands import account, logs, lookup, quota, workloads
 from gpu_cli.session import Runtime, Session, session_of
 
-# A traceback shows lines of code, never the values of their variables.
+# A traceback must not show the values of variables: one of them is the token.
 app = typer.Typer(
     name="gpu",
     help="GPU portal: list classes, request quota, launch notebooks and jobs, wait for them.",
@@ -41,7 +41,7 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None, outside: Runtime | None = None) -> int:
-    """Returns the exit code, see `api/exit_codes.py`."""
+    """Runs one command. Returns the exit code, see `api/exit_codes.py`."""
     session = Session(outside or Runtime())
     try:
         typer.main.get_command(app)(args=arguments, prog_name="gpu", obj=session)

@@ -1,4 +1,4 @@
-"""Waits for a run by long polling, and prints each new status."""
+"""Waits for a run with long polling, and prints each new status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpu_cli.session import Session
 
 UNTIL = ("admitted", "ready", "finished")
 WAIT_S = 60
-# A portal that is shutting down answers waiting calls at once.
+# Shortest time between two calls: a portal that is shutting down answers long polling calls at once.
 LEAST_GAP_S = 1.0
 DURATION = re.compile(r"(\d{1,6})([smh]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -36,7 +36,7 @@ class WaitResult:
 
 
 def wait(session: Session, name: str, number: int, *, team: str, until: str, timeout_s: float) -> WaitResult:
-    """Wait for this run, or for the run that replaced it after an interruption."""
+    """Waits until this run, or the run that replaced it after an interruption, has reached `until`."""
     client, now = session.client, session.outside.now
     ends_at = now() + timeout_s
     pause_s = 0.0
@@ -62,7 +62,7 @@ def wait(session: Session, name: str, number: int, *, team: str, until: str, tim
 
 
 def latest(session: Session, name: str, number: int, team: str) -> Json:
-    """This run, or the run that replaced it after an interruption."""
+    """Returns this run, or the last of the runs that replaced it after interruptions."""
     while True:
         run: Json = session.client.get("workloads", name, "runs", str(number), team=team)
         if run["followed_by"] is None:
@@ -71,7 +71,9 @@ def latest(session: Session, name: str, number: int, team: str) -> Json:
 
 
 def _not_begun(session: Session, run: Json, team: str, refused: Refused) -> Refused:
-    """A run that was to follow another no longer exists: the message of the earlier run says why."""
+    """Returns the error for a run that was to replace another and was never created: the message of the earlier run
+    says why.
+    """
     if run["requested_at"] is not None:
         return refused
     before = session.client.get("workloads", run["workload"], "runs", str(run["number"] - 1), team=team)
@@ -80,7 +82,9 @@ def _not_begun(session: Session, run: Json, team: str, refused: Refused) -> Refu
 
 
 def with_estimate(session: Session, run: Json, team: str) -> Json:
-    """A queued run with its start estimate, which the API gives with the workload for its last run."""
+    """Returns a queued run with its start estimate. The API returns the estimate only with the workload, for its last
+    run.
+    """
     waits = run["ended_at"] is None and run["status"]["phase"] in ("queued", "blocked")
     if not waits or can_never_start(run):
         return run
@@ -90,14 +94,14 @@ def with_estimate(session: Session, run: Json, team: str) -> Json:
 
 
 def has_reached(run: Mapping[str, Any], until: str) -> bool:
-    """A run that has ended has reached every stage that it can reach."""
+    """Returns whether the run has reached this stage, or has ended and so can reach no other stage."""
     is_at_work = run["ready_at"] is not None or run["status"]["phase"] in ("ready", "running")
     reached = {"admitted": run["admitted_at"] is not None, "ready": is_at_work, "finished": False}[until]
     return reached or run["ended_at"] is not None
 
 
 def next_stage(run: Mapping[str, Any], until: str) -> str:
-    """Waiting stage by stage, so that each is reported."""
+    """Returns the next stage to wait for. Each stage before `until` is awaited, so that it is reported."""
     return next(stage for stage in UNTIL if stage == until or not has_reached(run, stage))
 
 
@@ -109,7 +113,7 @@ def parse_duration(text: str) -> float:
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """On stderr: one line that is updated in a terminal; otherwise a new line for each change."""
+    """The status of a run on stderr: in a terminal one line that is updated, otherwise a new line for each change."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -130,7 +134,7 @@ class Progress(AbstractContextManager["Progress"]):
             self._status.update(text)
 
     def end(self) -> None:
-        """Leaves the last sentence on the terminal."""
+        """Ends the updated line, and prints its last text."""
         self._open.close()
         if self._status is not None:
             self._session.say(self._told)

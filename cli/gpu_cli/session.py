@@ -1,4 +1,4 @@
-"""One call of `gpu`: console, configuration, client, and the output for people and for programs."""
+"""One call of `gpu`: console, configuration, API client, and output for people or programs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from gpu_cli.api.errors import CommandError, Refused, UsageError
 Name = Annotated[str, typer.Argument(help="Name of a notebook or job.")]
 
 
-# The width for output that is not a terminal.
+# Width of tables if the output is not a terminal.
 UNBOUNDED = 10_000
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """What tests replace. `transport` None means the network."""
+    """What tests replace. `transport`: None means the network."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     transport: httpx.BaseTransport | None = None
@@ -40,7 +40,7 @@ class Runtime:
 
 
 class Session:
-    """Results go to stdout, as a table or as the API's own JSON; everything else goes to stderr."""
+    """Prints results to stdout, as a table or as the API's own JSON. Prints everything else to stderr."""
 
     def __init__(self, outside: Runtime) -> None:
         self.outside = outside
@@ -48,7 +48,7 @@ class Session:
         self.wants_json = False
         self.is_verbose = False
         self._client: Client | None = None
-        # One console for all messages, so that a new line appears above the line that is updated.
+        # All messages use one console, so that a new message appears above the line that is being updated.
         self._told = console(sys.stderr)
 
     @property
@@ -69,7 +69,9 @@ class Session:
         )
 
     def team(self, team: str) -> str:
-        """For addresses that contain the team. For calls about workloads the portal finds the team."""
+        """Returns the team for a path that contains it. Calls for workloads need no team, because the portal finds
+        it.
+        """
         if team:
             return team
         teams = self.client.get("me")["teams"]
@@ -82,7 +84,7 @@ class Session:
 
     @property
     def is_watched(self) -> bool:
-        """A person reads the output in a terminal, so a line may be updated."""
+        """Whether a person sees the output in a terminal, so that a line may be updated."""
         return sys.stdout.isatty() and sys.stderr.isatty()
 
     def give(self, body: Any, shown: Callable[[Any], RenderableType]) -> None:
@@ -106,7 +108,9 @@ class Session:
 
 
 def console(stream: TextIO) -> Console:
-    """Created when it is used, since tests replace the streams. No text of other people is markup."""
+    """Returns a new console for the stream at each call, because tests replace the streams. Texts of other people are
+    never interpreted as markup.
+    """
     width = None if stream.isatty() else UNBOUNDED
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
@@ -120,7 +124,7 @@ def session_of(context: typer.Context) -> Session:
 
 
 def _wants_json(context: typer.Context, given: bool) -> bool:
-    # Kept in the session, since a call may be refused before the command has any output.
+    # Stored in the session, because an error may occur before the command has any output.
     if given:
         session_of(context).wants_json = True
     return given

@@ -1,4 +1,4 @@
-"""The portal's API over HTTP: the only module with the token, retries, timeouts and refusals."""
+"""Calls the portal's API over HTTP. Only this module sends the token; it also handles retries, timeouts and errors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Json = dict[str, Any]
 Say = Callable[[str], None]
 
 TIMEOUT_S = 30.0
-# A log may have no output for long. A connection that was lost without notice never has any.
+# Longest time without data on a stream. A log may have no output for long, but a lost connection may look the same.
 SILENCE_S = 300.0
-# How long a call is repeated while the portal does not answer, or answers 429 or 503.
+# How long a call is retried while the portal does not respond, or responds with 429 or 503.
 RETRY_FOR_S = 120.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
 NO_CONTENT, TOO_MANY, AWAY = 204, 429, 503
-# Statuses of a proxy before the portal, which may have forwarded the call.
+# Statuses of a proxy in front of the portal, which may have forwarded the call.
 GATEWAY = (502, 504)
 REPEATABLE = ("GET", "PUT", "DELETE")
 OUTCOME_UNKNOWN = " The call may have been carried out. Check before you repeat it."
@@ -35,8 +35,8 @@ PAGE = 200
 
 @dataclass(frozen=True)
 class Answer:
-    """`retry_after_s`: the portal did not wait although the call requested it; repeat the call after that time.
-    `location`: the address of the created object, or "". It is never called, since another host would get the token.
+    """`retry_after_s`: the portal did not wait although the call requested it; repeat the call after this time.
+    `location`: the address of the created object, or "". It is never called, because another host would get the token.
     """
 
     status: int
@@ -59,7 +59,7 @@ class Client:
         """`say`: messages about retries, for people. `trace`: each call and its status, never a request header."""
         self.portal = portal
         self._now, self._sleep, self._say, self._trace = now, sleep, say, trace
-        # Redirects are not followed: the token is for this portal only.
+        # Redirects are not followed, because the token must be sent only to this portal.
         self._http = httpx.Client(
             base_url=portal.address,
             headers={"Authorization": f"Bearer {portal.token}", "User-Agent": f"gpu-cli/{__version__}"},
@@ -74,7 +74,7 @@ class Client:
         return self.call("GET", *path, query=query).body
 
     def everything(self, *path: str, **query: Any) -> Json:
-        """All pages of a list as one page."""
+        """Returns all pages of a list as one page."""
         items: list[Any] = []
         query = {**query, "limit": PAGE}
         while True:
@@ -82,11 +82,11 @@ class Client:
             items += page["items"]
             if page["next"] is None:
                 return {**page, "items": items}
-            # Only the query of the address is used: another host would get the token.
+            # Only the query of the next address is used, because another host would get the token.
             query = dict(httpx.URL(page["next"]).params)
 
     def wait(self, *path: str, wait_s: int, until: str, **query: Any) -> Answer:
-        """Returns when `until` is reached, or after `wait_s`."""
+        """Returns the response when `until` is reached, or after `wait_s`."""
         return self.call("GET", *path, query={**query, "wait": wait_s, "until": until}, timeout_s=wait_s + TIMEOUT_S)
 
     def call(
@@ -99,10 +99,10 @@ class Client:
         is_repeatable: bool = False,
         timeout_s: float = TIMEOUT_S,
     ) -> Answer:
-        """Raises Refused or Unreachable. `path` is below /api/v1, part by part.
+        """`path`: the parts of the path below /api/v1. Raises Refused or Unreachable.
 
-        A call is repeated if it was certainly not carried out, or if it is idempotent: by its method, by an idempotency
-        `key`, or because the caller says so.
+        A call is retried if it was certainly not carried out, or if it is idempotent: by its method, by an idempotency
+        `key`, or because of `is_repeatable`.
         """
         request = self._http.build_request(
             method,
@@ -139,7 +139,7 @@ class Client:
 
     @contextmanager
     def stream(self, path: str, **query: Any) -> Iterator[httpx.Response]:
-        """One attempt. Raises StreamTimeout if the connection stays open without data."""
+        """Opens a stream, without retries. Raises StreamTimeout if the connection stays open without data."""
         params = {name: value for name, value in query.items() if value is not None}
         timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_S)
         request = self._http.build_request("GET", path, params=params, timeout=timeout)
@@ -181,17 +181,17 @@ class Client:
 
 
 def new_idempotency_key() -> str:
-    """For one call: repeated with the same key it is still carried out once."""
+    """Returns a key for one call. If the call is repeated with the same key, it is carried out only once."""
     return f"gpu-{uuid.uuid4()}"
 
 
 def address(*path: str) -> str:
-    """Each name is one part of the path, whatever characters it has."""
+    """Returns the path of a call. Each name is escaped, so it is one part of the path."""
     return "/api/v1/" + "/".join(quote(part, safe="") for part in path)
 
 
 def pauses() -> Iterator[float]:
-    """Growing and random, so that clients do not all retry at the same moment."""
+    """Yields growing, random times, so that clients do not all retry at the same moment."""
     pause_s = FIRST_PAUSE_S
     while True:
         yield pause_s * random.uniform(1.0, 1.5)
@@ -209,7 +209,7 @@ def is_certainly_undone(response: httpx.Response, problem: CommandError) -> bool
 
 
 def error_of(response: httpx.Response, *, is_unsure: bool = False) -> CommandError:
-    """With the portal's own message if the portal answered."""
+    """Returns the error of a response. Its text is the portal's own message, if there is one."""
     status = response.status_code
     try:
         body = response.json()

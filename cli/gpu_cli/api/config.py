@@ -1,4 +1,6 @@
-"""Portal and token: from GPU_PORTAL, GPU_TOKEN or GPU_TOKEN_FILE, otherwise as saved by `gpu login`."""
+"""Address of the portal and token: from GPU_PORTAL and GPU_TOKEN or GPU_TOKEN_FILE, otherwise as saved by `gpu
+login`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ READABLE_BY_OTHERS = 0o077
 
 @dataclass(frozen=True)
 class Portal:
-    """`address` has no slash at its end. The token is not in the repr, since a traceback may show it."""
+    """`address` has no slash at its end. The repr does not contain the token, because it may appear in a traceback."""
 
     address: str
     token: str = field(repr=False)
@@ -30,7 +32,9 @@ def path(environment: Mapping[str, str]) -> Path:
 
 
 def resolve(environment: Mapping[str, str], *, portal: str = "") -> Portal:
-    """`portal` comes from the command line. A saved token is used only for the portal that it was saved with."""
+    """`portal`: the address from the command line. A saved token is used only for the portal with which it was
+    saved.
+    """
     kept = load(path(environment))
     named = portal or environment.get("GPU_PORTAL", "")
     if not named and kept is None:
@@ -56,7 +60,9 @@ def _from_environment(environment: Mapping[str, str]) -> str:
 
 
 def validate_address(text: str) -> str:
-    """Returns it without a slash at its end. http only on this machine: otherwise the token would not be encrypted."""
+    """Returns the address without a slash at its end. http:// is accepted only for this machine, because the token
+    would not be encrypted.
+    """
     try:
         url = httpx.URL(text.strip())
     except httpx.InvalidURL:
@@ -78,7 +84,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def validate_token(text: str) -> str:
-    """Refuses what a header cannot contain. HTTP libraries would quote the token in their error."""
+    """Refuses a text that a header cannot contain: the error of an HTTP library would contain the token."""
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise UsageError("This is not a token. A token starts with gpt_ and has no spaces.")
@@ -86,7 +92,7 @@ def validate_token(text: str) -> str:
 
 
 def load(file: Path) -> Portal | None:
-    """None: `gpu login` was not run."""
+    """Returns None if `gpu login` was never run."""
     try:
         if os.name == "posix" and file.stat().st_mode & READABLE_BY_OTHERS:
             raise UsageError(
@@ -97,12 +103,14 @@ def load(file: Path) -> Portal | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        # The content is not quoted, since it contains a token.
+        # The message does not contain the content, because it includes a token.
         raise UsageError(f"Cannot read {file}. Run 'gpu login' again.") from None
 
 
 def save(file: Path, portal: Portal) -> None:
-    """Only its owner can read the file, from its first byte on. A crash leaves the old file."""
+    """Writes the file with mode 0600 from the start. It is renamed into place, so an error leaves the old file
+    unchanged.
+    """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     new = file.with_name(f"{file.name}.{os.getpid()}")
     new.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Errors, each with its exit code."""
+"""The errors of commands, each with its exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpu_cli.api.exit_codes import ExitCode
 
 
 class CommandError(Exception):
-    """One sentence for people."""
+    """An error whose text is a sentence for people."""
 
     exit = ExitCode.REFUSED
 
@@ -18,7 +18,7 @@ class UsageError(CommandError):
 
 
 class Refused(CommandError):
-    """The portal refused. Nothing was changed. `body` is the response, {} if there was none."""
+    """The portal refused the call and changed nothing. `body`: the response, {} if there was none."""
 
     def __init__(self, message: str, *, status: int, body: dict[str, Any]) -> None:
         super().__init__(message)
@@ -31,10 +31,12 @@ class Refused(CommandError):
 
 
 class Unreachable(CommandError):
-    """No usable response: no connection, no JSON, or a status that says that the portal cannot answer now."""
+    """There is no usable response: no connection, no JSON, or a status of 500 or more, or one without the portal's
+    message.
+    """
 
     exit = ExitCode.UNREACHABLE
 
 
 class StreamTimeout(Unreachable):
-    """A stream without data for long: there is no output, or the connection was lost without notice."""
+    """A stream had no data for too long: there was no output, or the connection was lost without notice."""

@@ -1,4 +1,4 @@
-"""Exit codes, which scripts rely on."""
+"""Exit codes. Scripts depend on them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any
 class ExitCode(IntEnum):
     DONE = 0
     FAILED = 1
-    REFUSED = 2  # by the portal, or the workload cannot start; click also uses it for unknown arguments
+    REFUSED = 2  # by the portal, the workload cannot start, or an invalid value (click uses it, too)
     TIMED_OUT_QUEUED = 3
     TIMED_OUT_RUNNING = 4
     UNREACHABLE = 5
 
 
 def exit_code(run: Mapping[str, Any], *, timed_out: bool) -> ExitCode:
-    """For a run as the API returns it, with its `status`. `timed_out`: the awaited stage was not reached in time."""
+    """Returns the exit code for a run as the API returns it, with its `status`. `timed_out`: the stage was not reached
+    in time.
+    """
     if run["ended_at"] is not None:
         return ExitCode.DONE if run["outcome"] == "succeeded" else ExitCode.FAILED
     if can_never_start(run):
@@ -28,7 +30,9 @@ def exit_code(run: Mapping[str, Any], *, timed_out: bool) -> ExitCode:
 
 
 def is_queued(run: Mapping[str, Any]) -> bool:
-    """It has no units: never admitted, or preempted. A preempted run keeps the times of its first admission."""
+    """Whether the run has no units: it was never admitted, or it was preempted. A preempted run keeps the times of its
+    first admission.
+    """
     never_had = run["admitted_at"] is None and run["started_at"] is None
     return never_had or run["status"]["phase"] == "queued"
 

@@ -1,1 +1,1 @@
-"""The commands of `gpu`, one module per subject: arguments in, one or more calls, a table out."""
+"""The commands of `gpu`, one module per subject: they make calls of the API and print the result."""

@@ -11,7 +11,7 @@ from gpu_cli import formatting
 from gpu_cli.api import config
 from gpu_cli.session import AsJson, session_of
 
-# What a person at a terminal needs. Other scopes have to be named.
+# The scopes that a person at a terminal needs. Other scopes must be named.
 SCOPES = ["read", "launch", "request"]
 tokens = typer.Typer(help="Your tokens: list, create, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -34,7 +34,7 @@ def login(
         sys.stdin.readline() if token_stdin else typer.prompt(f"Token, from {portal}/tokens", hide_input=True, err=True)
     )
     found = config.Portal(portal, config.validate_token(text))
-    # Checked before it is saved: a token that does not work must not replace one that works.
+    # The token is tested before it is saved, so that an invalid token does not replace a valid one.
     me = session.client_of(found).get("me")
     file = config.path(environment)
     config.save(file, found)

@@ -1,4 +1,4 @@
-"""The options that `gpu launch` and `gpu run` share, and the request body that they make."""
+"""The options that `gpu launch` and `gpu run` share, and the request body for them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def launch_body(
     accept_terms: AcceptTerms = None,
     command: Command = None,
 ) -> Json:
-    """Only the values that were given; {} if there are none. The portal knows what is required, and the defaults."""
+    """Returns a body with only the values that were given; {} if there are none. Required values and defaults are
+    checked by the portal.
+    """
     said: Json = _read(file) if file else {}
     options = {
         "env": dict(map(_variable, env or ())),
@@ -65,7 +67,7 @@ def launch_body(
 
 
 def with_launch_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of `launch_body` in place of its parameter `said`, which gets the body."""
+    """Decorates a command: its parameter `said` is replaced by the options of `launch_body`, and it gets the body."""
     options = inspect.signature(launch_body, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True)
 
@@ -88,7 +90,7 @@ def _given(values: Json) -> Json:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        # Not quoted: the text may be a value without its name.
+        # The message does not contain the text, which may be a secret value without its name.
         raise UsageError("Enter --env as NAME=VALUE.")
     return name, value
 

@@ -58,7 +58,7 @@ def open_page(
     session = session_of(context)
     url = str(session.client.get("workloads", name, team=team)["url"])
     typer.echo(formatting.plain(url))
-    # Output to a pipe opens no browser.
+    # No browser is opened if the output is not a terminal.
     if session.is_watched and not is_printed_only:
         session.outside.browse(url)
 

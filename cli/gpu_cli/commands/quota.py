@@ -115,7 +115,7 @@ def deny(context: typer.Context, number: Number, reason: Reason, line: Lines = N
 
 
 def _decide(session: Session, number: int, lines: list[str] | None, beside: Json, more: Json) -> None:
-    """The portal decides all of the lines or none. Without --line: all pending lines."""
+    """Decides `lines`, or without --line all pending lines. The portal decides all of them or none."""
     if lines:
         named = [parse_decision(text) for text in lines]
     else:
@@ -143,7 +143,7 @@ def parse_decision(text: str) -> Json:
 
 
 def parse_moment(text: str, *, at: time) -> str:
-    """Days are UTC, as the portal shows them."""
+    """Returns the time in ISO format. Days are in UTC, as on the pages; `at` is the time of day for a date."""
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             found = datetime.combine(date.fromisoformat(text), at.replace(microsecond=0), UTC)

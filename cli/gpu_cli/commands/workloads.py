@@ -84,12 +84,12 @@ def run(
             session.say(f"{name} is declared." if is_new else f"{name} exists. Changes apply to its next run.")
             session.give(declared.body, lambda found: formatting.plain(found["url"]))
             return
-    # The portal checks the group.
+    # The portal checks whether group and cancel_running are valid.
     push = {name: of for name, of in (("group", group), ("cancel_running", cancel_running)) if of}
     terms = {name: of for name, of in said.items() if name == "accept_terms"}
     number = _start(session, name, team, {**push, **terms}, key or new_idempotency_key(), timeout_s)
     if detach:
-        # No further call without --json: the number is known even if the portal stops answering.
+        # Without --json there is no further call, so the number is printed even if the portal stops answering.
         found = session.client.get("workloads", name, "runs", str(number), team=team) if json else {}
         session.give(found, lambda _found: str(number))
         return
@@ -101,7 +101,7 @@ def run(
         try:
             print_log(session, waited.run["team"], name)
         except CommandError as problem:
-            # The exit code is that of the run.
+            # The exit code remains that of the run.
             session.say(str(problem))
     _end(session, waited, timeout)
 
@@ -138,20 +138,24 @@ def stop(context: typer.Context, name: Name, team: Team = "", json: AsJson = Fal
 
 
 def _stop(session: Session, name: str, team: str) -> Json:
-    """A second call changes nothing more."""
+    """Stops the run. The call may be repeated, because a second one has no effect."""
     path = ("workloads", name, "stop")
     found: Json = session.client.call("POST", *path, query={"team": team}, is_repeatable=True).body
     return found
 
 
 def _give_up(session: Session, run: Json, team: str) -> None:
-    """A run that is already stopping may be followed by the run of a newer push, which another stop would cancel."""
+    """Stops the run unless it has ended or is already stopping. A newer run may follow a run that is stopping, and a
+    second call would cancel it.
+    """
     if run["ended_at"] is None and run["status"]["phase"] != "stopping":
         _stop(session, run["workload"], team)
 
 
 def _start(session: Session, name: str, team: str, body: Json, key: str, timeout_s: float) -> int:
-    """The number of the run. It may be a run that starts when the one before it has ended."""
+    """Starts a run and returns its number. The portal may let this run begin only when the run before it has ended. If
+    that run is being stopped and the call is refused, waits for its end and calls again.
+    """
 
     def start() -> Answer:
         path = ("workloads", name, "runs")
@@ -170,7 +174,7 @@ def _start(session: Session, name: str, team: str, body: Json, key: str, timeout
 
 
 def _until_stopped(session: Session, name: str, team: str, timeout_s: float, refused: Refused) -> None:
-    """Wait for a run of an older push that is being stopped. Any other run is a refusal."""
+    """Waits for the end of a run that is being stopped. Raises `refused` if the run is not being stopped."""
     found = session.client.get("workloads", name, team=team)
     if found["status"]["phase"] != "stopping":
         raise refused
@@ -190,7 +194,9 @@ def _end(session: Session, waited: WaitResult, timeout: str) -> None:
 
 @contextmanager
 def stop_on_interrupt(session: Session, name: str, number: int, team: str, is_wanted: bool) -> Iterator[None]:
-    """CI cancels a job by SIGINT or SIGTERM. Both are handled here, so that the run does not keep its GPUs."""
+    """CI systems cancel a command with SIGINT or SIGTERM. Both are handled here, and `is_wanted` stops the run, so that
+    it does not keep its GPUs.
+    """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
