@@ -1,4 +1,4 @@
-"""Frequently changing values of one class: its totals, its nodes by product, and a MIG layout."""
+"""The values of one class that change often: its totals, its nodes by product, and the MIG layout of a node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from tenants.models import Namespace
 
 @dataclass(frozen=True)
 class ProductLine:
-    """Nodes of the class by the product in their labels; "" without such a label."""
+    """Nodes of the class with the same product. `product`: the label of the nodes; the product of the class for nodes
+    without this label; "" for a class without a GPU.
+    """
 
     product: str
     nodes: int
@@ -51,14 +53,15 @@ class ClassLive:
 
     @property
     def free_cards(self) -> str:
-        """Free slices as GPUs; "" for other classes and while unknown."""
+        """Free MIG slices as a number of GPUs. "" for other classes, and if it is unknown."""
         cards = self.figures.cards
         return "" if cards is None else f"{float(cards):.2f}".rstrip("0").rstrip(".")
 
 
 def class_live(by: Actor, one: GpuClass) -> ClassLive:
     found = class_figures(one.cluster, [one])[one.pk]
-    # Nodes one by one only if they must be distinguished; else the cost does not depend on their number.
+    # The nodes are read one by one only if they are needed one by one; otherwise the cost does not depend on their
+    # number.
     with_nodes = _is_drawn(one) or one.interface == GpuClass.Interface.NONE
     nodes = capacity_queries.capacities(one.cluster, [one], with_nodes=True)[one.pk].nodes if with_nodes else ()
     return ClassLive(
@@ -72,14 +75,16 @@ def class_live(by: Actor, one: GpuClass) -> ClassLive:
 
 
 def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]) -> list[ProductLine]:
-    """One query. Nodes without a GPU are identified by missing devices, so only the usable ones are counted."""
+    """Needs one query, or none for a class without a GPU: its nodes are known only from the capacity, which contains
+    only usable nodes.
+    """
     if not capacity.is_known:
         return []
     if one.interface == GpuClass.Interface.NONE:
         return [ProductLine("", len(nodes), len(nodes), 0)] if nodes else []
     rows = MirrorNode.objects.filter(cluster_id=one.cluster_id, record__labels__contains=one.node_labels)
     if one.interface == GpuClass.Interface.DEVICE_PLUGIN:
-        # Nodes with all GPUs in MIG mode have the labels of whole GPUs too.
+        # Nodes with all GPUs in MIG mode also have the labels of whole GPUs, so the capacity decides.
         rows = rows.filter(**{f"record__capacity__{one.resource}__gt": 0})
     counted = (
         rows.order_by()
@@ -97,7 +102,9 @@ def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]
 
 
 def _mig(by: Actor, one: GpuClass, nodes: Collection[NodeCapacity]) -> MigNode | None:
-    """The node of the class with the most free units. Four queries."""
+    """Returns the MIG layout of the node with the most free units, or None for a class without a layout. Needs four
+    queries.
+    """
     if not _is_drawn(one) or not nodes:
         return None
     name = max(nodes, key=lambda node: (node.free, node.name)).name

@@ -1,6 +1,6 @@
-"""Collects everything that the portal leaves behind, as bytes to search: rows, Redis, messages, objects, logs, emails.
+"""Collects what the portal leaves behind, as bytes to search: rows, Redis data, Celery messages, objects, logs, emails.
 
-Encrypted and hashed values are not decoded; other encodings of the text are searched, too.
+Encrypted and hashed values are not decoded. A text is also searched in other encodings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ Named = tuple[str, str]
 
 
 def spellings(secret: str) -> set[bytes]:
-    """All spellings of a text: plain, in JSON, in a URL, hexadecimal, and in Base64 at any offset of a longer text."""
+    """Returns the encodings of a text: plain, in JSON, HTML and URLs, hexadecimal, and in Base64 at any offset of a
+    longer text.
+    """
     raw, in_json = secret.encode(), json.dumps(secret)[1:-1].encode()
     found = {raw, in_json, json.dumps(secret, ensure_ascii=False)[1:-1].encode(), html.escape(secret).encode()}
     found |= {quote(secret).encode(), quote_plus(secret).encode(), raw.hex().encode(), raw.hex().upper().encode()}
@@ -45,7 +47,7 @@ def spellings(secret: str) -> set[bytes]:
 
 @dataclass
 class Haystack:
-    """The bytes found, by place."""
+    """The collected bytes by place. `where` returns the places that contain a text."""
 
     places: dict[str, list[bytes]] = field(default_factory=dict)
 
@@ -61,7 +63,9 @@ class Haystack:
 
 
 def database() -> Iterator[tuple[str, bytes]]:
-    """Each table as COPY writes it, bytes as hexadecimal; and the contents of sessions, which are stored compressed."""
+    """Yields each table as COPY writes it, where binary values are hexadecimal, and the content of each session, which
+    is stored compressed.
+    """
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             with cursor.copy(f'COPY "{table}" TO STDOUT') as copied:
@@ -76,7 +80,7 @@ def database() -> Iterator[tuple[str, bytes]]:
 
 
 def kept_in_redis(url: str) -> bytes:
-    """Every key with its value. Not by DUMP, which compresses."""
+    """Returns every key with its value. DUMP is not used, because it compresses values."""
     client = redis.Redis.from_url(url)
     readers: Mapping[bytes, Any] = {
         b"string": client.get,
@@ -97,12 +101,14 @@ def _flat(value: Any) -> bytes:
 
 
 class Sniffer:
-    """Records all that is sent to one Redis database, including Celery messages, before a worker takes them."""
+    """Records with MONITOR all commands that are sent to one Redis database. So it also sees Celery messages before a
+    worker takes them.
+    """
 
     def __init__(self, url: str) -> None:
         self.prefix = f" [{urlsplit(url).path.strip('/') or 0} ".encode()
         self.lines: list[bytes] = []
-        # No time-out: there may be no command for a while.
+        # No time-out, because there may be no command for a long time.
         self.connection = redis.Redis.from_url(url, socket_timeout=None).connection_pool.get_connection()
         self.connection.send_command("MONITOR")
         assert self.connection.read_response() == b"OK"
@@ -116,7 +122,7 @@ class Sniffer:
                     self.lines.append(codecs.escape_decode(line)[0])  # type: ignore[attr-defined]
 
     def messages(self) -> list[bytes]:
-        """Messages published for workers: the envelopes and their bodies."""
+        """Returns the Celery messages that were sent: each envelope, and its decoded body."""
         found = []
         for line in self.lines:
             at = line.find(b'"LPUSH"')
@@ -145,7 +151,7 @@ def sniffed(url: str) -> Iterator[Sniffer]:
 
 
 def objects(admin: Api) -> Iterator[tuple[str, bytes]]:
-    """Every object of every kind that the API server serves, in all namespaces."""
+    """Yields every object of every kind that the API server can list, in all namespaces."""
     versions = ["v1", *(group["preferredVersion"]["groupVersion"] for group in admin.request("GET", "/apis")["groups"])]
     for version in versions:
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -162,13 +168,13 @@ def objects(admin: Api) -> Iterator[tuple[str, bytes]]:
 
 
 def mails(folder: Path) -> list[bytes]:
-    """Emails as sent, and decoded."""
+    """Returns the emails as they were sent, and decoded from quoted-printable."""
     raw = [path.read_bytes() for path in folder.glob("*")]
     return [*raw, *(quopri.decodestring(text) for text in raw)]
 
 
 class Logs:
-    """What was written to log files since this object was made."""
+    """What was written to the log files of a folder after this object was created."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,5 +1,5 @@
-"""Plants secrets in all of the portal's processes on a real control plane, in the fields meant for them and in others.
-Then searches everything that was left behind for each of them.
+"""Uses secrets in all of the portal's processes on a real control plane: in the fields that are meant for them, and in
+others. Then searches everything that the portal left behind for each of them.
 """
 
 from __future__ import annotations
@@ -52,13 +52,16 @@ TEAM = {"team": "team-a"}
 
 
 def canary(what: str) -> str:
-    """A random secret with characters that are quoted differently in URLs, JSON and HTML."""
+    """Returns a random secret with characters that are escaped differently in URLs, JSON and HTML."""
     return f"canary-{what}-{secrets.token_urlsafe(15)}<&\"'%+é"
 
 
 @dataclass
 class Grounds:
-    """`planted`: the secrets by kind. `mark` is not secret: it stands beside each of them and has to be found."""
+    """The running portal, and what the test used and received. `planted`: the secrets by kind. `mark`: a text that is
+    not secret and is used next to the secrets; that it is found shows that the search works. `said`: the responses,
+    which are searched.
+    """
 
     portal: Portal
     sniffer: Sniffer
@@ -76,12 +79,12 @@ class Grounds:
         return self.kept(self.browser.get(path, **more), expected)
 
     def post(self, path: str, expected: int, **form: str) -> httpx.Response:
-        """Sends a page's form as a browser does."""
+        """Sends the form of a page as a browser does."""
         headers = {"X-CSRFToken": self.browser.cookies["csrf"], "Origin": self.portal.url}
         return self.kept(self.browser.post(path, data=form, headers=headers), expected)
 
     def call(self, method: str, path: str, expected: int, **more: Any) -> httpx.Response:
-        """Calls the API as a program does, with the personal token."""
+        """Calls the API as a program does, with the personal API token."""
         headers = {"Authorization": f"Bearer {self.planted['personal token']}", **more.pop("headers", {})}
         answer = httpx.request(method, f"{self.portal.url}{path}", headers=headers, timeout=90, **more)
         return self.kept(answer, expected)
@@ -90,7 +93,7 @@ class Grounds:
         return self.portal.state / "log" / f"{process}.log"
 
     def kept(self, answer: httpx.Response, expected: int) -> httpx.Response:
-        """`expected`: the status, or its first digit."""
+        """Checks the status and keeps the response for the search. `expected`: the status, or its first digit."""
         assert expected in (answer.status_code, answer.status_code // 100), (
             f"{answer.request.url} {answer.status_code} {answer.text[-600:]}"
         )
@@ -98,7 +101,9 @@ class Grounds:
         return answer
 
     def shown(self, answer: httpx.Response) -> str:
-        """An answer that contains a secret on purpose; it is not among the answers that are searched."""
+        """Returns the text of a response that contains a secret on purpose, and excludes this response from the
+        search.
+        """
         self.said.pop()
         return html.unescape(answer.text)
 
@@ -113,7 +118,7 @@ def grounds(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Grounds]:
-    """All processes as the demo runs them, on the test's database."""
+    """Starts all of the portal's processes as the demo does, with the test's database."""
     mark = f"mark-{unique}"
     monkeypatch.setenv("LOG_LEVEL", "DEBUG")
     of_issuer = {"ISSUER": "https://127.0.0.1:1", "CLIENT_ID": "portal", "CLIENT_SECRET": canary("client-secret")}
@@ -143,14 +148,14 @@ def grounds(
             yield on
 
 
-# ---- planting ----------------------------------------------------------------------------------------------------
+# ---- using secrets -----------------------------------------------------------------------------------------------
 
 
 def signs_in(on: Grounds, who: User) -> None:
-    """Signs in with the password in the wrong field, a wrong one, and the right one; then with a new one and a second
-    factor.
+    """Tries to sign in with the password in the field of the email address, and with a wrong password; then signs in.
+    Changes the password and sets up a second factor, also with invalid values.
     """
-    # Other tests on the same Redis have also made failed sign-ins as her.
+    # Other tests with the same Redis may have recorded failed sign-ins of this account.
     for at in ("password", "code"):
         login_backoff.reset_backoff(who.email, "127.0.0.1", at=at)
     on.get("/login")
@@ -181,7 +186,7 @@ def signs_in(on: Grounds, who: User) -> None:
 def makes_tokens(on: Grounds) -> None:
     form = {"name": on.mark, "scopes": "read", "expires_in_days": "30"}
     for what, path in (("personal token", "/tokens"), ("token of the team", "/teams/team-a/tokens")):
-        # httpx sends a list by repeating the field.
+        # httpx repeats the field for each value of a list.
         scopes = ["read", "launch", "request", *(["admin"] if what == "personal token" else [])]
         page = on.shown(on.post(path, 200, **{**form, "scopes": scopes}))  # type: ignore[arg-type]
         found = re.search(r"gpt_[a-z0-9]{8}_[\w-]+", page)
@@ -190,7 +195,9 @@ def makes_tokens(on: Grounds) -> None:
 
 
 def sets_a_password(on: Grounds, administrator: User) -> None:
-    """For a new account: the administrator sees its code, and the form shows it again beside an invalid field."""
+    """Creates an account by the API, whose response contains the code for a password. Sets the password: twice with an
+    invalid field, then with success, then again with the used code. No page may show the password.
+    """
     email = f"{on.mark}@example.org"
     made = httpx.post(
         f"{on.portal.url}{API}/people", headers=bearer(administrator), json={"email": email, "name": on.mark}
@@ -208,14 +215,16 @@ def sets_a_password(on: Grounds, administrator: User) -> None:
 
 
 def comes_back_from_the_issuer(on: Grounds) -> None:
-    """The issuer is not reachable: the code that it would give to the browser is in the address."""
+    """The OIDC issuer is not reachable. The code that an issuer would give to the browser is in the query of the
+    request.
+    """
     on.get("/login")
     on.post("/login/oidc", 403)
     on.get("/login/oidc/back", 403, params={"code": on.plant("code of the issuer"), "state": on.mark})
 
 
 def keeps_secrets(on: Grounds) -> None:
-    """Saves secrets once with success, and in every way that is refused."""
+    """Saves secrets of a team and passwords of a registry, with success and in requests that are refused."""
     value, path = on.plant("secret of the team"), f"{API}/secrets/KEEP"
     on.post("/teams/team-a/secrets", 302, name="KEEP", value=value)
     on.post("/teams/team-a/secrets", 422, name="LD_PRELOAD", value=value)
@@ -240,8 +249,8 @@ def keeps_secrets(on: Grounds) -> None:
 
 
 def goes_astray(on: Grounds) -> None:
-    """Sends secrets where none belong: in queries, headers and cookies of pages, the API and doors; and an invalid
-    token.
+    """Sends secrets where none belong: in queries, headers and cookies of pages, the API and the process `doors`. Also
+    sends an invalid API token.
     """
     lost = on.plant("secret that went astray")
     lost_token = on.plant("token that nobody made", f"gpt_abcdefgh_{secrets.token_urlsafe(32)}")
@@ -262,7 +271,7 @@ def goes_astray(on: Grounds) -> None:
 
 
 def launches(on: Grounds, gpu_class: GpuClass, admin: Api) -> None:
-    """Launches and opens a notebook, and launches a job with a registry's image."""
+    """Launches a notebook and opens it, and launches a job with an image of a private registry."""
     body = {"name": on.mark, "kind": "notebook", "gpu_class": gpu_class.slug, "units": 1, "image": "minimal",
             "options": {"secrets": ["KEEP"], "env": {"MARK": on.mark}}}  # fmt: skip
     on.call("POST", f"{API}/workloads", 201, params=TEAM, json=body)
@@ -296,7 +305,7 @@ def until_ready(on: Grounds) -> None:
 
 
 def watches(on: Grounds) -> None:
-    """Reads a page's stream and a log until the mark has come."""
+    """Reads the event stream of a page and a log, each until an expected text has arrived."""
     cookie = {"Cookie": f"session={on.planted['session']}"}
     for path, word in (
         (f"/live/{on.namespace}", on.mark.encode()),
@@ -313,8 +322,8 @@ def watches(on: Grounds) -> None:
 
 
 def fails(on: Grounds, gpu_class: GpuClass) -> None:
-    """The database refuses rows with their content in the message: web answers 500, the worker's task fails, both with
-    a traceback.
+    """A trigger makes the database refuse rows, with their content in the error message. web answers 500 and a task of
+    the worker fails, both with a traceback.
     """
     raises = "BEGIN RAISE EXCEPTION 'no % here', NEW; END"
     with connection.cursor() as cursor:
@@ -334,7 +343,9 @@ def fails(on: Grounds, gpu_class: GpuClass) -> None:
 
 
 def is_refused(on: Grounds, gpu_class: GpuClass, admin: Api) -> None:
-    """An admission policy refuses the Secret of a run and quotes its content; then it warns with the same text."""
+    """An admission policy refuses the Secret of a run, with the Secret's content in the message. Then the same policy
+    only warns, with the same message.
+    """
     name = f"{on.namespace}-tells"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}
     tells = "'What it holds: ' + string(object.data['secret.KEEP'])"
@@ -382,7 +393,7 @@ def is_in(path: Path, *words: str) -> bool:
     return all(word in text for word in words)
 
 
-# ---- searching ---------------------------------------------------------------------------------------------------
+# ---- search ------------------------------------------------------------------------------------------------------
 
 
 def everything(on: Grounds, admin: Api, logs: Logs) -> Haystack:
@@ -404,7 +415,7 @@ def everything(on: Grounds, admin: Api, logs: Logs) -> Haystack:
 
 
 def tells_the_mark(on: Grounds) -> None:
-    """Puts the mark into the places where no other step writes it."""
+    """Uses the mark in the places to which no other step writes it."""
     on.get("/teams/team-a/members")
     on.post("/teams/team-a/members/add", 302, email="guest@example.org", role="viewer")
     hints.celery_sender().send_task(on.mark, args=[on.mark], queue=on.mark)
@@ -432,7 +443,7 @@ def test_no_secret_is_anywhere_but_where_it_is_meant_to_be(
     found = everything(on, admin, logs)
     redis.Redis.from_url(settings.REDIS_URL).delete(on.mark)
 
-    # Runs wait for the cluster, so later runs may or may not have their Secrets by now; the earlier ones have.
+    # The first Secrets must exist. Whether those of later runs exist depends on how far the cluster is.
     meant = {
         "secret of the team": (f"{on.mark}-1", r"(train|warn|f-[\w-]+)-1"),
         "token of the notebook": (f"{on.mark}-1", "-"),
@@ -448,6 +459,6 @@ def test_no_secret_is_anywhere_but_where_it_is_meant_to_be(
         if places:
             astray[what] = places
     assert astray == {}
-    # Shows that the search works: the mark is found in each of the places.
+    # The mark must be in all of these places, which shows that the search works.
     marked = found.where(on.mark)
     assert [place for place in MARKED if not any(one.startswith(place) for one in marked)] == []

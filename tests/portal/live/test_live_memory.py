@@ -1,4 +1,6 @@
-"""What a waiting stream keeps in memory: no page, and nothing for longer than its own viewer needs."""
+"""Memory of open streams: a page is in memory once for all who watch it, and each stream waits with a
+SingleWaiterEvent.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ async def streams(desk: Desk) -> AsyncIterator[Broadcaster]:
 
 
 async def test_a_page_is_held_once_however_many_watch_it(streams: Broadcaster, desk: Desk) -> None:
-    """Two fragments of a MiB each, joined for everybody who watches."""
+    """20 streams of a page with two fragments of 1 MiB each use less than 6 MiB together."""
     desk.shown[A] = {"state_runs": b"r" * MIB, "state_waits": b"w" * MIB}
     tracemalloc.start()
     try:
@@ -53,7 +55,7 @@ async def test_a_flag_is_seen_by_who_waits_and_by_who_comes_later() -> None:
     assert not waiting.done()
     flag.set()
     flag.set()
-    # Taken down again before the one who waits has had its turn.
+    # Cleared before the waiting coroutine has run.
     flag.clear()
     async with asyncio.timeout(PATIENCE_S):
         await waiting
