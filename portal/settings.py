@@ -212,7 +212,7 @@ STORAGES = {
     },
 }
 
-# ---- safety of pages -------------------------------------------------------------------------------------------
+# ---- cookies and security headers ------------------------------------------------------------------------------
 SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "session"
 CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "csrf"
 THEME_COOKIE_NAME = "__Host-theme" if HTTPS else "theme"
@@ -255,7 +255,7 @@ CONTENT_SECURITY_POLICY = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 
-# ---- work ------------------------------------------------------------------------------------------------------
+# ---- background tasks ------------------------------------------------------------------------------------------
 # Order asserted by tests/test_shape.py: API time-out < budget of a reconcile < task limit < lease < resync.
 KUBE_TIMEOUT_S = 5
 RECONCILE_BUDGET_S = 20

@@ -43,7 +43,7 @@ from workloads.storage import actions as storage_actions
 OF_NO_TEAM = {"tokens_create", "joins_ask", "delegations_create", "team_requests_ask", "trials_begin"}
 
 
-# ---- the contract ------------------------------------------------------------------------------------------------
+# ---- OpenAPI contract --------------------------------------------------------------------------------------------
 
 
 def unbounded(schema: Schema, path: str) -> Iterator[str]:

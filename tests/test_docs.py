@@ -126,7 +126,7 @@ def test_a_file_that_is_gone_is_seen() -> None:
     assert missing_files(text, ROOT) == ["workloads/phase.py", "desk/queries/", "portal/nothing.html"]
 
 
-# ---- rooms -----------------------------------------------------------------------------------------------------
+# ---- packages and folders --------------------------------------------------------------------------------------
 
 # Files that Django looks for at the root of an app; and the files at the root of two packages.
 NO_ROOMS = {"admin", "tasks", "management", "urls", "wsgi", "asgi", "celery", "templatetags", "__main__", "bootstrap"}
@@ -205,7 +205,7 @@ def test_named_benchmarks_soaks_and_hardware_exist() -> None:
     assert all(scenarios.scenario_named(name).name == name for name in re.findall(r"--scenario ([a-z]+)", texts))
 
 
-# ---- environment -----------------------------------------------------------------------------------------------
+# ---- environment variables and metrics -------------------------------------------------------------------------
 
 
 def read_by_settings() -> dict[str, tuple[bool, object]]:
@@ -399,7 +399,7 @@ def test_the_first_steps_work() -> None:
     assert ApproverFor.objects.get().user == User.objects.get(email="dana@example.org")
 
 
-# ---- decisions -------------------------------------------------------------------------------------------------
+# ---- design decisions ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("document", DECISIONS, ids=name_of)
@@ -424,7 +424,7 @@ def test_the_list_of_decisions_is_complete() -> None:
     assert all(30 < len(line) <= 120 and line.endswith(".") for *_, line in rows)
 
 
-# ---- traces ----------------------------------------------------------------------------------------------------
+# ---- paths of the author's machine -----------------------------------------------------------------------------
 
 
 def test_no_text_names_a_place_on_the_machine_that_wrote_it() -> None:

@@ -50,7 +50,7 @@ def test_apps_and_rooms_import_downwards_only() -> None:
     assert done.returncode == 0, done.stdout
 
 
-# ---- roles by file name ------------------------------------------------------------------------------------------
+# ---- imports between module roles --------------------------------------------------------------------------------
 
 
 def role_violations(graph: Graph) -> list[str]:
@@ -135,7 +135,7 @@ def test_a_planted_circle_is_seen() -> None:
     assert circles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
 
 
-# ---- what policies and other pure modules import --------------------------------------------------------------------
+# ---- imports of pure modules ----------------------------------------------------------------------------------------
 
 IMPURE = ("django.db", "kubernetes", "psycopg", "redis", "cluster.client.kube")
 # Rooms and modules without side effects, in addition to every `policy` and every `types`.
@@ -207,7 +207,7 @@ def test_a_planted_impurity_is_seen(source: str) -> None:
     assert list(impurities(source))
 
 
-# ---- no app refers to a higher app, not even by a name in a string ---------------------------------------------------
+# ---- references to higher apps, also by a name in a string -----------------------------------------------------------
 
 
 def upward_strings(app: str, source: str, labels: Iterable[str], reversed_names: Iterable[str]) -> list[str]:
@@ -262,7 +262,7 @@ def test_a_planted_name_is_seen() -> None:
     assert upward_strings("catalog", "filter(grants__units=1)", labels, added)
 
 
-# ---- rooms and names ---------------------------------------------------------------------------------------------
+# ---- folders, sizes and names ------------------------------------------------------------------------------------
 
 FILES_MAX = 12
 LINES_MAX, LINES_MEDIAN_MAX = 400, 120
@@ -315,7 +315,7 @@ def test_a_class_name_is_unique_in_its_app() -> None:
     assert twice == {}
 
 
-# ---- the rest ----------------------------------------------------------------------------------------------------
+# ---- other rules -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -350,7 +350,7 @@ def test_no_file_names_a_package_index() -> None:
     assert found == []
 
 
-# ---- every action writes one Event -----------------------------------------------------------------------------
+# ---- events of actions -----------------------------------------------------------------------------------------
 
 
 # And actions of accounts that record an event and with which others end theirs.

@@ -78,7 +78,7 @@ def _sign_in(page: Page, account: dict[str, Any]) -> None:
     page.wait_for_url("**/teams/*")
 
 
-# ---- the home of a team ------------------------------------------------------------------------------------------
+# ---- picture of a team's home page -------------------------------------------------------------------------------
 
 
 def _fill_home(portal_url: str, accounts: dict[str, dict[str, Any]]) -> None:
@@ -123,7 +123,7 @@ def _take_home(page: Page) -> None:
     page.screenshot(path=PICTURES / "home-light.png", full_page=True)
 
 
-# ---- the morning -------------------------------------------------------------------------------------------------
+# ---- picture of the scenario `morning` ---------------------------------------------------------------------------
 
 
 def _take_morning(page: Page) -> None:

@@ -126,7 +126,7 @@ def _kept_exclusive(best: ClassOption, stopped: Sequence[Stopped], needs: Requir
     return f"Shared classes do not fit. {option.name}: {why}"
 
 
-# ---- which comes first -----------------------------------------------------------------------------------------------
+# ---- order of the classes --------------------------------------------------------------------------------------------
 
 
 def _order(option: ClassOption, needs: Requirements) -> tuple[Any, ...]:

@@ -91,7 +91,7 @@ def peak_text(needs: Requirements, size: str = "") -> str:
     return f"more than {text}" if needs.or_more else text
 
 
-# ---- what rules a class out ------------------------------------------------------------------------------------------
+# ---- requirements that exclude a class -------------------------------------------------------------------------------
 
 
 def _gpu(option: ClassOption, needs: Requirements) -> str:

@@ -95,7 +95,7 @@ def _count(number: Any) -> int:
     return number
 
 
-# ---- one question ----------------------------------------------------------------------------------------------------
+# ---- one request to Jupyter ------------------------------------------------------------------------------------------
 
 
 def _asked(ip: str, port: int, path: str, token: str, *, absent: Any = None) -> Any:

@@ -83,7 +83,7 @@ class MirrorWriter:
         self._has_news = True
         self._tell_after = 0.0
 
-    # ---- the watcher's calls ---------------------------------------------------------------------------------
+    # ---- methods that the watcher calls ----------------------------------------------------------------------
 
     @transaction.atomic
     def open(self) -> None:
@@ -144,7 +144,7 @@ class MirrorWriter:
             return
         self._has_news = False
 
-    # ---- one note --------------------------------------------------------------------------------------------
+    # ---- handling of one note --------------------------------------------------------------------------------
 
     def _take(self, note: WatchNote, seen: ObservedObject | None, batch: MirrorBatch) -> None:
         state = self._kinds[note.kind.name]
@@ -296,7 +296,7 @@ class MirrorWriter:
             del batch.upserts[key]
         batch.deletes.setdefault(kind.name, set()).add(seen.uid)
 
-    # ---- one batch -------------------------------------------------------------------------------------------
+    # ---- writing a batch to the database ---------------------------------------------------------------------
 
     def _touch(self, *, heard: bool) -> None:
         if not tables.touch(self._cluster_id, self._epoch, heard=heard):

@@ -99,7 +99,7 @@ SELECT kind.kind, kind.heard_at, kind.problem, epoch.beat_at, kind.listed_at IS 
  WHERE cluster_id = %s AND (%s::text[] = '{{}}' OR kind.kind = ANY(%s))"""
 
 
-# ---- one kind ----------------------------------------------------------------------------------------------------
+# ---- objects of one kind -----------------------------------------------------------------------------------------
 
 
 def nodes(cluster_id: int) -> list[Node]:
@@ -193,7 +193,7 @@ SELECT {columns(MirrorWarning)} FROM (
 ) newest ORDER BY last_at DESC LIMIT %s"""
 
 
-# ---- sums and lists over kinds -----------------------------------------------------------------------------------
+# ---- queries over several kinds ----------------------------------------------------------------------------------
 
 
 def requests_by_node(

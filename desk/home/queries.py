@@ -134,7 +134,7 @@ def home_state(namespace: Namespace, reading: NamespaceReading | None = None) ->
     )
 
 
-# ---- holdings --------------------------------------------------------------------------------------------------------
+# ---- used and queued units -------------------------------------------------------------------------------------------
 
 
 def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:

@@ -89,7 +89,7 @@ class Attention:
     more: int
 
 
-# ---- running -----------------------------------------------------------------------------------------------------
+# ---- running workloads -------------------------------------------------------------------------------------------
 
 
 def running_groups(
@@ -156,7 +156,7 @@ def _verb(tenant: str, row: WorkloadRow) -> tuple[str, str, str]:
     return "progress", "Progress", page
 
 
-# ---- queued ------------------------------------------------------------------------------------------------------
+# ---- queued workloads --------------------------------------------------------------------------------------------
 
 
 def waiting_groups(
@@ -211,7 +211,7 @@ def _end(row: WorkloadRow) -> tuple[str, datetime] | None:
     return (row.workload.name, min(ends)) if ends else None
 
 
-# ---- attention ---------------------------------------------------------------------------------------------------
+# ---- workloads that need attention -------------------------------------------------------------------------------
 
 
 def attention(rows: Sequence[WorkloadRow], waiting: Iterable[WorkloadRow]) -> Attention | None:

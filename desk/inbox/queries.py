@@ -92,7 +92,7 @@ def in_group(rows: Iterable[InboxRow], group: str) -> list[InboxRow]:
     return [row for row in rows if group in ("", str(row.triage.group))]
 
 
-# ---- facts -------------------------------------------------------------------------------------------------------
+# ---- facts for all requests --------------------------------------------------------------------------------------
 
 
 def _pending(class_ids: Collection[int]) -> dict[TeamClass, dict[str, Any]]:
@@ -175,7 +175,7 @@ def _plan_facts(plan: Plan, changed_at: datetime) -> TriagePlan:
     )
 
 
-# ---- one line ----------------------------------------------------------------------------------------------------
+# ---- facts for one line ------------------------------------------------------------------------------------------
 
 
 def _line_facts(

@@ -149,7 +149,7 @@ def _extended(node: Node, used: Mapping[str, int]) -> Iterable[DeviceLine]:
             yield DeviceLine(name, node.capacity.get(name, 0), node.allocatable.get(name, 0), used.get(name, 0))
 
 
-# ---- pods --------------------------------------------------------------------------------------------------------
+# ---- pods on the node --------------------------------------------------------------------------------------------
 
 
 def _pod_lines(cluster: Cluster, node: str, pods: list[dict[str, Any]]) -> Iterable[DevicePod]:

@@ -170,7 +170,7 @@ def queued_run_counts(cluster: Cluster, teams: Collection[str]) -> dict[str, tup
         return {slug: (total, own) for slug, total, own in found.fetchall()}
 
 
-# ---- one page ----------------------------------------------------------------------------------------------------
+# ---- one page of the queue ---------------------------------------------------------------------------------------
 
 
 def _page(cluster: Cluster, chosen: QueueFilter, after: list[Any] | None, limit: int) -> list[QueueRecord]:
@@ -282,7 +282,7 @@ def _owner(one: QueueRecord) -> str:
     return f"workloads.workload.{one.workload_id}"
 
 
-# ---- classes -----------------------------------------------------------------------------------------------------
+# ---- classes of the queue ----------------------------------------------------------------------------------------
 
 
 def _is_shown(one: GpuClass, sums: Mapping[str, Any]) -> bool:

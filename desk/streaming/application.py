@@ -200,7 +200,7 @@ class StreamingApplication:
         follow = partial(logs.follow_log, self.live, asked, receive, send, credential=credential, source=source)
         return await self.held(credential, follow)
 
-    # ---- waiting API calls ---------------------------------------------------------------------------------------
+    # ---- long polling --------------------------------------------------------------------------------------------
 
     async def waiting(self, scope: Scope, asked: EdgeRequest, receive: Receive, send: Send) -> None:
         """Returns web's own response when the condition holds or time is over. The first response decides access."""
@@ -258,7 +258,7 @@ class StreamingApplication:
         response.close()
         return response  # type: ignore[return-value]
 
-    # ---- life of the process -------------------------------------------------------------------------------------
+    # ---- start and shutdown of the process -----------------------------------------------------------------------
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
         while True:

@@ -29,8 +29,8 @@ SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
 # conftest is loaded.
 PLUGIN = ("-p", "tests.plugin")
 BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
-# Tests with a cluster mostly wait for it, so four processes are faster than two on a machine with two cores; with five,
-# a run takes a minute longer. All tests of a file run in one process; tests/conftest.py orders the files.
+# Tests with a cluster mostly wait for it, so four processes keep the two cores of a small machine busy; with five, a
+# run takes a minute longer. All tests of a file run in one process; tests/conftest.py orders the files.
 AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 

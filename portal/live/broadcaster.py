@@ -249,7 +249,7 @@ class Broadcaster:
             for viewer in state.viewers:
                 viewer.tell(changes)
 
-    # ---- once per process ----------------------------------------------------------------------------------------
+    # ---- tasks of the process ------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
         """The one Redis subscription. After an interruption, all channels are rendered again: hints may be lost."""

@@ -74,7 +74,7 @@ def with_delegates(approvers: QuerySet[User]) -> QuerySet[User]:
     return User.objects.filter(Q(pk__in=approvers.values("pk")) | Q(pk__in=standing_in))
 
 
-# ---- delegates -----------------------------------------------------------------------------------------------------
+# ---- classes of an approver or delegate ----------------------------------------------------------------------------
 
 
 def classes_decided_by(by: Actor) -> frozenset[str] | None:

@@ -21,7 +21,7 @@ from tenants.members.invitations.queries import pending_invitations, pending_joi
 from tenants.members.mails import role_notice
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
 
-# ---- by owners and managers --------------------------------------------------------------------------------------
+# ---- changes by owners and managers ------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -130,7 +130,7 @@ def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
     _wake_workloads(tenant)
 
 
-# ---- parts -------------------------------------------------------------------------------------------------------
+# ---- helper functions --------------------------------------------------------------------------------------------
 
 
 def _locked(tenant_slug: str, by: Actor) -> tuple[Tenant, list[Membership]]:

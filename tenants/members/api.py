@@ -20,7 +20,7 @@ from tenants.models import Invitation, Membership, Tenant
 # The action checks lengths, addresses and roles, with the same message as on the page.
 
 
-# ---- of a team ---------------------------------------------------------------------------------------------------
+# ---- members of a team -------------------------------------------------------------------------------------------
 
 
 class Members(VerbView, generics.GenericAPIView[Membership]):

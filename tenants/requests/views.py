@@ -41,7 +41,7 @@ DONE_BY_RULE = "A rule approved your request automatically."
 BOOST_EXAMPLE = 2
 
 
-# ---- asking ------------------------------------------------------------------------------------------------------
+# ---- creating and withdrawing requests ---------------------------------------------------------------------------
 
 
 @login_required

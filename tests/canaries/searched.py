@@ -164,7 +164,7 @@ def objects(admin: Api) -> Iterator[tuple[str, bytes]]:
                 yield name, json.dumps(item).encode()
 
 
-# ---- files -------------------------------------------------------------------------------------------------------
+# ---- emails and logs ---------------------------------------------------------------------------------------------
 
 
 def mails(folder: Path) -> list[bytes]:

@@ -108,7 +108,7 @@ class Stage:
     kube: Kube
     unique: str
 
-    # ---- scenes --------------------------------------------------------------------------------------------------
+    # ---- teams and pools -----------------------------------------------------------------------------------------
 
     def team(self, name: str) -> Scene:
         """A requested team that was not yet reconciled, with two units in force."""
@@ -161,7 +161,7 @@ class Stage:
         """Every write that was sent to the proxy so far, including those that never arrived."""
         return [done.call for done in list(self.proxy.done) if done.call.verb in WRITES and not done.call.dry_run]
 
-    # ---- the cluster ---------------------------------------------------------------------------------------------
+    # ---- state of the cluster ------------------------------------------------------------------------------------
 
     def raw(self, scene: Scene) -> dict[Key, Json]:
         """Every object of these kinds with one of the scene's names or in its namespace, whoever created it."""

@@ -72,7 +72,7 @@ def start(*, workers: int, death_rate: float, kubeconfig: str, log: Path, seed: 
     return Zygote(process, log)
 
 
-# ---- what keeps changing, and what has to hold in the end -------------------------------------------------------
+# ---- random changes and the expected final state ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class _Ground:
         self.wanted |= {_key(one) for wanted in found for one in wanted}
         return found
 
-    # ---- the portal ----------------------------------------------------------------------------------------------
+    # ---- measuring the portal ------------------------------------------------------------------------------------
 
     def _ours(self, rows: Sequence[Namespace]) -> float:
         from portal.core.due import touch
@@ -165,12 +165,12 @@ class _Ground:
         refused = AppliedObject.objects.filter(owner__in=owners).exclude(result=AppliedObject.Result.APPLIED)
         return [*failed, *refused.values_list("name", "text")]
 
-    # ---- the peer ------------------------------------------------------------------------------------------------
+    # ---- measuring the peer --------------------------------------------------------------------------------------
 
     def _peer(self, namespaces: Sequence[Sequence[Manifest]]) -> float:
         return asyncio.run(_post_all(self.worker, namespaces))
 
-    # ---- afterwards ----------------------------------------------------------------------------------------------
+    # ---- waiting and cleaning up ---------------------------------------------------------------------------------
 
     def _settle(self) -> None:
         """Waits until the cluster's own controllers are done: every queue is active, every quota is counted."""

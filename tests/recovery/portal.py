@@ -75,7 +75,7 @@ class Portal:
         finally:
             self.supervisor.stop("doors")
 
-    # ---- faults ----------------------------------------------------------------------------------------------------
+    # ---- faults of services ----------------------------------------------------------------------------------------
 
     def kill(self, name: str) -> None:
         """Kills the process and its children at once; then starts a new one."""

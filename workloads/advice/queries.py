@@ -167,7 +167,7 @@ def _idle(cluster_id: int) -> dict[str, int]:
     return {row["slug"]: row["units"] for row in summed}
 
 
-# ---- around one run --------------------------------------------------------------------------------------------------
+# ---- facts for one run -----------------------------------------------------------------------------------------------
 
 
 def _plain(by: Actor, team: TeamFacts, row: WorkloadRow) -> AdviceFacts:

@@ -50,7 +50,7 @@ class ActiveRun:
         return HeldUnits(self.key, self.run.total_units, rank(self.run), at)
 
 
-# ---- before ----------------------------------------------------------------------------------------------------------
+# ---- risk of an interruption -----------------------------------------------------------------------------------------
 
 
 def exposures(namespace: Namespace, shown: Collection[ActiveRun], own: Granted) -> dict[int, Exposure]:
@@ -118,7 +118,7 @@ def _rank(queued: Queued) -> int:
     return PRIORITIES.index(name) if name in PRIORITIES else len(PRIORITIES)
 
 
-# ---- after -----------------------------------------------------------------------------------------------------------
+# ---- past interruptions ----------------------------------------------------------------------------------------------
 
 
 def interruptions(shown: Iterable[ActiveRun]) -> dict[int, Interruption]:

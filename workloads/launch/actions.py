@@ -149,7 +149,7 @@ def delete(tenant: str, name: str, *, by: Actor) -> Workload:
     return workload
 
 
-# ---- parts -----------------------------------------------------------------------------------------------------------
+# ---- helper functions ------------------------------------------------------------------------------------------------
 
 
 def _target(namespace: Namespace, wanted: launch_types.LaunchSpec, by: Actor) -> LaunchTarget:

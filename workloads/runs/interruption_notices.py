@@ -62,7 +62,7 @@ def _put_back(run: Run, seen: Observation) -> bool:
     return bool(Run.objects.filter(pk=run.pk, ended_at=None).update(put_back_at=at))
 
 
-# ---- it was preempted ------------------------------------------------------------------------------------------------
+# ---- notice of an interruption ---------------------------------------------------------------------------------------
 
 
 def _interrupted(run: Run, seen: Observation) -> bool:
@@ -160,7 +160,7 @@ def resumption_outlook(row: WorkloadRow) -> str:
     return " ".join(parts)
 
 
-# ---- it is running again ---------------------------------------------------------------------------------------------
+# ---- notice that it is running again ---------------------------------------------------------------------------------
 
 
 def record_resumption(run: Run, seen: Observation) -> bool:

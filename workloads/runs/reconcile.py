@@ -98,7 +98,7 @@ def _has_come(end: datetime | None) -> bool:
     return end is not None and end <= timezone.now()
 
 
-# ---- a run that is wanted --------------------------------------------------------------------------------------------
+# ---- starting and following a run ------------------------------------------------------------------------------------
 
 
 def _create(work: _Work, run: Run) -> Outcome:
@@ -200,7 +200,7 @@ def _is_gone(work: _Work, job: AppliedObject) -> bool:
     return found.uid != job.uid
 
 
-# ---- a run that is to stop -------------------------------------------------------------------------------------------
+# ---- stopping a run --------------------------------------------------------------------------------------------------
 
 
 def _stop(work: _Work, run: Run) -> Outcome:
@@ -286,7 +286,7 @@ def _delete_job(work: _Work, run: Run) -> bool:
     return True
 
 
-# ---- what is left ----------------------------------------------------------------------------------------------------
+# ---- deleting objects of ended runs ----------------------------------------------------------------------------------
 
 
 def _tidy(work: _Work) -> Outcome:
@@ -329,7 +329,7 @@ def _finished_jobs(work: _Work) -> dict[str, datetime]:
     return {name: until for name, until in by_name.items() if ("Job", name) in work.sent}
 
 
-# ---- the mirror → columns of the Run ---------------------------------------------------------------------------------
+# ---- recording the state of the mirror in the Run --------------------------------------------------------------------
 
 
 def _look(work: _Work, run: Run) -> Observation | None:

@@ -236,7 +236,7 @@ def _facts(seen: Observation, pod: Pod) -> dict[str, Any]:
     return facts if len(seen.pods) < 2 else {**facts, "attempts": len(seen.pods)}
 
 
-# ---- a pod that ended, or is being removed ---------------------------------------------------------------------------
+# ---- pods that have ended or are being deleted -----------------------------------------------------------------------
 
 
 def pod_termination(pod: Pod) -> PodTermination:
@@ -317,7 +317,7 @@ def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
     return Status(Phase.UNKNOWN, found.reason, text, lost.since, {"node": pod.node}, found.actions, found)
 
 
-# ---- a pod that does not run yet -------------------------------------------------------------------------------------
+# ---- pods that do not run yet ----------------------------------------------------------------------------------------
 
 
 def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> Status:

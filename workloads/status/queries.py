@@ -42,7 +42,7 @@ def status_kinds(cluster: Cluster) -> tuple[str, ...]:
     return (*WORKLOAD_KINDS, "Workload") if cluster.queue_system == Cluster.QueueSystem.KUEUE else WORKLOAD_KINDS
 
 
-# ---- what is shown -------------------------------------------------------------------------------------------------
+# ---- status for pages and API --------------------------------------------------------------------------------------
 
 
 def workload_rows(

@@ -68,7 +68,7 @@ class Client:
             follow_redirects=False,
         )
 
-    # ---- calls ---------------------------------------------------------------------------------------------------
+    # ---- calls and streams ---------------------------------------------------------------------------------------
 
     def get(self, *path: str, **query: Any) -> Any:
         return self.call("GET", *path, query=query).body
@@ -157,7 +157,7 @@ class Client:
         except httpx.TransportError as error:
             raise self._no_answer(error) from None
 
-    # ---- one attempt ---------------------------------------------------------------------------------------------
+    # ---- one attempt of a call -----------------------------------------------------------------------------------
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         response = self._http.send(request, stream=True)

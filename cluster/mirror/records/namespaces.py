@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster.mirror.records.quantities import amount
 from cluster.mirror.records.types import Raw, RecordContent, condition_records, record_only, truncated
 
-# ---- a team's namespace ------------------------------------------------------------------------------------------
+# ---- objects of a team's namespace -------------------------------------------------------------------------------
 
 
 def namespace_record(raw: Raw) -> RecordContent:

@@ -53,7 +53,7 @@ def apply(text: str, *, prune: bool, dry_run: bool, by: Actor) -> ApplyOutcome:
     return outcome
 
 
-# ---- rows → values -----------------------------------------------------------------------------------------------
+# ---- errors of a file --------------------------------------------------------------------------------------------
 
 
 def _invalid(wanted: CatalogDocument) -> Iterator[FileProblem]:
@@ -62,7 +62,7 @@ def _invalid(wanted: CatalogDocument) -> Iterator[FileProblem]:
             yield _problem(f"classes.{slug}", refusal)
 
 
-# ---- values → rows -----------------------------------------------------------------------------------------------
+# ---- applying a file ---------------------------------------------------------------------------------------------
 
 
 def _carry_out(changes: list[EntryChange], wanted: CatalogDocument, cluster: Cluster, by: Actor) -> list[FileProblem]:

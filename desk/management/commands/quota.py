@@ -135,7 +135,7 @@ class Command(BaseCommand):
                 raise
             raise CommandError(sentence(refusal)) from error
 
-    # ---- reading: a user who can run this can read the database as well -------------------------------------------
+    # ---- reading (a user who can run this command can read the database as well) ----------------------------------
 
     def _list(self, options: dict[str, Any]) -> None:
         by, state = system_actor("manage.py"), options["state"]
@@ -168,7 +168,7 @@ class Command(BaseCommand):
         for line in row.lines:
             self.stdout.write(f"line {line.pk}: {_asked(line)} (current {line.held}), {_answer(line)}")
 
-    # ---- acting --------------------------------------------------------------------------------------------------
+    # ---- changes -------------------------------------------------------------------------------------------------
 
     def _file(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])

@@ -134,7 +134,7 @@ def deciders(bundle: Bundle) -> list[User]:
     return list(with_delegates(found).order_by("pk"))
 
 
-# ---- what a decision is based on -----------------------------------------------------------------------------------
+# ---- effect of a decision on each class ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from tenants.provisioning import queries as provisioning_queries
 from tenants.provisioning import shown
 from tenants.provisioning.queries import missing_objects
 
-# ---- the team ----------------------------------------------------------------------------------------------------
+# ---- the team page and its members -------------------------------------------------------------------------------
 
 
 @login_required

@@ -122,7 +122,7 @@ def test_programs_get_the_code_once(ada: User) -> None:
     assert "password_code" not in found
 
 
-# ---- the code ----------------------------------------------------------------------------------------------------
+# ---- the password code -------------------------------------------------------------------------------------------
 
 
 def code_of(user: User) -> str:
@@ -209,7 +209,7 @@ def test_all_sessions_end_and_the_second_factor_stays(bob: User) -> None:
     assert told.after == {"sessions_ended": 1}
 
 
-# ---- for whom ----------------------------------------------------------------------------------------------------
+# ---- accounts that may get a code --------------------------------------------------------------------------------
 
 
 def refusal(by: User, target: User) -> str:

@@ -187,7 +187,7 @@ def test_a_token_needs_none(alice: User, token: str) -> None:
     assert made.status_code == 201
 
 
-# ---- so many a minute ----------------------------------------------------------------------------------------------
+# ---- request rate --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)

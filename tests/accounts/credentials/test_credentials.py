@@ -47,7 +47,7 @@ def verbs() -> list[str]:
     return list(Event.objects.order_by("id").values_list("verb", flat=True))
 
 
-# ---- the code after the password ---------------------------------------------------------------------------------
+# ---- sign-in with a second factor --------------------------------------------------------------------------------
 
 
 def test_who_has_a_second_factor_is_not_in_before_it_is_shown(alice: User) -> None:
@@ -132,7 +132,7 @@ def test_suspended_between_password_and_code(alice: User) -> None:
     assert verbs() == []
 
 
-# ---- adding, removing --------------------------------------------------------------------------------------------
+# ---- adding and removing a second factor -------------------------------------------------------------------------
 
 
 def seed_on(page: str) -> str:
@@ -357,7 +357,7 @@ def test_a_session_that_has_lapsed_is_not_listed(alice: User) -> None:
     assert here.get("/account").text.count("<b>127.0.0.1</b>") == 1
 
 
-# ---- for emergencies ---------------------------------------------------------------------------------------------
+# ---- break-glass account -----------------------------------------------------------------------------------------
 
 
 def test_each_use_of_the_break_glass_account_is_told_to_all_administrators(olga: User, dana: User) -> None:
@@ -371,7 +371,7 @@ def test_each_use_of_the_break_glass_account_is_told_to_all_administrators(olga:
     assert all("198.51.100.8" in message.body for message in mail.outbox)
 
 
-# ---- addresses ---------------------------------------------------------------------------------------------------
+# ---- verified email addresses ------------------------------------------------------------------------------------
 
 
 def test_who_makes_an_account_vouches_for_its_address(db: None) -> None:

@@ -219,7 +219,7 @@ def test_others_tokens_are_not_there_except_for_administrators(alice: User, bob:
     assert list(api_token_queries.tokens_of(alice)) == []
 
 
-# ---- people --------------------------------------------------------------------------------------------------------
+# ---- accounts and roles --------------------------------------------------------------------------------------------
 
 
 def test_an_administrator_gives_and_takes_roles(olga: User, bob: User) -> None:

@@ -31,7 +31,7 @@ def post(client: Client, body: Any) -> HttpResponse:
     return client.post("/api/v1/tokens", text, content_type="application/json")
 
 
-# ---- bodies --------------------------------------------------------------------------------------------------------
+# ---- request bodies and errors -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_made_up_cursor_is_refused(as_alice: Client, cursor: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_cursor")
 
 
-# ---- the contract --------------------------------------------------------------------------------------------------
+# ---- OpenAPI contract ----------------------------------------------------------------------------------------------
 
 
 def test_the_contract_is_public_and_complete(client: Client, db: None) -> None:

@@ -41,7 +41,7 @@ def by(user: User) -> Actor:
     return Actor(user=user, via="page")
 
 
-# ---- the header ---------------------------------------------------------------------------------------------------
+# ---- If-Match header ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_tag_is_of_values_not_of_their_order() -> None:
     assert match_refusal(etag_of("x"), etag_of("x")) is None
 
 
-# ---- the things ---------------------------------------------------------------------------------------------------
+# ---- resources with an ETag ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -302,7 +302,7 @@ def test_a_stranger_is_told_nothing_else(things: Callable[[str], Thing], charlie
     assert [thing.send(sent).status_code for sent in (None, "*", '"x"')] == [404, 404, 404]
 
 
-# ---- at the same moment --------------------------------------------------------------------------------------------
+# ---- concurrent writes ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -347,7 +347,7 @@ def test_of_two_writers_one_wins(
     assert not thing.done()
 
 
-# ---- the contract -------------------------------------------------------------------------------------------------
+# ---- OpenAPI contract ---------------------------------------------------------------------------------------------
 
 
 def test_the_contract_says_where() -> None:

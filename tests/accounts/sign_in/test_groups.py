@@ -58,7 +58,7 @@ def verbs() -> list[str]:
     return list(Event.objects.order_by("id").values_list("verb", flat=True))
 
 
-# ---- teams -------------------------------------------------------------------------------------------------------
+# ---- team membership ---------------------------------------------------------------------------------------------
 
 
 def test_a_group_gives_a_place_before_the_first_page(signs_in: Any, visitor: Visitor) -> None:
@@ -140,7 +140,7 @@ def test_others_are_left_alone(signs_in: Any, bob: User, cluster: Cluster) -> No
     assert set(Membership.objects.values_list("user", "tenant", "role")) == before
 
 
-# ---- staff -------------------------------------------------------------------------------------------------------
+# ---- staff roles -------------------------------------------------------------------------------------------------
 
 
 def test_a_group_gives_roles_of_staff_and_takes_them(signs_in: Any) -> None:
@@ -182,7 +182,7 @@ def test_the_last_administrator_stays_one(signs_in: Any, caplog: pytest.LogCaptu
     assert "last_admin" in caplog.text
 
 
-# ---- what the token says -----------------------------------------------------------------------------------------
+# ---- the groups claim --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_the_honest_one_is_believed(visitor: Visitor) -> None:
     ]
 
 
-# ---- what the token says -----------------------------------------------------------------------------------------
+# ---- claims of the token -----------------------------------------------------------------------------------------
 
 NOW = time.time()
 SAID: list[tuple[str, dict[str, Any], str]] = [
@@ -120,7 +120,7 @@ def test_what_a_token_must_not_say(
     refused(visitor, caplog, reason)
 
 
-# ---- who signed it -----------------------------------------------------------------------------------------------
+# ---- signature and keys ------------------------------------------------------------------------------------------
 
 
 def encoded(value: dict[str, Any]) -> str:
@@ -205,7 +205,7 @@ def test_one_key_needs_no_name(visitor: Visitor) -> None:
     assert visitor.sign_in()["Location"] == "/tokens"
 
 
-# ---- once, and by who began it -----------------------------------------------------------------------------------
+# ---- state, nonce and repeated use -------------------------------------------------------------------------------
 
 
 def test_a_token_of_before_is_good_for_nothing(
@@ -278,7 +278,7 @@ def test_what_a_browser_must_not_bring(
     refused(visitor, caplog, reason, ask=lambda: visitor.sign_in(**changed))
 
 
-# ---- whose account -----------------------------------------------------------------------------------------------
+# ---- choice of the account ---------------------------------------------------------------------------------------
 
 
 def test_an_address_leads_to_nobodys_account(visitor: Visitor, caplog: pytest.LogCaptureFixture, alice: User) -> None:
@@ -322,7 +322,7 @@ def test_the_break_glass_account_is_not_the_issuers(visitor: Visitor, caplog: py
     refused(Visitor(visitor.issuer), caplog, "break_glass_account")
 
 
-# ---- how the issuer answers --------------------------------------------------------------------------------------
+# ---- invalid responses of the issuer -----------------------------------------------------------------------------
 
 DISCOVERY = "/.well-known/openid-configuration"
 LONG = [b'{"issuer": "', b"x" * 300_000, b'"}']
@@ -400,7 +400,7 @@ def test_nobody_there(visitor: Visitor, caplog: pytest.LogCaptureFixture, settin
     refused(visitor, caplog, "issuer_unreachable", ask=lambda: visitor.client.post("/login/oidc"))
 
 
-# ---- the page ----------------------------------------------------------------------------------------------------
+# ---- sign-in page ------------------------------------------------------------------------------------------------
 
 
 def test_it_begins_with_a_form_of_ours_only(issuer: Issuer) -> None:

@@ -215,7 +215,7 @@ def test_no_token_is_kept_and_none_is_logged(visitor: Visitor, caplog: pytest.Lo
         assert secret not in caplog.text
 
 
-# ---- what is asked besides ---------------------------------------------------------------------------------------
+# ---- second factor and password ----------------------------------------------------------------------------------
 
 
 def test_a_second_factor_of_ours_is_asked_for_after_it(visitor: Visitor) -> None:
@@ -274,7 +274,7 @@ def test_who_has_no_password_has_none_to_guess_or_change(visitor: Visitor) -> No
     assert not User.objects.get().has_usable_password()
 
 
-# ---- what the address brings -------------------------------------------------------------------------------------
+# ---- invitations for the email address ---------------------------------------------------------------------------
 
 
 def test_a_verified_address_brings_its_invitation(visitor: Visitor, team_a: Tenant, alice: User) -> None:
@@ -292,7 +292,7 @@ def test_leeway_is_for_clocks_and_not_for_people(visitor: Visitor, monkeypatch: 
     assert visitor.sign_in().status_code == 302
 
 
-# ---- accounts of before ------------------------------------------------------------------------------------------
+# ---- connecting existing accounts --------------------------------------------------------------------------------
 
 
 def test_an_account_of_before_is_connected_by_who_administers(visitor: Visitor, alice: User) -> None:

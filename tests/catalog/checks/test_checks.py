@@ -478,7 +478,7 @@ def test_queues_exclude_what_kueue_is_told_to_exclude() -> None:
     assert tuple(resources["excludeResourcePrefixes"]) == EXCLUDED_PREFIXES
 
 
-# ---- from the mirror ---------------------------------------------------------------------------------------------
+# ---- checks with the mirror --------------------------------------------------------------------------------------
 
 
 def accepted(cluster: Cluster) -> None:

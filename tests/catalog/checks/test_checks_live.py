@@ -238,7 +238,7 @@ def queue_limit(site: Site) -> Stage:
     return Stage(f"65 classes use {resource}", site.name("few"), break_it, mend)
 
 
-# ---- nodes alone -------------------------------------------------------------------------------------------------
+# ---- nodes -------------------------------------------------------------------------------------------------------
 
 
 def layout_not_named(site: Site) -> Stage:

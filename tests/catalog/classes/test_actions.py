@@ -92,7 +92,7 @@ def test_what_an_open_class_is_does_not_change_under_those_who_hold_it(cluster: 
     assert refused(actions.edit_class, made.pk, colour="red") == "unknown_field"
 
 
-# ---- the admin ---------------------------------------------------------------------------------------------------
+# ---- Django admin ------------------------------------------------------------------------------------------------
 
 
 def browser(user: User) -> Client:
@@ -146,7 +146,7 @@ def test_staff_without_the_role_do_not_come_into_the_admin(a100: GpuClass) -> No
     assert browser(decides).get("/admin/catalog/gpuclass/", follow=True).status_code == 404
 
 
-# ---- the command -------------------------------------------------------------------------------------------------
+# ---- management command ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db

@@ -93,7 +93,7 @@ def base(**values: Any) -> dict[str, Any]:
     return {"name": "X", "resource": "nvidia.com/gpu", "node_labels": {"gpu": "x"}, **values}
 
 
-# ---- the database ------------------------------------------------------------------------------------------------
+# ---- database constraints ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("values", "constraint", "field", "said"), CASES, ids=name_of)
@@ -147,7 +147,7 @@ def test_what_is_let_through_is_taken_by_the_database(cluster: Cluster) -> None:
     assert refused > 10
 
 
-# ---- the doors ---------------------------------------------------------------------------------------------------
+# ---- actions, admin and catalog file -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("values", "field", "said"), BOTH, ids=name_of)

@@ -32,7 +32,7 @@ def refused(verb: Callable[..., Any], *args: Any, by: Actor = BY, **values: Any)
     return found.value.code
 
 
-# ---- the sentences -------------------------------------------------------------------------------------------------
+# ---- sentences -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_is_said_of_an_end(values: dict[str, Any], text: str) -> None:
     assert life_cycle.retirement_sentence(**given) == text
 
 
-# ---- holding -------------------------------------------------------------------------------------------------------
+# ---- pausing a class -----------------------------------------------------------------------------------------------
 
 
 def test_a_hold_is_written_down_and_is_work_for_the_pool(a100: GpuClass) -> None:
@@ -115,7 +115,7 @@ def test_what_cannot_be_held_or_released_is_refused_and_nothing_is_changed(
     assert not Event.objects.exists()
 
 
-# ---- retiring ------------------------------------------------------------------------------------------------------
+# ---- retiring and closing a class ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

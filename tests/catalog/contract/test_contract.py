@@ -60,7 +60,7 @@ def sentences(of: Contract) -> list[str]:
     return [*told, of.neighbours, *of.suits, *of.avoid, *of.expected, *of.incident]
 
 
-# ---- every kind of class -------------------------------------------------------------------------------------------
+# ---- guarantees of every kind of class -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,7 +92,7 @@ def test_no_sentence_shows_a_value_that_is_missing(kind: str) -> None:
     assert not [one for one in sentences(contract_of(KINDS[kind])) if leaked.search(one)]
 
 
-# ---- what must never be said ---------------------------------------------------------------------------------------
+# ---- claims that must not appear -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", TIME_SLICED)
@@ -111,7 +111,7 @@ def test_time_slicing_guarantees_nothing_about_other_pods(kind: str) -> None:
     assert {level for topic, level in levels(kind).items() if topic != "Preemption"} == {"no"}
 
 
-# ---- kind by kind --------------------------------------------------------------------------------------------------
+# ---- guarantees by kind of class -----------------------------------------------------------------------------------
 
 ISOLATION = {
     "whole GPU": ("yes", "yes", "yes"),

@@ -198,7 +198,7 @@ def test_a_unit_fits_on_the_smallest_node_of_its_class() -> None:
     assert (found.units, found.units_per_workload, found.cpu_per_unit, found.memory_gib_per_unit) == (6, 4, 3, 14)
 
 
-# ---- what labels do not tell ---------------------------------------------------------------------------------------
+# ---- missing or ambiguous labels -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_two_kinds_that_no_label_tells_apart_are_a_problem_and_the_wider_one_no_
     )
 
 
-# ---- kinds that are alike --------------------------------------------------------------------------------------------
+# ---- similar kinds of capacity ---------------------------------------------------------------------------------------
 
 
 def test_whole_cards_in_unlike_machines_are_two_classes_where_labels_tell() -> None:

@@ -200,7 +200,7 @@ def test_nothing_that_is_typed_breaks_it(text: str) -> None:
     )
 
 
-# ---- the difference ----------------------------------------------------------------------------------------------
+# ---- comparison of two files -------------------------------------------------------------------------------------
 
 
 def told(now: dict[str, Any], wanted: dict[str, Any], *, prune: bool = False) -> list[str]:

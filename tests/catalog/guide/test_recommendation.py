@@ -60,7 +60,7 @@ def why(advice: Recommendation, slug: str) -> str:
     return next(one.why for one in advice.ruled_out if one.slug == slug)
 
 
-# ---- one situation, one class ---------------------------------------------------------------------------------------
+# ---- recommended class per situation --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_order_in_which_classes_are_given_does_not_matter() -> None:
         assert (found.best and found.best.slug, found.runner_up and found.runner_up.slug) == ("a100-1g", twin.slug)
 
 
-# ---- memory, in numbers ----------------------------------------------------------------------------------------------
+# ---- GPU memory ------------------------------------------------------------------------------------------------------
 
 
 def test_what_fits_is_told_with_what_is_to_spare() -> None:
@@ -182,7 +182,7 @@ def test_the_runner_up_may_have_neighbours_where_nothing_else_is_left() -> None:
     )
 
 
-# ---- several cards ---------------------------------------------------------------------------------------------------
+# ---- several GPUs ----------------------------------------------------------------------------------------------------
 
 
 def test_slices_do_not_work_as_one() -> None:
@@ -274,7 +274,7 @@ def test_whether_a_product_computes_in_fp8_may_be_unknown() -> None:
     )
 
 
-# ---- what the team may use, and what starts --------------------------------------------------------------------------
+# ---- quota and available units ---------------------------------------------------------------------------------------
 
 
 def test_a_held_class_comes_last_and_says_so() -> None:

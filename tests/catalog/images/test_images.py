@@ -149,7 +149,7 @@ def test_every_vendor_that_an_image_can_have_is_called_something() -> None:
     assert all(cards and image for cards, image in image_compatibility.VENDORS.values())
 
 
-# ---- what the nodes tell ---------------------------------------------------------------------------------------------
+# ---- driver versions of nodes ----------------------------------------------------------------------------------------
 
 
 def node(cluster: Cluster, name: str, **labels: str) -> None:

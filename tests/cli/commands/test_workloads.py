@@ -203,7 +203,7 @@ def test_a_run_that_was_begun_in_its_place_is_the_one_waited_for(gpu: Gpu, what:
     assert (done.code, done.json["number"]) == (0, 2)
 
 
-# ---- pushes --------------------------------------------------------------------------------------------------------
+# ---- runs of a group in CI -----------------------------------------------------------------------------------------
 
 PUSH = ("--group", "main", "--cancel-running")
 

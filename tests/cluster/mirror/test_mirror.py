@@ -232,7 +232,7 @@ def test_a_cluster_whose_history_went_back_is_another_one(mirror: MirrorWriter, 
     assert pods(cluster) == {"a": 3}
 
 
-# ---- what is kept ------------------------------------------------------------------------------------------------
+# ---- namespaces of others ----------------------------------------------------------------------------------------
 
 
 def test_of_strangers_namespaces_only_what_takes_capacity_is_kept(mirror: MirrorWriter, cluster: Cluster) -> None:
@@ -293,7 +293,7 @@ def test_a_strangers_pod_leaves_when_it_ends(mirror: MirrorWriter, cluster: Clus
     assert pods(cluster) == {"b": 12}
 
 
-# ---- who is told -------------------------------------------------------------------------------------------------
+# ---- owners to wake, and drift -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -538,7 +538,7 @@ def test_whose_pages_are_hinted(mirror: MirrorWriter, kind: str, raw: Raw, chann
     assert mirror.write(removed(raw, kind=kind)) == channels
 
 
-# ---- how current -------------------------------------------------------------------------------------------------
+# ---- age of the mirror -------------------------------------------------------------------------------------------
 
 
 def test_trouble_is_said_and_taken_back(mirror: MirrorWriter, cluster: Cluster) -> None:

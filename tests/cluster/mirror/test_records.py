@@ -376,7 +376,7 @@ def test_a_workload_says_where_it_stands() -> None:
     assert (evicted.reason, len(evicted.message), reserved.is_true) == ("Preempted", 4096, True)
 
 
-# ---- the rest ----------------------------------------------------------------------------------------------------
+# ---- other kinds -------------------------------------------------------------------------------------------------
 
 FLAVORS = [
     {
@@ -589,7 +589,7 @@ def test_text_that_postgresql_cannot_hold_is_cleaned() -> None:
     assert content.columns["message"] == "ab"
 
 
-# ---- who wrote what ----------------------------------------------------------------------------------------------
+# ---- field owners and foreign changes ----------------------------------------------------------------------------
 
 
 def written(manager: str, fields: Raw, *, at: str = "2026-11-21T09:00:00Z", **more: Any) -> Raw:

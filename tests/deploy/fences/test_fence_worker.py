@@ -277,7 +277,7 @@ def test_the_worker_binds_the_two_shipped_roles(worker: Api, ours: str, role: st
     assert status == 201, text
 
 
-# ---- the one thing that changes about a Job --------------------------------------------------------------------------
+# ---- changing the priority of a Job ----------------------------------------------------------------------------------
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
 

@@ -162,7 +162,7 @@ def test_queries_do_not_grow(
     assert len(few) == len(many) <= 9
 
 
-# ---- the banner ------------------------------------------------------------------------------------------------------
+# ---- banner on pages -------------------------------------------------------------------------------------------------
 
 
 def test_everybody_reads_the_banner_at_home_and_on_the_page(namespace_a: Namespace, alice: User, olga: User) -> None:
@@ -212,7 +212,7 @@ def test_only_operators_put_it_up(cluster: Cluster, team_a: Tenant, alice: User,
     assert not Event.objects.exists()
 
 
-# ---- the banner by the API -------------------------------------------------------------------------------------------
+# ---- banner in the API -----------------------------------------------------------------------------------------------
 
 BANNER = "/api/v1/cluster/banner"
 

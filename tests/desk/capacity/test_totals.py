@@ -69,7 +69,7 @@ def waiting(namespace: Namespace, gpu_class: GpuClass, alice: User, *, units: in
     )
 
 
-# ---- one class ---------------------------------------------------------------------------------------------------
+# ---- totals of one class -----------------------------------------------------------------------------------------
 
 
 def test_promised_is_what_all_teams_hold_now(a100: GpuClass, team_a: Tenant, team_b: Tenant) -> None:
@@ -156,7 +156,7 @@ def test_the_number_of_queries_does_not_grow_with_the_catalog(cluster: Cluster, 
         class_figures(cluster, classes[:1])
 
 
-# ---- totals ------------------------------------------------------------------------------------------------------
+# ---- totals of several classes -----------------------------------------------------------------------------------
 
 
 def test_shares_and_cards_are_never_added(cluster: Cluster, a100: GpuClass, mig: GpuClass) -> None:

@@ -78,7 +78,7 @@ def everything() -> list[Any]:
     return [{name: value for name, value in row.items() if name not in kept} for row in rows]
 
 
-# ---- there and back ----------------------------------------------------------------------------------------------
+# ---- export and import -------------------------------------------------------------------------------------------
 
 
 def test_applying_an_export_changes_nothing(full: GpuClass) -> None:
@@ -129,7 +129,7 @@ def test_a_hold_is_not_kept_in_the_file(full: GpuClass) -> None:
     assert GpuClass.objects.get(pk=full.pk).held_reason == "a driver update"
 
 
-# ---- changes -----------------------------------------------------------------------------------------------------
+# ---- applying changes --------------------------------------------------------------------------------------------
 
 
 def test_a_new_class_is_made_opened_and_shown(cluster: Cluster, team_a: Tenant) -> None:
@@ -204,7 +204,7 @@ def test_images_come_change_and_go(cluster: Cluster) -> None:
     assert Image.objects.get().reference == "q/x:3"
 
 
-# ---- what is left out --------------------------------------------------------------------------------------------
+# ---- missing entries and pruning ---------------------------------------------------------------------------------
 
 
 def test_what_the_file_leaves_out_stays(full: GpuClass) -> None:
@@ -232,7 +232,7 @@ def test_a_class_that_is_promised_to_somebody_is_not_orphaned(a100: GpuClass, te
     assert (a100.life_cycle, GpuClass.objects.count(), Event.objects.count()) == ("active", 1, 0)
 
 
-# ---- what is wrong -----------------------------------------------------------------------------------------------
+# ---- invalid files -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_mistakes_of_several_classes_are_told_together(cluster: Cluster) -> None
     ]
 
 
-# ---- the command -------------------------------------------------------------------------------------------------
+# ---- management command ------------------------------------------------------------------------------------------
 
 
 def test_the_command_writes_shows_and_applies(a100: GpuClass, tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_the_command_ends_with_every_mistake(a100: GpuClass, tmp_path: Path) -> 
         call_command("catalog", "apply", str(tmp_path / "none.yaml"))
 
 
-# ---- what discovery proposes -------------------------------------------------------------------------------------
+# ---- proposals of discovery --------------------------------------------------------------------------------------
 
 
 def test_every_class_that_discovery_proposes_survives_the_way_through_the_file(cluster: Cluster) -> None:

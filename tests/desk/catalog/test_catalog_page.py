@@ -99,7 +99,7 @@ def stocked(
     return team_a
 
 
-# ---- cards -----------------------------------------------------------------------------------------------------------
+# ---- class cards -----------------------------------------------------------------------------------------------------
 
 
 def test_a_card_tells_what_is_free_and_what_the_team_has(stocked: Tenant, alice: User, a100: GpuClass) -> None:
@@ -239,7 +239,7 @@ def test_a_class_for_named_teams_is_not_there_for_others(stocked: Tenant, alice:
         assert "A100 in turns" not in page(alice, path), path
 
 
-# ---- people without a team -------------------------------------------------------------------------------------------
+# ---- users without a team --------------------------------------------------------------------------------------------
 
 
 def test_a_person_without_a_team_sees_the_catalog_and_how_to_get_one(
@@ -271,7 +271,7 @@ def test_a_viewer_is_told_why_nothing_can_be_launched(stocked: Tenant, charlie: 
     assert "Launch on" not in text
 
 
-# ---- one answer ------------------------------------------------------------------------------------------------------
+# ---- recommendation --------------------------------------------------------------------------------------------------
 
 
 def test_three_questions_have_one_answer(stocked: Tenant, alice: User) -> None:
@@ -373,7 +373,7 @@ def test_answers_are_understood(query: str, needs: Requirements) -> None:
     assert form.needs() == needs
 
 
-# ---- side by side ----------------------------------------------------------------------------------------------------
+# ---- comparison of classes -------------------------------------------------------------------------------------------
 
 
 def test_classes_are_compared_side_by_side(stocked: Tenant, alice: User, a100: GpuClass) -> None:
@@ -447,7 +447,7 @@ def test_cells_become_bars_where_they_could_not_be_counted() -> None:
     assert unit_grid(TopNodes(), unit="GPU") is None
 
 
-# ---- cost ------------------------------------------------------------------------------------------------------------
+# ---- number of queries -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/catalog", "/catalog?mem=10", "/catalog/choose", "/catalog/compare"])

@@ -187,7 +187,7 @@ def test_images_come_in_pages_at_the_same_cost(
     assert counts[0] == counts[1] <= 7, asked.captured_queries
 
 
-# ---- who may ask -------------------------------------------------------------------------------------------------
+# ---- access ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["classes", "classes/a100", "images"])

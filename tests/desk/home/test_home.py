@@ -32,7 +32,7 @@ def team_b(team_a: Tenant) -> Namespace:
     return make.tenant(team_a.namespaces.get().cluster, slug="team-b").namespaces.get()
 
 
-# ---- lent ------------------------------------------------------------------------------------------------------------
+# ---- lent units ------------------------------------------------------------------------------------------------------
 
 
 def test_lent_is_what_nobody_else_can_have_lent(
@@ -105,7 +105,7 @@ def test_what_others_borrow_changes_the_version(
     assert versions([namespace_a.name])[namespace_a.name] != before
 
 
-# ---- what runs -------------------------------------------------------------------------------------------------------
+# ---- running workloads -----------------------------------------------------------------------------------------------
 
 
 def answers(namespace: Namespace) -> dict[str, str]:
@@ -164,7 +164,7 @@ def test_each_row_has_one_verb_and_what_is_blocked_on_a_node_runs(
     assert 'class="home no-open no-fix"' in client.get(HOME).content.decode()
 
 
-# ---- what waits, and what to look at ---------------------------------------------------------------------------------
+# ---- queued workloads and warnings -----------------------------------------------------------------------------------
 
 
 def test_what_waits_is_told_by_class_with_the_first_known_end(
@@ -221,7 +221,7 @@ def test_an_idle_notebook_matters_while_own_work_waits_for_its_class(
     assert [(one.name, one.since) for one in found.concerns] == [("idle", since)]
 
 
-# ---- hours and ends --------------------------------------------------------------------------------------------------
+# ---- GPU-hours and expiring quota ------------------------------------------------------------------------------------
 
 
 def test_hours_of_the_month_are_by_member_with_cards_apart_from_parts(
@@ -266,7 +266,7 @@ def test_the_next_ends_are_told_soonest_first(team_a: Tenant, namespace_a: Names
     assert found[0].runs_until == soon.period.upper + soon.grace
 
 
-# ---- pods that were not started here ---------------------------------------------------------------------------------
+# ---- pods that the portal did not start ------------------------------------------------------------------------------
 
 
 def test_pods_of_no_run_that_hold_devices_are_shown_as_what_they_are(
@@ -313,7 +313,7 @@ def test_claims_of_pods_of_no_run_are_shown(team_a: Tenant, namespace_a: Namespa
     ]
 
 
-# ---- one snapshot ----------------------------------------------------------------------------------------------------
+# ---- page, stream and API agree --------------------------------------------------------------------------------------
 
 
 def test_page_stream_and_api_show_the_same(

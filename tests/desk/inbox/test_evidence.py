@@ -54,7 +54,7 @@ def told(answer: Any) -> dict[str, list[str]]:
     return {name: re.findall(r"<td>(.*?)</td>", cells) for name, cells in rows}
 
 
-# ---- the page ----------------------------------------------------------------------------------------------------
+# ---- request page ------------------------------------------------------------------------------------------------
 
 
 def test_the_approver_sees_what_the_team_used_and_how_long_it_waited(
@@ -163,7 +163,7 @@ def test_the_pool_is_told_apart_from_the_team(
     assert (found["Allocatable in the cluster"], found["Free now"]) == (["16"], ["13"])
 
 
-# ---- kept with the decision --------------------------------------------------------------------------------------
+# ---- evidence stored with a decision -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("door", ["page", "api"])
@@ -267,7 +267,7 @@ def test_the_apis_queries_do_not_grow_with_classes_and_runs(
     assert len(many) == len(few)
 
 
-# ---- words -------------------------------------------------------------------------------------------------------
+# ---- numbers as text ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

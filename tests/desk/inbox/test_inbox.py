@@ -34,7 +34,7 @@ def rows(user: User, address: str = "/inbox") -> dict[int, tuple[str, tuple[str,
     return {row["pk"]: (str(row["group"]), row["reasons"]) for row in response.context["rows"]}
 
 
-# ---- groups ------------------------------------------------------------------------------------------------------
+# ---- groups of requests ------------------------------------------------------------------------------------------
 
 
 def test_what_measured_use_justifies_is_one_click(
@@ -183,7 +183,7 @@ def test_asked_back_is_a_look(team_a: Tenant, limited: GpuClass, alice: User, da
     assert rows(dana)[request.pk] == ("look", ("Information requested: the team has not answered yet.",))
 
 
-# ---- the set -----------------------------------------------------------------------------------------------------
+# ---- selected requests -------------------------------------------------------------------------------------------
 
 
 def test_the_ticked_set_is_drawn_together_and_decides_nothing(
@@ -248,7 +248,7 @@ def test_the_set_is_of_what_waits_for_this_person(
     assert as_(charlie).get(address).status_code == 403
 
 
-# ---- lists -------------------------------------------------------------------------------------------------------
+# ---- filters and pagination --------------------------------------------------------------------------------------
 
 
 def test_filters_are_in_the_address(cluster: Cluster, limited: GpuClass, charlie: User, dana: User) -> None:

@@ -273,7 +273,7 @@ def test_queries_do_not_grow(
     assert len(few) == len(many) == 7
 
 
-# ---- who -----------------------------------------------------------------------------------------------------------
+# ---- roles and access ----------------------------------------------------------------------------------------------
 
 
 def test_staff_read_it_and_nobody_else(cluster: Cluster, olga: User, dana: User, alice: User, team_a: Tenant) -> None:

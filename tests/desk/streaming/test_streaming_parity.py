@@ -45,7 +45,7 @@ def token_of(person: User, name: str = "ci") -> str:
     return api_token_actions.create_token(name=name, scopes=["read"], expires_in_days=1, by=Actor(person, "page"))[1]
 
 
-# ---- answers -----------------------------------------------------------------------------------------------------
+# ---- responses and headers ---------------------------------------------------------------------------------------
 
 
 def test_bare_answers_carry_what_pages_carry(doors: Doors, client: Client, namespace_a: Namespace, bob: User) -> None:
@@ -114,7 +114,7 @@ def test_a_waiting_call_is_one_request(doors: Doors, notebook: Workload, bob: Us
     assert told == 30
 
 
-# ---- how many ----------------------------------------------------------------------------------------------------
+# ---- limits of open calls ----------------------------------------------------------------------------------------
 
 
 def ask(doors: Doors, path: str, text: str) -> socket.socket:

@@ -116,7 +116,7 @@ def test_a_volume_below_the_home_directory_outlives_what_is_beside_it(
     assert log_of(admin, namespace, "reader") == b"kept\nsets\n"
 
 
-# ---- the portal's own pods, with a repository ------------------------------------------------------------------------
+# ---- pods of the portal with a repository ----------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ TEAM = "/teams/team-a"
 STARTS_WITHIN_MS = 90_000
 
 
-# ---- the stage ---------------------------------------------------------------------------------------------------
+# ---- fixtures ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def is_signed_in(context: BrowserContext) -> bool:
     return found
 
 
-# ---- what a page can ask for -------------------------------------------------------------------------------------
+# ---- requests that a notebook's page can send --------------------------------------------------------------------
 
 # {url, method, fields, type, target} → posted; the answer goes into a frame or a tab that nobody looks at.
 POST = """({url, fields, type, target}) => new Promise(done => {
@@ -505,7 +505,7 @@ def the_token_is_in_no_answer_address_log_or_event(stage: Stage, context: Browse
     assert not [event for event in events if server.token in event]
 
 
-# ---- together ----------------------------------------------------------------------------------------------------
+# ---- the test ----------------------------------------------------------------------------------------------------
 
 # Of each layout, what may be different in it; a start of all processes takes as long as any two of them.
 SHOWN = {

@@ -51,7 +51,7 @@ PATIENCE_S = 90.0
 State = QuotaLine.State
 
 
-# ---- the stage ---------------------------------------------------------------------------------------------------
+# ---- fixtures ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def end(grant: Grant, at: datetime) -> None:
     Grant.objects.filter(pk=grant.pk).update(period=DateTimeTZRange(grant.period.lower, at))
 
 
-# ---- what people do ------------------------------------------------------------------------------------------------
+# ---- steps of users ------------------------------------------------------------------------------------------------
 
 
 def ask(page: Page, units: dict[str, int], *, boost: bool = False, until: str = "") -> QuotaRequest:
@@ -250,7 +250,7 @@ def approve(page: Page) -> None:
     expect(page.get_by_text("All lines are decided.")).to_be_visible()
 
 
-# ---- the walk ------------------------------------------------------------------------------------------------------
+# ---- the test ------------------------------------------------------------------------------------------------------
 
 
 def test_from_joining_to_giving_back(

@@ -106,7 +106,7 @@ class Churn:
         )
         self.classes = [*by_amount, *self.products, cores]
 
-    # ---- changes -----------------------------------------------------------------------------------------------
+    # ---- random changes of nodes and pods ----------------------------------------------------------------------
 
     def happen(self) -> None:
         """Makes some changes, in an order that only the seed determines."""
@@ -276,7 +276,7 @@ class Churn:
             condition = {**READY, "status": "True" if node["ready"] else "False"}
             self.admin.patch_status("v1/nodes", name, {"conditions": [condition]})
 
-    # ---- two views of one moment -------------------------------------------------------------------------------
+    # ---- comparison of mirror and cluster ----------------------------------------------------------------------
 
     def compare(self) -> tuple[dict[str, Figures], dict[str, Figures]]:
         """(the portal's figures, the lists' figures) by slug, at the same version of every object."""

@@ -40,7 +40,7 @@ def make_due(row: Namespace) -> None:
     Namespace.objects.filter(pk=row.pk).update(due_at=Now() - timedelta(seconds=1))
 
 
-# ---- claim ---------------------------------------------------------------------------------------------------------
+# ---- claiming a due row --------------------------------------------------------------------------------------------
 
 
 def test_a_claim_leases_the_oldest_due_row_and_counts_the_attempt(cluster: Cluster) -> None:
@@ -95,7 +95,7 @@ def test_a_lapsed_lease_is_taken_over(row: Namespace) -> None:
     assert claimed(row).attempts == 2
 
 
-# ---- finish --------------------------------------------------------------------------------------------------------
+# ---- finishing a row -----------------------------------------------------------------------------------------------
 
 
 def test_finish_records_the_generation_read_and_looks_again_after_resync(
@@ -218,7 +218,7 @@ def test_a_row_at_rest_is_not_looked_at_until_it_is_touched(row: Namespace) -> N
     assert claimed(row).generation == 3, "a touch during the run counts more than rest"
 
 
-# ---- fail ----------------------------------------------------------------------------------------------------------
+# ---- failures of a row ---------------------------------------------------------------------------------------------
 
 
 def test_a_failure_is_recorded_and_backs_off(row: Namespace) -> None:
@@ -269,7 +269,7 @@ def test_success_forgets_the_failures(row: Namespace) -> None:
     assert (row.attempts, row.error_code, row.error_text) == (0, "", "")
 
 
-# ---- work, sweep, owners -------------------------------------------------------------------------------------------
+# ---- processing, sweep and owners ----------------------------------------------------------------------------------
 
 
 def test_work_drains_the_table_and_one_poisonous_row_does_not_stop_it(cluster: Cluster) -> None:

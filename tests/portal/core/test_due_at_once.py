@@ -73,7 +73,7 @@ def test_who_claims_a_row_that_is_being_woken_sees_what_it_was_woken_for(cluster
     assert found == [0, row.pk]
 
 
-# ---- chaos, short form ---------------------------------------------------------------------------------------------
+# ---- workers that end at random ------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)

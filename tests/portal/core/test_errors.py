@@ -23,7 +23,7 @@ from tests.support.rows import make
 EXCEEDS = Refusal("exceeds_grant", "6 A100 asked, at most 4 possible here.", "units")
 
 
-# ---- raising -------------------------------------------------------------------------------------------------------
+# ---- raising refusals ----------------------------------------------------------------------------------------------
 
 
 def test_a_refusal_is_raised_and_none_is_not() -> None:
@@ -49,7 +49,7 @@ def test_the_row_is_returned(alice: User) -> None:
     assert get_or_refuse(User.objects.all(), email="alice@example.org") == alice
 
 
-# ---- beside a field ------------------------------------------------------------------------------------------------
+# ---- refusals beside a form field ----------------------------------------------------------------------------------
 
 
 class UnitsForm(forms.Form):
@@ -81,7 +81,7 @@ def test_what_is_not_about_the_input_stays_a_page(refusal: Refusal) -> None:
         raise Refused(refusal)
 
 
-# ---- what others raise ---------------------------------------------------------------------------------------------
+# ---- exceptions of Django and PostgreSQL ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_database_that_is_away_is_said_to_be() -> None:
     assert to_refusal(OperationalError("connection refused")) is errors.DATABASE_AWAY
 
 
-# ---- rendering -----------------------------------------------------------------------------------------------------
+# ---- rendering of errors -------------------------------------------------------------------------------------------
 
 
 def rendered(exception: Exception, **headers: str) -> HttpResponse | None:

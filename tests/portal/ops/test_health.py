@@ -22,7 +22,7 @@ from tests.support.http.metrics import figures
 from tests.support.rows import make
 from tests.support.rows.due_rows import due_row
 
-# ---- probes --------------------------------------------------------------------------------------------------------
+# ---- health probes -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_the_public_port_has_no_metrics(client: Client, db: None) -> None:
     assert client.post("/readyz").status_code == 405
 
 
-# ---- figures that are rows -----------------------------------------------------------------------------------------
+# ---- metrics from the database -------------------------------------------------------------------------------------
 
 
 def test_overdue_is_seen_per_table(cluster: Cluster) -> None:

@@ -160,7 +160,7 @@ def test_browsers_are_bound_to_https_below_the_portal_where_notebooks_are(domain
     assert json.loads(done.stdout) is below
 
 
-# ---- https -------------------------------------------------------------------------------------------------------
+# ---- HTTPS -------------------------------------------------------------------------------------------------------
 
 
 def test_plain_http_leads_to_https_and_probes_are_answered(servers: dict[str, Server]) -> None:
@@ -196,7 +196,7 @@ def test_every_cookie_is_the_hosts_own(servers: dict[str, Server], bob: User) ->
         assert not [part for part in rest if part.startswith("Domain")]
 
 
-# ---- whose word counts -------------------------------------------------------------------------------------------
+# ---- untrusted headers -------------------------------------------------------------------------------------------
 
 
 def claims(value: str) -> dict[str, str]:
@@ -277,7 +277,7 @@ def test_one_id_from_the_first_look_to_the_last_line(
         assert {line["request_id"] for line in lines} == {chosen}
 
 
-# ---- how much may be said ----------------------------------------------------------------------------------------
+# ---- size limits of requests -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def filed(team_a: Tenant, a100: GpuClass, alice: User, dana: User) -> QuotaReque
     return file(alice, a100.slug)
 
 
-# ---- deciding ----------------------------------------------------------------------------------------------------
+# ---- decisions by a delegate -------------------------------------------------------------------------------------
 
 
 def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana: User, dave: User) -> None:
@@ -206,7 +206,7 @@ def limited(a100: GpuClass) -> GpuClass:
     return a100
 
 
-# ---- naming ------------------------------------------------------------------------------------------------------
+# ---- naming a delegate -------------------------------------------------------------------------------------------
 
 
 def test_who_is_named_is_told(dana: User, dave: User) -> None:
@@ -284,7 +284,7 @@ def test_of_two_who_are_named_at_once_one_is(dana: User, dave: User, bob: User) 
     assert Deputy.objects.count() == 1
 
 
-# ---- doors -------------------------------------------------------------------------------------------------------
+# ---- page, API and command ---------------------------------------------------------------------------------------
 
 
 def test_the_page_names_and_ends(dana: User, dave: User, charlie: User) -> None:

@@ -30,7 +30,7 @@ def sent(client: Client, method: str, path: str, body: Any = None) -> tuple[int,
     return answer.status_code, answer.json() if answer.content else None
 
 
-# ---- rules -----------------------------------------------------------------------------------------------------------
+# ---- valid prefixes --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_may_be_used(image: str, prefixes: list[str], code: str | None, wor
     assert words in (found.message if found else "")
 
 
-# ---- verbs -----------------------------------------------------------------------------------------------------------
+# ---- actions ---------------------------------------------------------------------------------------------------------
 
 
 @needs_rows

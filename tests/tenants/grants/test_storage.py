@@ -79,7 +79,7 @@ def quota_of(namespace: Namespace) -> Any:
     ).quota
 
 
-# ---- one request of both -----------------------------------------------------------------------------------------
+# ---- a request for GPUs and storage ------------------------------------------------------------------------------
 
 
 def test_a_request_of_both_is_decided_line_by_line_and_ends(
@@ -175,7 +175,7 @@ def test_letters_of_taking_back_and_of_the_end_say_gib(
     assert "starts on it" not in ended
 
 
-# ---- facts and pages ---------------------------------------------------------------------------------------------
+# ---- used storage on pages ---------------------------------------------------------------------------------------
 
 
 def test_used_is_what_the_claims_of_the_namespace_ask_for(
@@ -233,7 +233,7 @@ def test_the_last_day_of_storage_is_of_volumes(team_a: Tenant, namespace_a: Name
     assert (row.is_storage, row.unit) == (True, "GiB")
 
 
-# ---- other doors -------------------------------------------------------------------------------------------------
+# ---- API and command ---------------------------------------------------------------------------------------------
 
 
 def test_by_rest_and_by_command(
@@ -259,7 +259,7 @@ def _text(response: Any) -> str:
     return " ".join(response.content.decode().split())
 
 
-# ---- in the cluster ----------------------------------------------------------------------------------------------
+# ---- ResourceQuota in the cluster --------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("clean_cluster")

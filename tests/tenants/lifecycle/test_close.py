@@ -53,7 +53,7 @@ def told(user: User) -> list[str]:
     return list(Delivery.objects.filter(user=user).order_by("pk").values_list("subject", flat=True))
 
 
-# ---- its times ---------------------------------------------------------------------------------------------------
+# ---- periods of closing ------------------------------------------------------------------------------------------
 
 
 def test_a_day_to_take_it_back_and_a_month_for_the_volumes(namespace_a: Namespace, olga: User) -> None:
@@ -131,7 +131,7 @@ def test_the_database_keeps_the_times_true(namespace_a: Namespace, columns: dict
         Namespace.objects.filter(pk=namespace_a.pk).update(**columns)
 
 
-# ---- grants ------------------------------------------------------------------------------------------------------
+# ---- grants of a closing team ------------------------------------------------------------------------------------
 
 
 def test_units_stay_promised_while_it_can_be_taken_back(
@@ -222,7 +222,7 @@ def test_what_is_taken_back_while_a_worker_comes_is_not_carried_out(
     assert not Event.objects.filter(verb="namespace.closed").exists()
 
 
-# ---- what is told ------------------------------------------------------------------------------------------------
+# ---- notifications and reminders ---------------------------------------------------------------------------------
 
 
 def test_owners_and_managers_are_told_each_step_once(

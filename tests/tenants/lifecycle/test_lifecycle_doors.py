@@ -82,7 +82,7 @@ def bring(world: World, state: str) -> None:
         )
 
 
-# ---- doors -------------------------------------------------------------------------------------------------------
+# ---- interfaces: action, page, API, command ----------------------------------------------------------------------
 
 
 def by_action(verb: str, world: World, who: User) -> Answer:
@@ -133,7 +133,7 @@ def by_command(verb: str, world: World, who: User | None) -> Answer:
 DOORS: dict[str, Callable[[str, World, Any], Answer]] = {"page": by_page, "API": by_api, "command": by_command}
 
 
-# ---- rows --------------------------------------------------------------------------------------------------------
+# ---- expected outcomes -------------------------------------------------------------------------------------------
 
 
 def rows() -> str:
@@ -152,7 +152,7 @@ def outcome() -> list[Any]:
     ]
 
 
-# ---- the table ---------------------------------------------------------------------------------------------------
+# ---- tests of the table ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("state", "verb"), list(itertools.product(STATES, VERBS)))

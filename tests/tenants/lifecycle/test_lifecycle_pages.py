@@ -165,7 +165,7 @@ def test_it_takes_the_same_number_of_queries_however_much_goes(
         client.get("/api/v1/teams/team-a/namespace")
 
 
-# ---- what blocks a namespace -------------------------------------------------------------------------------------
+# ---- namespaces that cannot be deleted ---------------------------------------------------------------------------
 
 
 def condition(type: str, message: str, status: str = "True") -> Condition:

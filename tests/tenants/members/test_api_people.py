@@ -148,7 +148,7 @@ def test_an_invitation_is_declined_or_taken_back(invited: dict[str, Any], alice:
     assert list(Invitation.objects.order_by("pk").values_list("state", flat=True)) == ["revoked", "declined"]
 
 
-# ---- asking to join ----------------------------------------------------------------------------------------------
+# ---- join requests -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_what_is_wrong_with_asking_is_named(
     assert JoinRequest.objects.count() == 1
 
 
-# ---- scopes and strangers ----------------------------------------------------------------------------------------
+# ---- scopes, and users outside the team --------------------------------------------------------------------------
 
 
 MANAGING = [

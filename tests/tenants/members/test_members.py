@@ -222,7 +222,7 @@ def test_a_suspended_account_is_neither_added_nor_invited(team_a: Tenant, alice:
     assert refused(verb) == ("suspended", "email")
 
 
-# ---- asking to join ----------------------------------------------------------------------------------------------
+# ---- join requests -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def test_who_is_added_meanwhile_does_not_ask_any_more(join: JoinRequest, alice: 
     assert JoinRequest.objects.get().state == "accepted"
 
 
-# ---- searching ---------------------------------------------------------------------------------------------------
+# ---- searching for teams -----------------------------------------------------------------------------------------
 
 
 def test_a_team_is_found_by_two_letters_of_its_name(team_a: Tenant, charlie: User, bob: User) -> None:

@@ -67,7 +67,7 @@ def mona(team_a: Tenant) -> User:
     return found
 
 
-# ---- who makes, sees and revokes them ------------------------------------------------------------------------------
+# ---- creating, listing and revoking --------------------------------------------------------------------------------
 
 
 def test_owners_and_managers_make_list_and_revoke_them_by_the_api(team_a: Tenant, alice: User, mona: User) -> None:
@@ -178,7 +178,7 @@ def test_names_are_the_teams_own_and_their_number_has_an_end(
     personal(alice, name="other")
 
 
-# ---- never more than its maker, never more than it was given -------------------------------------------------------
+# ---- limits of the rights of a token -------------------------------------------------------------------------------
 
 
 def test_it_decides_nothing(team_a: Tenant, alice: User) -> None:
@@ -223,7 +223,7 @@ def test_what_its_maker_may_no_more_it_may_not(team_a: Tenant, mona: User) -> No
     assert told(added) == (403, "not_allowed")
 
 
-# ---- its end -------------------------------------------------------------------------------------------------------
+# ---- end of a token ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("leaves", [True, False])
@@ -256,7 +256,7 @@ def test_it_rests_while_its_maker_is_suspended(team_a: Tenant, alice: User) -> N
     assert told(ci.get("/api/v1/me")) == (401, "account_suspended")
 
 
-# ---- what it does --------------------------------------------------------------------------------------------------
+# ---- actions and their events --------------------------------------------------------------------------------------
 
 
 def test_what_it_does_is_its_makers_and_names_it(team_a: Tenant, a100: GpuClass, alice: User) -> None:
@@ -335,7 +335,7 @@ def test_of_a_token_that_ended_before_nobody_is_reminded(team_a: Tenant, alice: 
     assert list(Delivery.objects.values_list("event__row", flat=True)) == kept
 
 
-# ---- for administrators --------------------------------------------------------------------------------------------
+# ---- list for administrators ---------------------------------------------------------------------------------------
 
 
 def test_an_administrator_lists_everybodys_tokens(team_a: Tenant, alice: User, bob: User, olga: User) -> None:

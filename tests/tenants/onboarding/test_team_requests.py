@@ -65,7 +65,7 @@ def asked(bundle: Bundle, dana: User, charlie: User, unique: str) -> TeamRequest
     return ask(charlie, name=" The  robots ", slug=f"robots-{unique}")
 
 
-# ---- asking ------------------------------------------------------------------------------------------------------
+# ---- requesting a team -------------------------------------------------------------------------------------------
 
 
 def test_who_decides_every_class_of_the_bundle_is_told(
@@ -143,7 +143,7 @@ def test_only_the_person_withdraws_and_asks_anew(asked: TeamRequest, alice: User
     ask(charlie, slug=asked.slug)
 
 
-# ---- deciding ----------------------------------------------------------------------------------------------------
+# ---- deciding about a team ---------------------------------------------------------------------------------------
 
 
 def test_a_yes_makes_team_owner_namespace_and_grants_in_one_step(

@@ -41,7 +41,7 @@ def signed_in(user: User) -> Client:
     return client
 
 
-# ---- who may ------------------------------------------------------------------------------------------------------
+# ---- access -------------------------------------------------------------------------------------------------------
 
 
 def calls(pk: int, slug: str) -> list[tuple[str, str, Any]]:
@@ -102,7 +102,7 @@ def test_an_action_asks_for_the_scope_itself(ada: User, bob: User) -> None:
         assert refused.value.code == "missing_scope"
 
 
-# ---- the list -----------------------------------------------------------------------------------------------------
+# ---- list of accounts ---------------------------------------------------------------------------------------------
 
 
 def listed(client: Client, query: str = "") -> list[str]:
@@ -345,7 +345,7 @@ def test_why_a_team_is_suspended_is_told_after_the_pages_of_people_were_read(tea
     assert caller(olga).get("/api/v1/teams/team-a/namespace").json()["because"] == "The course is over."
 
 
-# ---- classes to decide --------------------------------------------------------------------------------------------
+# ---- classes of an approver ---------------------------------------------------------------------------------------
 
 
 def decides(user: User) -> frozenset[str] | None:

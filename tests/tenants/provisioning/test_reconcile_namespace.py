@@ -242,7 +242,7 @@ def test_a_settled_namespace_costs_few_queries(
         provision()
 
 
-# ---- looking -----------------------------------------------------------------------------------------------------
+# ---- helper functions --------------------------------------------------------------------------------------------
 
 
 def want(namespace: Namespace, wanted: Namespace.Wanted) -> None:

@@ -72,7 +72,7 @@ def test_people_do_not_make_teams_for_themselves(cluster: Cluster, alice: User, 
     assert team_actions.create_tenant(slug="mine", name="Mine", owner=alice, by=page(olga), cluster=cluster)
 
 
-# ---- members -----------------------------------------------------------------------------------------------------
+# ---- team members ------------------------------------------------------------------------------------------------
 
 
 def test_a_new_member_is_told(team_a: Tenant, alice: User, charlie: User) -> None:
@@ -174,7 +174,7 @@ def test_a_plan_is_tried_again_when_another_request_of_the_team_is_decided(
     assert Plan.objects.get(request=second).due_at is not None
 
 
-# ---- namespaces --------------------------------------------------------------------------------------------------
+# ---- suspending and closing a team -------------------------------------------------------------------------------
 
 
 def test_operators_suspend_resume_and_close(namespace_a: Namespace, olga: User) -> None:

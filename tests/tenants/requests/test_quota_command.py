@@ -57,7 +57,7 @@ def filed(team_a: Tenant, limited: GpuClass, alice: User, dana: User) -> QuotaRe
     return QuotaRequest.objects.get()
 
 
-# ---- filing ------------------------------------------------------------------------------------------------------
+# ---- filing a request --------------------------------------------------------------------------------------------
 
 
 def test_a_request_is_filed_as_the_person(team_a: Tenant, limited: GpuClass, alice: User) -> None:
@@ -116,7 +116,7 @@ def test_a_suspended_person_does_nothing(filed: QuotaRequest, dana: User) -> Non
     assert filed.lines.get().state == "pending"
 
 
-# ---- reading -----------------------------------------------------------------------------------------------------
+# ---- listing requests --------------------------------------------------------------------------------------------
 
 
 def test_requests_are_listed_and_shown(filed: QuotaRequest, limited: GpuClass, dana: User, alice: User) -> None:
@@ -143,7 +143,7 @@ def test_a_long_list_says_that_there_is_more(filed: QuotaRequest, team_a: Tenant
     assert listed[1].startswith("More requests exist")
 
 
-# ---- deciding ----------------------------------------------------------------------------------------------------
+# ---- deciding about a request ------------------------------------------------------------------------------------
 
 
 def test_an_approver_approves_with_fewer_units_and_a_reason(filed: QuotaRequest, dana: User, team_a: Tenant) -> None:
@@ -202,7 +202,7 @@ def test_withdrawing_twice_is_refused(filed: QuotaRequest, alice: User, bob: Use
     assert refused("withdraw", filed.pk, "--as", alice.email).startswith("This request has no pending lines")
 
 
-# ---- namespaces --------------------------------------------------------------------------------------------------
+# ---- suspending and closing a team -------------------------------------------------------------------------------
 
 
 def test_an_operator_suspends_resumes_and_closes(namespace_a: Namespace, olga: User, alice: User) -> None:
@@ -220,7 +220,7 @@ def test_an_operator_suspends_resumes_and_closes(namespace_a: Namespace, olga: U
     assert Event.objects.filter(verb="namespace.changed", actor="Olga", via="command").count() == 3  # again is nothing
 
 
-# ---- the documentation -------------------------------------------------------------------------------------------
+# ---- examples of the documentation -------------------------------------------------------------------------------
 
 
 def test_the_examples_of_the_documentation_are_taken() -> None:

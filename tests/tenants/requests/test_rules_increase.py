@@ -151,7 +151,7 @@ def test_lines_are_decided_one_by_one(used: Grant, team_a: Tenant, a100: GpuClas
     assert Delivery.objects.filter(user=dana).count() == 1
 
 
-# ---- doors -------------------------------------------------------------------------------------------------------
+# ---- interfaces: page, API, renewal ------------------------------------------------------------------------------
 
 
 def by_page(by: User, grant: Grant) -> None:
@@ -213,7 +213,7 @@ def test_renewal_without_use_waits_for_people(held: Grant, alice: User) -> None:
     assert filed.lines.get().state == "pending"
 
 
-# ---- the row -----------------------------------------------------------------------------------------------------
+# ---- bounds of the rule ------------------------------------------------------------------------------------------
 
 
 def test_staff_change_bounds_in_the_admin_with_a_sentence_a_field(rule: Rule, olga: User, dana: User) -> None:

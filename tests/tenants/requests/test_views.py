@@ -71,7 +71,7 @@ def shown_in(page: Any, **changes: object) -> dict[str, object]:
     return {"decision": "approve", "reason": "", **dict(boxes), **changes}
 
 
-# ---- asking ------------------------------------------------------------------------------------------------------
+# ---- filing a request --------------------------------------------------------------------------------------------
 
 
 def test_an_owner_asks_and_lands_on_the_request(team_a: Tenant, limited: GpuClass, alice: User) -> None:
@@ -166,7 +166,7 @@ def test_who_is_told_is_said_as_it_is(team_a: Tenant, limited: GpuClass, alice: 
     assert "Approvers are notified" in more.text
 
 
-# ---- boosts ------------------------------------------------------------------------------------------------------
+# ---- temporary increases -----------------------------------------------------------------------------------------
 
 
 def test_a_boost_is_asked_beside_a_new_total_with_dates_of_its_own(
@@ -228,7 +228,7 @@ def test_what_is_wrong_with_a_boost_stands_beside_its_line(
     assert not QuotaRequest.objects.exists()
 
 
-# ---- deciding ----------------------------------------------------------------------------------------------------
+# ---- deciding about a request ------------------------------------------------------------------------------------
 
 
 def test_an_approver_finds_it_looks_and_approves(filed: QuotaRequest, dana: User, team_a: Tenant) -> None:
@@ -448,7 +448,7 @@ def test_the_plan_is_shown_object_by_object(filed: QuotaRequest, dana: User) -> 
     assert "spec.hard.pods: 2" in page.text
 
 
-# ---- the team ----------------------------------------------------------------------------------------------------
+# ---- team page ---------------------------------------------------------------------------------------------------
 
 
 def test_the_team_page_says_object_by_object_whether_the_cluster_agrees(
@@ -510,7 +510,7 @@ def test_the_only_owner_sees_a_button_beside_everybody_else(team_a: Tenant, alic
     assert re.findall(r'action="([^"]*/remove)"', page.text) == [f"/teams/team-a/members/{bob.pk}/remove"]
 
 
-# ---- cost --------------------------------------------------------------------------------------------------------
+# ---- number of queries -------------------------------------------------------------------------------------------
 
 
 def file_many(tenant: Tenant, filed_by: User, classes: list[GpuClass]) -> None:

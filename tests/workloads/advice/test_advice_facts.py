@@ -197,7 +197,7 @@ def test_where_nothing_is_in_the_way_nothing_is_asked(
         assert advice_by_workload(by_alice, namespace, team, rows) == {}
 
 
-# ---- edges -----------------------------------------------------------------------------------------------------------
+# ---- page, list and API ----------------------------------------------------------------------------------------------
 
 
 def test_the_page_the_list_and_the_api_say_the_same(

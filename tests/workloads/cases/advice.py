@@ -75,7 +75,7 @@ REQUEST = "/teams/team-a/requests/new"
 TELL = "tell_operators"
 
 CASES = [
-    # ---- it waits for quota ----
+    # ---- waiting for quota ----
     Case(
         "quota in use, a smaller slice is free", "quota in use, the slice's node is full", QUOTA,
         replace(FULL, options=(SLICE, H100)), NOT_YET,
@@ -186,7 +186,7 @@ CASES = [
         replace(with_own(GANG, granted=40, used=0), each=9), NEVER,
         "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "8 GPUs can start",
     ),
-    # ---- never ----
+    # ---- cannot start ----
     Case(
         "more than the team may have, fewer fit now", "more than the team may have, nothing is free", MAXIMUM,
         with_own(replace(FULL, each=6), used=0, on_one_node=8), NEVER,
@@ -212,7 +212,7 @@ CASES = [
         with_own(replace(FULL, each=8), used=0, on_one_node=8), NEVER,
         "fewer_units", f"{CHANGE}?class=a100&units=4#id_units", "",
     ),
-    # ---- the nodes ----
+    # ---- nodes ----
     Case(
         "no node has two GPUs together", "no node has one GPU", SPREAD,
         with_own(FULL, used=0, on_one_node=1), NOT_YET,
@@ -249,7 +249,7 @@ CASES = [
     Case("volume not bound", "volume not there", problem("volume not bound"), FULL, STUCK, TELL, "", "volume_unbound"),
     Case("volume not there", "volume not bound", problem("volume not there"), FULL, STUCK, "change",
          f"{CHANGE}#id_volume", "or none"),
-    # ---- the queue itself ----
+    # ---- queue ----
     Case("class held, a slice is open", "class held", HELD, replace(FULL, options=(SLICE,)), NOT_YET,
          "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", ""),
     Case("class held", "queue inactive", HELD, with_own(FULL, held=HELD_UNTIL), NOT_YET, "wait", "", "resumed"),
@@ -262,7 +262,7 @@ CASES = [
          "restarts automatically"),
     Case("taken by the own team", "taken back", problem("preempted by the team"), replace(FULL, others=(IDLE,)),
          NOT_YET, "stop_other", "/teams/team-a/workloads/notes", "started by Alice"),
-    # ---- the API server refuses its pod ----
+    # ---- pod refused by the API server ----
     Case("quota full", "quota can never take the pod", problem("quota full"), FULL, NOT_YET, "wait", "",
          "terminating pod is gone"),
     Case("limits", "Pod Security", problem("cpu over the limits"), FULL, NEVER, "change", f"{CHANGE}#id_cpu", "4"),
@@ -270,7 +270,7 @@ CASES = [
     Case("webhook down", "Pod Security", problem("webhook does not answer"), FULL, NOT_YET, "wait", "",
          "automatically"),
     Case("namespace goes", "webhook down", problem("namespace goes"), FULL, NEVER, TELL, "", "namespace_ending"),
-    # ---- on the node ----
+    # ---- problems on the node ----
     Case("image not there", "registry silent", problem("image not found"), FULL, STUCK, "change",
          f"{CHANGE}#id_image", "name and tag"),
     Case("registry silent", "image not there", problem("registry does not answer"), FULL, NOT_YET, "wait", "", ""),
@@ -287,7 +287,7 @@ CASES = [
          NOT_YET, "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", ""),
     Case("node silent", "no mirror", problem("node silent"), FULL, NOT_YET, "wait", "", "After 5 minutes"),
     Case("no mirror", "node silent", NO_MIRROR, FULL, STUCK, TELL, "", "cluster_not_read"),
-    # ---- over ----
+    # ---- ended ----
     Case("crash", "host memory", problem("crash"), FULL, OVER_ALREADY, "read_log", "/live/logs/team-a/one", ""),
     Case("host memory", "crash", problem("host memory"), FULL, OVER_ALREADY, "change", f"{CHANGE}#id_memory_gib",
          "16 GiB"),

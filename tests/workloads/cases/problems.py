@@ -277,7 +277,7 @@ UNSCHEDULABLE_PODS = [
     ),
 ]  # fmt: skip
 
-# ---- on its node: image, volume, settings ----------------------------------------------------------------------------
+# ---- pods that wait on their node: image, volume, settings -----------------------------------------------------------
 
 
 def at_node(reason: str, message: str = "", **more: Any) -> Observation:
@@ -500,7 +500,7 @@ STARTING = [
     ),
 ]  # fmt: skip
 
-# ---- how a pod ends badly --------------------------------------------------------------------------------------------
+# ---- failed pods -----------------------------------------------------------------------------------------------------
 
 MEMORY = {"memory": 16 * 2**30, "nvidia.com/gpu": 2}
 
@@ -737,7 +737,7 @@ ENDINGS = [
     ),
 ]  # fmt: skip
 
-# ---- in the queue, and nodes that are silent -------------------------------------------------------------------------
+# ---- queued workloads, and nodes that do not respond -----------------------------------------------------------------
 
 
 def preempted(why: str) -> Observation:

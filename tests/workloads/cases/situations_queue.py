@@ -11,7 +11,7 @@ QUEUED, BLOCKED, PREPARING = "queued", "blocked", "preparing"
 DATE = r"\d+ \w+ \d{4}, \d\d:\d\d"
 
 IN_QUEUE: dict[str, Situation] = {
-    # ---- the API server, its quotas and its policies ----
+    # ---- refusals by API server, quotas and policies ----
     "over quota at ResourceQuota": Situation(
         REFUSED, PREPARING, "quota_full",
         r"Admitted, but the namespace's ResourceQuota tight is full: cpu: 4 cores requested, [5-8] of 8 used\.",
@@ -42,7 +42,7 @@ IN_QUEUE: dict[str, Situation] = {
         NEVER, TELL, "this image is not allowed here", "webhook down",
         then="runs when the operators have taken the policy away",
     ),
-    # ---- the queue itself ----
+    # ---- queue ----
     "local queue held": Situation(
         QUEUE, QUEUED, "queue_held",
         r"Your team's queue is paused: no workload starts, running workloads continue\.",
@@ -117,7 +117,7 @@ IN_QUEUE: dict[str, Situation] = {
         NOT_YET, "fewer_workers", "3 workers of 1 GPU", "a gang that fits",
         facts={"workers": 4, "fit": 3},
     ),
-    # ---- the cluster, and the portal's view of it ----
+    # ---- cluster and mirror ----
     "namespace terminating": Situation(
         "test_queue_live::test_a_namespace_that_goes_and_comes_again",
         QUEUED, "namespace_going",

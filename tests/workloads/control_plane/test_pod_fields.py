@@ -331,7 +331,7 @@ def test_the_table_is_as_long_as_it_has_to_be() -> None:
     assert len({(one.key, one.words) for one in FIELDS.values()}) >= 45
 
 
-# ---- our doors ---------------------------------------------------------------------------------------------------
+# ---- API and form ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -409,7 +409,7 @@ def test_the_form_refuses_each_with_its_name(alices: Client, body: Json) -> None
     assert alices.post("/teams/team-a/launch", body).status_code == 302
 
 
-# ---- the cluster -------------------------------------------------------------------------------------------------
+# ---- admission in the cluster ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -544,7 +544,7 @@ def test_a_container_that_is_put_into_a_pod_later_is_held_to_the_same(place: Pla
         assert put(nobody)[0] == 403
 
 
-# ---- several workers, and who goes first -------------------------------------------------------------------------
+# ---- several workers and priorities ------------------------------------------------------------------------------
 
 
 GANG = {"kind": "job", "workload": "gang", "workers": 4, "units": 2, "retries": 3, "script": "torchrun train.py"}

@@ -55,7 +55,7 @@ def kept() -> RegistryLogin | None:
     return registry_actions.unseal_login(bytes(RegistryCredential.objects.get().sealed))
 
 
-# ---- rules -----------------------------------------------------------------------------------------------------------
+# ---- valid values ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_may_be_kept(username: str, password: str, code: str | None) -> Non
     assert (found.code if found else None) == code
 
 
-# ---- verbs -----------------------------------------------------------------------------------------------------------
+# ---- actions ---------------------------------------------------------------------------------------------------------
 
 
 @needs_rows
@@ -150,7 +150,7 @@ def test_what_runs_or_waits_with_it_is_looked_at_again(
         assert [one.name for one in Workload.objects.exclude(due_at=None)] == ["train"]
 
 
-# ---- what a run is given ---------------------------------------------------------------------------------------------
+# ---- the pull Secret of a run ----------------------------------------------------------------------------------------
 
 
 def spec_of(wanted: LaunchSpec, by: Actor) -> RunSpec:

@@ -43,7 +43,7 @@ SECRETS = "/api/v1/secrets"
 needs_rows = pytest.mark.django_db
 
 
-# ---- rules -----------------------------------------------------------------------------------------------------------
+# ---- valid values ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_options_and_specs_keep_the_names() -> None:
     assert Options.from_json(said).secrets == ("A", "B")
 
 
-# ---- verbs -----------------------------------------------------------------------------------------------------------
+# ---- actions ---------------------------------------------------------------------------------------------------------
 
 
 @needs_rows
@@ -181,7 +181,7 @@ def test_those_of_another_team_are_unknown(granted: Tenant, cluster: Cluster, jo
         actions.launch("team-a", replace(job, options=Options(secrets=("KEY",))), by=by_alice)
 
 
-# ---- what a run is given ---------------------------------------------------------------------------------------------
+# ---- the Secret of a run ---------------------------------------------------------------------------------------------
 
 
 def launched(wanted: LaunchSpec, by: Actor) -> tuple[Workload, Run, RunSpec]:

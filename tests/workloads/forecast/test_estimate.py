@@ -199,7 +199,7 @@ def test_moments_are_whole_minutes_outwards() -> None:
     assert (found.earliest, found.latest, found.code) == (at("10:54"), at("11:00"), Basis.ENDS)
 
 
-# ---- order -----------------------------------------------------------------------------------------------------------
+# ---- consistency of estimates ----------------------------------------------------------------------------------------
 
 SIZES = st.integers(1, 4)
 MOMENTS = st.one_of(st.none(), st.integers(-30, 600).map(lambda value: NOW + timedelta(minutes=value)))

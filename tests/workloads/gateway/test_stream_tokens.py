@@ -44,7 +44,7 @@ def personal(user: User, *scopes: str) -> str:
     return api_token_actions.create_token(name="own", scopes=scopes, expires_in_days=3, by=by)[1]
 
 
-# ---- as rows -------------------------------------------------------------------------------------------------------
+# ---- rights of a token ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -85,7 +85,7 @@ def test_who_asks_brings_the_scopes_of_the_token_and_no_others(alice: User) -> N
     assert found[0].scopes == {"read", "launch"}
 
 
-# ---- over the wire -------------------------------------------------------------------------------------------------
+# ---- streams, logs and long polling over HTTP ----------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)

@@ -56,7 +56,7 @@ def ended() -> list[workload_row.WorkloadRow]:
     return queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
 
 
-# ---- verbs -----------------------------------------------------------------------------------------------------------
+# ---- actions ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["job", "notebook"])
@@ -242,7 +242,7 @@ def test_the_api_takes_it_and_says_that_nothing_is_known(
     assert plain.json()["image_note"] == ""
 
 
-# ---- why it is not pulled --------------------------------------------------------------------------------------------
+# ---- reasons of pull errors ------------------------------------------------------------------------------------------
 
 
 DENIED = "failed to resolve reference: pull access denied, repository does not exist or may require authorization"

@@ -200,7 +200,7 @@ def test_an_event_does_not_repeat_the_script(her: Client, a100: GpuClass, grante
     assert event.before != event.after
 
 
-# ---- the page --------------------------------------------------------------------------------------------------------
+# ---- workload page ---------------------------------------------------------------------------------------------------
 
 
 def made_worker(pod: MirrorPod, index: int, **changes: Any) -> None:

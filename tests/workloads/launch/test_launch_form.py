@@ -148,7 +148,7 @@ def test_a_deprecated_image_comes_last_names_its_successor_and_starts(
     actions.launch("team-a", replace(job, image="PyTorch"), by=by_alice)
 
 
-# ---- kinds -----------------------------------------------------------------------------------------------------------
+# ---- notebooks and jobs ----------------------------------------------------------------------------------------------
 
 
 def test_a_class_for_jobs_takes_no_notebook_and_is_offered_for_jobs(
@@ -189,7 +189,7 @@ def test_looking_at_what_fits_launches_nothing_and_keeps_what_was_typed(
     assert re.search(rf'value="{mi300x.slug}"[^>]*checked', page)
 
 
-# ---- which classes ---------------------------------------------------------------------------------------------------
+# ---- offered classes -------------------------------------------------------------------------------------------------
 
 
 def test_a_class_of_named_teams_is_unknown_to_others(
@@ -343,7 +343,7 @@ def test_more_is_closed_until_something_in_it_is_filled_in(her: Client, a100: Gp
     assert '<details class="more" open>' in text(her.post("/teams/team-a/launch", {**plain, "cpu": "2"}))
 
 
-# ---- what it would meet ----------------------------------------------------------------------------------------------
+# ---- figures of the selected class -----------------------------------------------------------------------------------
 
 
 def card(page: str, slug: str) -> str:
@@ -403,7 +403,7 @@ def test_storage_is_nothing_to_run_on(her: Client, cluster: Cluster, team_a: Ten
     assert "Team storage" not in text(her.get("/teams/team-a/launch"))
 
 
-# ---- the plan and the call -------------------------------------------------------------------------------------------
+# ---- objects to be created, and API equivalent -----------------------------------------------------------------------
 
 
 def test_the_plan_is_what_the_launch_makes(her: Client, a100: GpuClass) -> None:

@@ -60,7 +60,7 @@ def filled(page: str) -> dict[str, str]:
     return {**found, **({"image": select[1]} if select else {})}
 
 
-# ---- the address ---------------------------------------------------------------------------------------------------
+# ---- opening a link ------------------------------------------------------------------------------------------------
 
 
 def test_it_leads_to_the_form_of_the_only_team_filled_in(her: Client, a100: GpuClass) -> None:
@@ -207,7 +207,7 @@ def test_a_volume_of_the_team_can_be_named_where_nothing_else_is(her: Client, en
         assert filled(text(her.get(f"/teams/team-a/launch?volume=other&{code}"))).get("volume", "") == ""
 
 
-# ---- making one ----------------------------------------------------------------------------------------------------
+# ---- creating a link -----------------------------------------------------------------------------------------------
 
 
 def test_the_form_makes_the_link_and_the_button_that_fill_it_in(her: Client, a100: GpuClass) -> None:
@@ -280,7 +280,7 @@ def test_what_is_written_is_what_is_read() -> None:
     )
 
 
-# ---- again, and otherwise --------------------------------------------------------------------------------------------
+# ---- duplicating and starting again ----------------------------------------------------------------------------------
 
 
 def test_another_like_it_takes_all_over_under_a_free_name(her: Client, ended: Workload, a100: GpuClass) -> None:
@@ -396,7 +396,7 @@ def test_a_volume_that_is_being_deleted_is_kept_and_attached(her: Client, ended:
     assert Volume.objects.get().delete_requested_at is None
 
 
-# ---- another size ----------------------------------------------------------------------------------------------------
+# ---- changing the size -----------------------------------------------------------------------------------------------
 
 
 def test_another_size_of_what_ended_is_declared_and_starts(her: Client, ended: Workload) -> None:

@@ -99,7 +99,7 @@ def test_the_action_accepts_only_what_is_in_force(with_terms: GpuClass, by_alice
     assert (accepted(), verbs()) == ([("Alice", 2)], ["terms.accepted"])
 
 
-# ---- doors -----------------------------------------------------------------------------------------------------------
+# ---- API and pages ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("with_terms")

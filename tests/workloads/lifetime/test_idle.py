@@ -208,7 +208,7 @@ def test_a_look_costs_as_much_as_one_notebook(watched: NotebookWatch, django_ass
         idle_reconcile.check_idle(watch, Deadline(), ask=activity(NOW), at=NOW)
 
 
-# ---- keep ------------------------------------------------------------------------------------------------------------
+# ---- keeping an idle notebook ----------------------------------------------------------------------------------------
 
 
 def keep(by: User, hours: int = 2, reason: str = "waits for a colleague") -> NotebookWatch:

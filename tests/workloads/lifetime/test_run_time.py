@@ -107,7 +107,7 @@ def test_a_run_without_an_end_has_none(started: Workload, kube_worker: Kube) -> 
     assert run_time_reconcile.next_moment_of(Run.objects.get()) is None
 
 
-# ---- telling people --------------------------------------------------------------------------------------------------
+# ---- notifications before the end ------------------------------------------------------------------------------------
 
 
 def ends_in(minutes: float) -> datetime:
@@ -168,7 +168,7 @@ def test_who_left_the_team_is_not_told_but_its_managers_are(
     assert [one.user for one in Delivery.objects.all()] == [dora]
 
 
-# ---- its end ---------------------------------------------------------------------------------------------------------
+# ---- end of the time limit -------------------------------------------------------------------------------------------
 
 
 def test_it_is_stopped_when_its_time_is_over(started: Workload, kube_worker: Kube, alice: User) -> None:
@@ -246,7 +246,7 @@ def test_a_persons_stop_stays_a_persons(started: Workload, kube_worker: Kube, al
     assert not Event.objects.filter(verb="run.time_over").exists()
 
 
-# ---- extend ----------------------------------------------------------------------------------------------------------
+# ---- extending the time limit ----------------------------------------------------------------------------------------
 
 
 def test_extending_moves_the_end_and_writes_an_event(started: Workload, kube_worker: Kube, alice: User) -> None:

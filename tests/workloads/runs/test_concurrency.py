@@ -76,7 +76,7 @@ def verbs() -> list[tuple[str, str]]:
     return [(verb.removeprefix("workload."), names[row]) for verb, row in rows]
 
 
-# ---- others of the group -------------------------------------------------------------------------------------------
+# ---- other runs of the group ---------------------------------------------------------------------------------------
 
 
 def test_a_push_stops_what_runs_or_waits_of_its_group_and_nothing_else(
@@ -287,7 +287,7 @@ def test_one_push_after_another_in_the_cluster(
     assert first.message == "Stopped: replaced by a newer run of the group main, train."
 
 
-# ---- the call ------------------------------------------------------------------------------------------------------
+# ---- the API call --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def test_more_urgent_work_of_the_own_team_is_another_rule(
     assert last.who == "own_team"
 
 
-# ---- a Job that failed by it -----------------------------------------------------------------------------------------
+# ---- Jobs that failed after an interruption --------------------------------------------------------------------------
 
 
 def fail(run: Run, type: str = "Failed", **more: Any) -> None:
@@ -234,7 +234,7 @@ def test_a_second_time_counts_on(house: Tenant, namespace_a: Namespace, a100: Gp
     assert "This was the 2nd time." in Delivery.objects.order_by("-pk")[0].body
 
 
-# ---- at work again ---------------------------------------------------------------------------------------------------
+# ---- running again ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "mails"), [("notebook", 2), ("job", 1)])
@@ -277,7 +277,7 @@ def test_the_pod_of_before_is_no_sign_of_work(
     assert "workload.resumed" not in [one["verb"] for one in told()]
 
 
-# ---- as it is shown --------------------------------------------------------------------------------------------------
+# ---- interruptions on pages ------------------------------------------------------------------------------------------
 
 
 def text_of(client: Client, path: str, data: dict[str, str] | None = None) -> str:

@@ -193,7 +193,7 @@ def test_page_and_api_do_the_same(two: Workload, olga: User) -> None:
     assert (unknown.status_code, unknown.json()["code"]) == (422, "unknown_field")
 
 
-# ---- carried out -----------------------------------------------------------------------------------------------------
+# ---- applying a priority to the cluster ------------------------------------------------------------------------------
 
 
 class Told:

@@ -45,7 +45,7 @@ def end(number: int, **how: Any) -> None:
     Run.objects.filter(number=number).update(ended_at=timezone.now(), **{**values, **how})
 
 
-# ---- a run by its number -----------------------------------------------------------------------------------------
+# ---- runs by number ----------------------------------------------------------------------------------------------
 
 
 def test_the_answer_to_a_start_says_where_its_run_is(bob_calls: WorkloadsCaller) -> None:
@@ -124,7 +124,7 @@ def test_a_run_that_is_to_follow_has_its_number_already(bob_calls: WorkloadsCall
     assert bob_calls("GET", "/train/runs/2").status_code == 404
 
 
-# ---- waiting -----------------------------------------------------------------------------------------------------
+# ---- long polling ------------------------------------------------------------------------------------------------
 
 
 def test_the_end_of_a_run_is_not_that_of_the_next(
@@ -170,7 +170,7 @@ def test_web_says_when_to_come_back(bob_calls: WorkloadsCaller) -> None:
     assert bob_calls("GET", "/train/runs/1?until=never").json()["code"] == "bad_until"
 
 
-# ---- what is sent along --------------------------------------------------------------------------------------------
+# ---- request bodies ------------------------------------------------------------------------------------------------
 
 
 def start(calls: WorkloadsCaller, text: str, content_type: str, tenant: str = "team-a") -> Any:
@@ -252,7 +252,7 @@ def test_a_worker_that_is_quicker_than_the_answer_changes_nothing_in_it(
     assert bob_calls("DELETE", "/train").status_code == 202
 
 
-# ---- others --------------------------------------------------------------------------------------------------------
+# ---- runs of other teams -------------------------------------------------------------------------------------------
 
 
 def test_runs_are_their_teams(bob_calls: WorkloadsCaller, charlie: User, namespace_a: Namespace) -> None:

@@ -78,7 +78,7 @@ def wanted(cpu: GpuClass, job: LaunchSpec) -> LaunchSpec:
     return replace(job, gpu_class=cpu.slug)
 
 
-# ---- what scheduler and kubelet say ----------------------------------------------------------------------------------
+# ---- problems reported by scheduler and kubelet ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def test_what_scheduler_and_kubelets_say(
     assert (MISSING in raw["absent"], ALREADY in raw["elsewhere"], NO_COURSE in raw["nowhere"]) == (True, True, True)
 
 
-# ---- what the API server, its quotas and its policies say ------------------------------------------------------------
+# ---- refusals by the API server, quotas and policies -----------------------------------------------------------------
 
 
 @contextmanager
@@ -316,7 +316,7 @@ def test_what_the_cluster_refuses(
     worker(lambda: told()["second"] == RUNNING)
 
 
-# ---- what becomes of a node ------------------------------------------------------------------------------------------
+# ---- lost nodes ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def four(own: GpuClass, job: LaunchSpec) -> LaunchSpec:
     return replace(job, gpu_class=own.slug, units=4, options=Options(checkpoints=True))
 
 
-# ---- taken back ------------------------------------------------------------------------------------------------------
+# ---- preempted and reclaimed units -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
         worker(lambda: of_team(team_b)["unheard-of"] == ("running", "running"))
 
 
-# ---- a policy of the site's own --------------------------------------------------------------------------------------
+# ---- an admission policy of the site ---------------------------------------------------------------------------------
 
 
 @contextmanager

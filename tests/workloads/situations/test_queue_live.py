@@ -62,7 +62,7 @@ def until_open(namespace: Namespace, kube: Kube) -> None:
     wait_until(lambda: is_open(namespace, kube))
 
 
-# ---- the queue -------------------------------------------------------------------------------------------------------
+# ---- queues that do not start workloads ------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -213,7 +213,7 @@ def relabel(admin: Api, own: GpuClass, product: str) -> None:
     GpuClass.objects.filter(pk=own.pk).update(node_labels={key: product})
 
 
-# ---- the namespace ---------------------------------------------------------------------------------------------------
+# ---- a namespace that is deleted and created again -------------------------------------------------------------------
 
 
 def test_a_namespace_that_goes_and_comes_again(

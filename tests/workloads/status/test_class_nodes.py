@@ -226,7 +226,7 @@ def test_what_is_known_around_a_wait(known: dict[str, int], said: list[str]) -> 
     assert list(context_sentences(ClassContext("A100", "GPU", **known))) == said
 
 
-# ---- the mirror ------------------------------------------------------------------------------------------------------
+# ---- nodes from the mirror -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db

@@ -34,7 +34,7 @@ SAID = f"Traceback\nlogin with password=swordfish failed\nheader {VALUE}\nValueE
 TOLD = Explanation("crashed", "It ended with exit code 3.", "Its log.", SAID, "the kubelet", facts={"exit_code": 3})
 
 
-# ---- values alone ----------------------------------------------------------------------------------------------------
+# ---- record values ---------------------------------------------------------------------------------------------------
 
 
 def test_what_is_kept_reads_as_it_was_written_without_secrets() -> None:
@@ -87,7 +87,7 @@ def test_the_steps_of_a_failed_run_stay_when_its_pod_is_gone(problem: Problem) -
     assert status_of(over, gone, now=NOW).facts == problem.facts
 
 
-# ---- rows, page and API ----------------------------------------------------------------------------------------------
+# ---- stored records, page and API ------------------------------------------------------------------------------------
 
 
 @pytest.fixture

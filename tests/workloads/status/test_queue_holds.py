@@ -160,7 +160,7 @@ def test_of_what_waits_for_others_units_no_place_is_told() -> None:
     assert of(pending(NEEDED), LocalQueueState({"h100": 0}), position=0).facts["position"] == 1
 
 
-# ---- before there is a Job, and when nobody looks any more -----------------------------------------------------------
+# ---- missing Jobs and an outdated mirror -----------------------------------------------------------------------------
 
 GOING = (
     'jobs.batch "one-1" is forbidden: unable to create new content in namespace team-a because it is being terminated'
@@ -254,7 +254,7 @@ def test_units_that_nothing_comes_of_are_found() -> None:
     assert status_of(WISH, Observation(job(), admitted, warnings=(refused,)), now=NOW).reason == "quota_full"
 
 
-# ---- a class that changed, and limits --------------------------------------------------------------------------------
+# ---- changed classes, and limits -------------------------------------------------------------------------------------
 
 RELABELLED = "couldn't assign flavors to pod set main: flavor a100-2 doesn't match node affinity"
 
@@ -328,7 +328,7 @@ def refused(resource: str, asked: int, most: int) -> Status:
     return status_of(WISH, Observation(job(), ADMITTED, warnings=found), now=NOW)
 
 
-# ---- the rest of what is told ----------------------------------------------------------------------------------------
+# ---- other messages --------------------------------------------------------------------------------------------------
 
 
 def test_a_closed_queue_has_no_time_to_tell_and_a_later_try_has_told_it() -> None:

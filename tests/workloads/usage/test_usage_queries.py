@@ -98,7 +98,7 @@ def test_usage_of_many_classes_takes_two_queries(
     assert {one.mean for one in found.values()} == {1.0}
 
 
-# ---- waits -------------------------------------------------------------------------------------------------------
+# ---- queue times -------------------------------------------------------------------------------------------------
 
 
 def test_the_median_is_of_those_that_were_given_quota_the_share_of_all(
@@ -168,7 +168,7 @@ def test_queries_do_not_grow_with_runs(
         hours_by_member(team_a, since=SINCE, at=AT)
 
 
-# ---- of which classes there is something to tell -----------------------------------------------------------------
+# ---- classes with usage ------------------------------------------------------------------------------------------
 
 
 def test_classes_that_are_held_were_used_or_are_worked_with(

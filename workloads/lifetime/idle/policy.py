@@ -106,7 +106,7 @@ def _soon(moment: datetime, now: datetime, *, most: timedelta = LOOK_WITHIN) -> 
     return min(max(moment, now + SOONEST), now + most)
 
 
-# ---- what is shown ---------------------------------------------------------------------------------------------------
+# ---- evidence on pages -----------------------------------------------------------------------------------------------
 
 
 def evidence(activity: NotebookActivity) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def evidence_sentence(found: Mapping[str, Any], *, last_activity: datetime | Non
     return "; ".join([*parts, f"checked at {date_and_time(asked_at)}"])
 
 
-# ---- keeping it ------------------------------------------------------------------------------------------------------
+# ---- keeping an idle notebook ----------------------------------------------------------------------------------------
 
 
 def may_keep(run: RunFacts, *, is_watched: bool, hours: int = 1, reason: str | None = None) -> Refusal | None:

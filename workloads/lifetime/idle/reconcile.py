@@ -39,7 +39,7 @@ AskActivity = Callable[[str, str], NotebookActivity]
 IDLE_RULE = system_actor("rule idle notebooks")
 
 
-# ---- what the worker does --------------------------------------------------------------------------------------------
+# ---- checks by the worker --------------------------------------------------------------------------------------------
 
 
 def start_watch(run: Run) -> None:

@@ -150,7 +150,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     return render(request, "workloads/pages/launch/change.html", context, status=422 if form.is_bound else 200)
 
 
-# ---- parts -----------------------------------------------------------------------------------------------------------
+# ---- helper functions ------------------------------------------------------------------------------------------------
 
 
 def _start(request: HttpRequest, by: Actor, namespace: Namespace) -> InitialValues:

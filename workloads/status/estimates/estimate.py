@@ -155,7 +155,7 @@ def estimate(facts: EstimateFacts, *, now: datetime) -> Estimate | CannotTell:
     return _told(facts, min(first, low), high if latest is None else min(latest, high), code, begin, len(waits))
 
 
-# ---- bounds ----------------------------------------------------------------------------------------------------------
+# ---- earliest and latest start ---------------------------------------------------------------------------------------
 
 
 def _soonest(facts: EstimateFacts, begin: datetime) -> datetime | None:
@@ -210,7 +210,7 @@ def _quantile(waits: Sequence[timedelta], share: float) -> timedelta:
     return waits[max(0, ceil(share * len(waits)) - 1)]
 
 
-# ---- words -----------------------------------------------------------------------------------------------------------
+# ---- sentences -------------------------------------------------------------------------------------------------------
 
 
 def _told(

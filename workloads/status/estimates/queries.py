@@ -105,7 +105,7 @@ def _facts(row: WorkloadRow, wait: WaitReason, there: _There | None) -> Estimate
     return there.facts(row.run, row.gpu_class, wait)
 
 
-# ---- what is there ---------------------------------------------------------------------------------------------------
+# ---- facts from the database -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

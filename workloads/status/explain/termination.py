@@ -77,7 +77,7 @@ def explain_termination(ended: PodTermination) -> Explanation:
     return replace(found, raw=raw, raw_from="the kubelet" if not ended.disruption else "the cluster")
 
 
-# ---- by the cluster --------------------------------------------------------------------------------------------------
+# ---- terminated by the cluster ---------------------------------------------------------------------------------------
 
 
 def _by_cluster(ended: PodTermination) -> Explanation:
@@ -167,7 +167,7 @@ def _evicted(node: str, text: str) -> tuple[str, str, str, tuple[str, ...]]:
     return "evicted", f"{said}.", NOT_SAVED, ("stop",)
 
 
-# ---- by itself -------------------------------------------------------------------------------------------------------
+# ---- ended by itself -------------------------------------------------------------------------------------------------
 
 
 def _by_itself(ended: PodTermination) -> Explanation:
@@ -224,7 +224,7 @@ def _by_code(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
     return "failed", "It failed.", "See the log.", ENDED
 
 
-# ---- cloning its repository ------------------------------------------------------------------------------------------
+# ---- failed clone of the repository ----------------------------------------------------------------------------------
 
 _NO_REPOSITORY = re.compile(r"fatal: repository '([^']+)' (?:not found|does not exist)")
 _SIGN_IN = re.compile(r"could not read (?:Username|Password) for '([^']+)'|Authentication failed for '([^']+)'")

@@ -249,7 +249,7 @@ def test_lines_of_one_request_may_be_decided_apart(team_a: Tenant, limited: GpuC
     assert in_force(team_a) == [3]
 
 
-# ---- races -------------------------------------------------------------------------------------------------------
+# ---- concurrent decisions ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)

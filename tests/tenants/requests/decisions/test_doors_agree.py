@@ -124,7 +124,7 @@ def bring(filed: QuotaRequest, state: str, people: dict[str, User]) -> None:
     assert filed.lines.get().state == state
 
 
-# ---- doors -------------------------------------------------------------------------------------------------------
+# ---- interfaces: action, page, API, command ----------------------------------------------------------------------
 
 
 def by_action(verb: str, filed: QuotaRequest, who: User) -> Answer:
@@ -199,7 +199,7 @@ def doors(verb: str) -> dict[str, Callable[[str, QuotaRequest, Any], Answer]]:
     return found | ({"command": by_command} if verb in ("approve", "deny", "withdraw") else {})
 
 
-# ---- rows --------------------------------------------------------------------------------------------------------
+# ---- expected outcomes -------------------------------------------------------------------------------------------
 
 
 def rows() -> str:
@@ -218,7 +218,7 @@ def outcome() -> list[Any]:
     ]
 
 
-# ---- the table ---------------------------------------------------------------------------------------------------
+# ---- tests of the table ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -308,7 +308,7 @@ def test_the_table_has_every_outcome() -> None:
     assert {state for verb, who, state in cells if verb == "withdraw" and not expected(verb, who, state)} == {"pending"}
 
 
-# ---- races -------------------------------------------------------------------------------------------------------
+# ---- concurrent decisions ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)

@@ -65,7 +65,7 @@ def test_the_zone_says_what_day_it_is() -> None:
     assert after_working_days(late, 1, BERLIN) == berlin("2026-11-24T00:30")
 
 
-# ---- a request ---------------------------------------------------------------------------------------------------
+# ---- escalation after working days -------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def answered(filed: QuotaRequest, by: User, **answer: object) -> QuotaLine:
     return line
 
 
-# ---- the rule, without a database ---------------------------------------------------------------------------------
+# ---- rules --------------------------------------------------------------------------------------------------------
 
 HELD = ReclaimableTotal(1, "a100", "A100", "Team A", 8, NOW + 30 * DAY, is_pending=False)
 
@@ -134,7 +134,7 @@ def test_who_may_take_back(roles: list[Role], role: str, wanted: str, expected: 
     assert (found.code if found else "") == expected
 
 
-# ---- filing --------------------------------------------------------------------------------------------------------
+# ---- proposing a reduction -----------------------------------------------------------------------------------------
 
 
 def test_it_waits_for_another_approver_and_the_team_hears_of_it(
@@ -208,7 +208,7 @@ def test_units_of_a_class_that_the_team_may_use_no_more_are_taken_back_too(grant
     assert taken(olga, 0).lines.get().state == "pending"
 
 
-# ---- deciding ------------------------------------------------------------------------------------------------------
+# ---- deciding about a reduction ------------------------------------------------------------------------------------
 
 
 def test_a_yes_cuts_the_total_from_that_day_on_and_leaves_boosts(
@@ -278,7 +278,7 @@ def test_it_is_never_decided_by_a_rule(granted: Grant, olga: User) -> None:
     assert taken(olga, 0).lines.get().state == "pending"
 
 
-# ---- meanwhile -----------------------------------------------------------------------------------------------------
+# ---- a pending reduction -------------------------------------------------------------------------------------------
 
 
 def test_the_team_comments_but_only_who_proposed_it_takes_it_back(

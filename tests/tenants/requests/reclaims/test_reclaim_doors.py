@@ -284,7 +284,7 @@ def test_the_page_costs_the_same_with_one_grant_and_with_many(
     assert len(few) == len(many)
 
 
-# ---- races ---------------------------------------------------------------------------------------------------------
+# ---- concurrent requests -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
@@ -302,7 +302,7 @@ def test_32_who_ask_and_take_back_have_one_winner(grant: Grant, alice: User, olg
     assert QuotaRequest.objects.count() == 1
 
 
-# ---- plan ----------------------------------------------------------------------------------------------------------
+# ---- plan of a team's quota ----------------------------------------------------------------------------------------
 
 
 def test_the_plan_lowers_the_total_and_keeps_boosts(
