@@ -37,8 +37,8 @@ ROUNDS_AT_LEAST = 6
 
 @dataclass(frozen=True)
 class Bar:
-    """The limit of a figure. It applies to the median over the rounds of the ratio ours / peer, of the difference ours
-    - peer, or of ours alone.
+    """The limit of a figure. It applies to the median over the rounds: of ours / peer (`ratio`), of ours minus peer
+    (`delta`), or of `ours` alone.
     """
 
     of: Literal["ratio", "delta", "ours"]

@@ -1,5 +1,5 @@
-"""kwok simulates the kubelets of the simulated nodes and runs their pods. It is also the kubelet endpoint from which
-the API server reads container logs.
+"""kwok simulates the kubelets of the simulated nodes and the life of their pods. It is also the kubelet endpoint from
+which the API server reads container logs.
 """
 
 from __future__ import annotations

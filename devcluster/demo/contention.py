@@ -48,8 +48,8 @@ LOOKS_EVERY_S = 0.1
 
 
 def fill_cluster(by: Callable[[str], Actor]) -> None:
-    """Creates what is missing: runs again at each start of the demo, and changes nothing that exists. `by`: returns the
-    actor for a name of the cast.
+    """Creates what is missing. It runs again at each start of the demo: what exists is not changed, and a deleted
+    workload is not launched again. `by`: returns the actor for a name of the cast.
     """
     from catalog.classes import actions as catalog
     from tenants.models import QuotaLine
@@ -132,7 +132,7 @@ def _queue(team: str, wanted: LaunchSpec, by: Actor) -> None:
 
 
 def _begin(team: str, wanted: LaunchSpec, by: Actor) -> bool:
-    """Launches the workload. Returns False if it exists from an earlier start."""
+    """Launches the workload. Returns False if an earlier start launched it, even if it was deleted since."""
     from workloads.launch import actions
     from workloads.models import Workload
 
