@@ -32,7 +32,8 @@ def wait_before_attempt(email: str, address: str, *, at: str = "password") -> in
         now = time.time()
         until: float | None = cache.get(f"{key}:until")
         if until is not None and until > now:
-            return int(until - now) + 1
+            # The clock of the process that set it may be ahead of ours.
+            return min(int(until - now) + 1, WAIT_MAX_S)
         cache.add(key, 0, timeout=FORGET_AFTER_S)
         attempts = cache.incr(key)
         if attempts < FREE_ATTEMPTS:
