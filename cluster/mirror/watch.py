@@ -47,9 +47,9 @@ class WatchSource(Protocol):
 
 @dataclass(frozen=True)
 class WatchLimits:
-    """The server is asked to end a watch after `quiet_s`: a regular end proves that the connection works, also for
-    kinds without bookmarks, and a bookmark comes shortly before it. After `silence_s` without a line the connection
-    counts as dead. Events missed by a dead connection are read within a minute of the server's return.
+    """The server is asked to end a watch after `quiet_s`: a regular end proves that the connection works. After
+    `silence_s` without a line the connection counts as dead. Events missed by a dead connection are read within a
+    minute of the server's return.
     """
 
     silence_s: float = 45
@@ -127,12 +127,12 @@ def _list_then_watch(source: WatchSource, kind: MirroredKind, wait: _Wait, limit
                 wait.succeeded()
             yield from _until_it_answers(source, kind, wait, error)
         else:
-            if reached:
-                # The server ended the watch regularly, so every event from before its start has arrived. Without this
-                # the version of a quiet kind would be too old after a compaction, and the kind would be listed again
-                # every few minutes.
-                version = later_version(version, reached)
-                yield WatchNote(kind, NoteType.HEARD, version)
+            # The server ended the watch regularly, so every event from before its start has arrived. This is said for
+            # all kinds: the server sends its last bookmark shortly before the end or, on a busy machine, not at all.
+            # Without `reached` the version of a quiet kind without bookmarks would be too old after a compaction, and
+            # the kind would be listed again every few minutes.
+            version = later_version(version, reached)
+            yield WatchNote(kind, NoteType.HEARD, version)
             if time.monotonic() - opened_at < limits.first_wait_s:
                 # The server normally ends watches after `quiet_s`; a watch that ends at once is a failure.
                 wait.after_failure()

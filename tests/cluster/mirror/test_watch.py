@@ -90,9 +90,19 @@ def test_bookmarks_carry_the_version_over_to_the_next_connection(api: ScriptedAp
     api.lists.append(listing(10))
     api.watches.extend([[bookmark(20), bookmark(30)], [bookmark(40), silent]])
 
-    assert following.until("heard 40") == ["listing 10", "listed 10", "heard 20", "heard 30", "heard 40"]
+    assert following.until("heard 40") == ["listing 10", "listed 10", "heard 20", "heard 30", "heard 30", "heard 40"]
     assert api.watched_from == ["10", "30"]
     assert api.full_lists == 1
+
+
+def test_a_regular_end_is_a_sign_of_life_although_no_bookmark_came(api: ScriptedApi, following: Following) -> None:
+    """A real server often ends a quiet watch before its bookmark is due."""
+    api.lists.append(listing(10))
+    api.watches.extend([[], [added(pod("a", 11))], [bookmark(20), silent]])
+
+    words = following.until("heard 20")
+    assert words == ["listing 10", "listed 10", "heard 10", "seen a@11", "heard 11", "heard 20"]
+    assert api.watched_from == ["10", "10", "11"]
 
 
 def test_a_version_that_is_too_old_lists_again(api: ScriptedApi, following: Following) -> None:
