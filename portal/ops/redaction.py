@@ -22,11 +22,12 @@ HARMLESS_ENDINGS = ("_prefix", "_name", "_count", "_at")
 DEPTH_MAX = 8
 TEXT_MAX = 20_000
 
-# name=value, name: value and "name": "value" within a text, with any level of quotes and escapes. Because of the
-# look-behind, a long word without separators is not tried at each of its letters. No match crosses the end of a line:
-# the last line of a traceback states the error.
+# name=value, name: value and "name": "value" within a text, with any level of quotes and escapes. No match crosses the
+# end of a line: the last line of a traceback states the error.
+# A name is tried once and as a whole (the look-behind and `++`): anybody may send a long word that contains "token" a
+# thousand times, and the time must not grow with its square.
 _WORDS = "|".join([*SECRET_WORDS, *(f"{kind}[_-]?key" for kind in ("api", "private", "secret", "session", "access"))])
-_NAME = rf"(?<![\w.-])[\w.-]*(?:{_WORDS})[\w.-]*"
+_NAME = rf"(?<![\w.-])(?=[\w.-]*?(?:{_WORDS}))[\w.-]++"
 _IS = r"\\*[\"']?\s*[=:]\s*"
 PATTERNS = [
     (re.compile(r"\bgpt_([a-z0-9]{8})_[A-Za-z0-9_-]+"), r"gpt_\1_***"),
@@ -37,7 +38,7 @@ PATTERNS = [
     (re.compile(rf"({_NAME}{_IS})[{{\[(].*", re.I), r"\1***"),
     (re.compile(rf"({_NAME}{_IS}\\*)([\"'])(?:\\.|(?!\2).)*", re.I), r"\1\2***"),
     (re.compile(rf"({_NAME}{_IS})(?![\"'\\{{\[(])[^\s,;&\"')}}\]]+", re.I), r"\1***"),
-    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), HIDDEN),  # a service account's token
+    (re.compile(r"(?<![\w-])(?=[\w-]*?eyJ)[\w-]++\.[\w-]++\.[\w-]*+"), HIDDEN),  # a service account's token
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)", re.S), HIDDEN),
 ]
 
