@@ -9,6 +9,19 @@ from cluster.manifests.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
 PORTAL_NAMESPACE = "gpu-portal"
 SERVICE_ACCOUNT = "gpu-portal"
 NOTEBOOK_PORT = 8888
+# Where clouds give the credentials of the node or of a role to any pod that asks. Their DNS servers are not among them.
+METADATA_V4 = [
+    "169.254.0.0/16",  # link-local: most clouds, and EKS Pod Identity
+    "168.63.129.16/32",  # Azure's agent of the host
+    "100.100.100.200/32",  # Alibaba
+]
+METADATA_V6 = [
+    "fe80::/10",  # link-local
+    "fd00:ec2::254/128",  # AWS
+    "fd00:ec2::23/128",  # EKS Pod Identity
+    "fd20:ce::254/128",  # Google
+    "fd00:c1::a9fe:a9fe/128",  # Oracle
+]
 # Defaults for containers without requests: the quota counts cpu and memory, so every container must request them.
 CONTAINER_DEFAULT = {"cpu": "1", "memory": "2Gi"}
 
@@ -105,7 +118,7 @@ def network_ingress(spec: NamespaceSpec) -> Manifest:
 
 
 def network_egress(spec: NamespaceSpec) -> Manifest:
-    """Allows all targets except link-local addresses, where clouds give the node's credentials to any pod.
+    """Allows all targets except the addresses where clouds give credentials to pods.
 
     Data sets and package indexes have addresses that we cannot know, so nothing else is closed; other teams are closed
     by their own ingress policies. Pods are named apart from address blocks: several network plugins do not match pods
@@ -122,8 +135,8 @@ def network_egress(spec: NamespaceSpec) -> Manifest:
                 {"to": [{"namespaceSelector": {}}]},
                 {
                     "to": [
-                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}},
-                        {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::254/128"]}},
+                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": METADATA_V4}},
+                        {"ipBlock": {"cidr": "::/0", "except": METADATA_V6}},
                     ]
                 },
             ],
