@@ -124,6 +124,7 @@ MIDDLEWARE = [
     "portal.web.request_id.RequestIdMiddleware",
     "portal.web.security_headers.SecurityHeadersMiddleware",
     "portal.ops.metrics.MetricsMiddleware",
+    "portal.web.body_length.BodyLengthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.web.fetch_metadata.FetchMetadataMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

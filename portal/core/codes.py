@@ -110,6 +110,7 @@ Code = Literal[
     "lapsed",
     "last_admin",
     "last_owner",
+    "length_required",
     "many_labels",
     "method_not_allowed",
     "missing_scope",

@@ -302,3 +302,29 @@ def test_doors_read_no_more_than_they_take(servers: dict[str, Server]) -> None:
     assert (status, found["x-content-type-options"]) == (431, "nosniff")
     assert b"xx" not in body
     assert doors.ask("/livez", Cookie="a=" + "x" * 16_000)[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/tokens", "/theme", "/login"])
+def test_a_body_in_chunks_is_refused_and_not_read_as_empty(server: Server, bobs: str, path: str) -> None:
+    """Under WSGI Django would read it as empty, and answer 201 to what the client did not ask for."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    headers = {"Host": HOST, "X-Forwarded-Proto": "https", "Authorization": f"Bearer {bobs}"}
+    body = json.dumps({"name": "in-chunks", "scopes": ["read"]}).encode()
+    try:
+        connection.request(
+            "POST",
+            path,
+            iter([body[:9], body[9:]]),
+            {**headers, "Content-Type": "application/json"},
+            encode_chunked=True,
+        )
+        answer = connection.getresponse()
+        found = json.loads(answer.read()) if answer.status == 411 else {}
+    finally:
+        connection.close()
+
+    if server.name == "wsgi":
+        assert (answer.status, found["code"]) == (411, "length_required")
+        assert not ApiToken.objects.filter(name="in-chunks").exists()
+    else:
+        assert answer.status != 411
