@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -57,6 +57,19 @@ def repair_sentence(found: Mapping[str, Any]) -> str:
     if found.get("gone"):
         return f"Drift repaired: recreated after it was deleted outside of the portal{_since(found, 'at')}."
     return f"Drift repaired: {_fields(found)} had been changed outside of the portal{_by(found)}{_since(found)}."
+
+
+def not_repaired_sentence(fields: Sequence[str], manager: str) -> str:
+    by = f", written by {manager}," if manager else ""
+    return f"The drift could not be repaired: {_fields({'fields': fields})}{by} is still there. It is tried again."
+
+
+def failure_sentence(error: Exception) -> str:
+    """For an exception that nobody expected. Its text may contain anything, so only its type is shown."""
+    return (
+        f"The portal failed to send this object ({type(error).__name__}); the worker's log has the details. It is "
+        "tried again."
+    )
 
 
 def _fields(found: Mapping[str, Any]) -> str:

@@ -12,19 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
+import structlog
 from django.utils import timezone
 
 from cluster.apply import messages
 from cluster.apply.applied_objects import Result, manifest_hash, outcome_row, record_outcomes, row_key, rows_of_owner
 from cluster.apply.server_side_apply import ForeignObject, foreign_text, write_object
-from cluster.apply.types import REPAIRED, ConvergeResult, ObjectKey, object_key
+from cluster.apply.types import FAILED, NOT_REPAIRED, REPAIRED, ConvergeResult, ObjectKey, object_key
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound
+from cluster.client.foreign_fields import removal_patch
 from cluster.client.kube import Kube
-from cluster.client.managed_fields import removal_patch
+from cluster.client.managed_fields import field_ownership
 from cluster.manifests.metadata import OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
 from portal.core.due import Deadline, TryLater
 
+log = structlog.get_logger(__name__)
 # A refused manifest is sent again only when it changes, or after this time.
 REFUSED_AGAIN_AFTER = timedelta(seconds=300)
 # A repaired object may be sent again in the same pass (a queue is created on hold, then opened): it stays `repaired`.
@@ -186,7 +189,7 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
     try:
         answer = write_object(kube, owner, manifest, row.uid if row is not None else "")
         is_repair = row is not None and bool(row.difference)
-        if is_repair and (added := removal_patch(answer.managed_fields)):
+        if is_repair and (added := removal_patch(answer.body)):
             answer = kube.take_out(answer, added)
     except ForeignObject as foreign:
         return outcome_row(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
@@ -194,9 +197,20 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
         raise ClusterUnavailable(conflict.text) from conflict
     except ClusterRefused as refused:
         return outcome_row(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+    except ClusterUnavailable:
+        raise
+    except Exception as error:
+        # One object must not keep the others of its owner from being sent.
+        log.exception("object_failed", kind=manifest["kind"], name=manifest["metadata"]["name"], owner=owner)
+        text = messages.failure_sentence(error)
+        return outcome_row(cluster_id, owner, manifest, Result.REFUSED, code=FAILED, text=text)
     result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
     code = text = ""
     if result == Result.APPLIED and row is not None and row.difference:
+        left = field_ownership(answer.managed_fields)
+        if left is not None and left.fields:
+            text = messages.not_repaired_sentence(left.fields, left.manager)
+            return outcome_row(cluster_id, owner, manifest, Result.REFUSED, answer=answer, code=NOT_REPAIRED, text=text)
         code, text = REPAIRED, messages.repair_sentence(row.difference)
     elif result == Result.APPLIED and row is not None and row.code == REPAIRED and _age(row) < STILL_REPAIRED:
         code, text = REPAIRED, row.text

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from cluster.apply import messages
-from cluster.apply.types import REPAIRED
+from cluster.apply.types import FAILED, NOT_REPAIRED, REPAIRED
 from cluster.models import AppliedObject
 
 # All states, in the order in which a sentence counts them.
 STATUSES = ("applied", "repaired", "refused", "foreign", "missing", "drifted", "terminating")
+
+# Codes that change the status.
+STATUS_CODES = (REPAIRED, NOT_REPAIRED)
 
 Result = AppliedObject.Result
 
 
 def object_status(row: AppliedObject, absent: Collection[int] = ()) -> str:
     """`absent`: the result of `missing_objects`."""
+    if row.code == NOT_REPAIRED:
+        return "drifted"
     if row.result != Result.APPLIED:
         return str(row.result)
     if row.difference.get("gone") or row.pk in absent:
@@ -25,6 +30,8 @@ def object_status(row: AppliedObject, absent: Collection[int] = ()) -> str:
 
 def status_sentence(row: AppliedObject, absent: Collection[int] = ()) -> str:
     """Returns a sentence about the status; "" where the status alone is enough."""
+    if row.code in (NOT_REPAIRED, FAILED):
+        return row.text
     match object_status(row, absent):
         case "refused":
             return messages.refusal_sentence(row.code, row.text)

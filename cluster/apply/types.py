@@ -8,6 +8,10 @@ from cluster.manifests.metadata import Manifest
 
 # Code of an object whose drift was repaired; `text` describes the drift.
 REPAIRED = "repaired"
+# Codes of an object that counts as refused: its drift is still there after a repair; sending it raised an unexpected
+# exception.
+NOT_REPAIRED = "not_repaired"
+FAILED = "failed"
 
 ObjectKey = tuple[str, str, str]
 

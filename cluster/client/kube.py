@@ -87,15 +87,11 @@ class Kube:
                 return ApiObject(changed.body, answer.warnings)
         return answer
 
-    def take_out(self, answer: ApiObject, patch: dict[str, Any]) -> ApiObject:
-        """Merges a patch of None values into this version of the object. Raises Conflict if it has changed since."""
+    def take_out(self, answer: ApiObject, patch: list[dict[str, Any]]) -> ApiObject:
+        """Sends a JSON patch made for this version of the object. Raises Conflict if it has changed since."""
         kind, namespace, name = _identify(answer.body)
-        stamp = {"uid": answer.uid, "resourceVersion": answer.resource_version}
-        body = {**patch, "metadata": {**patch.get("metadata", {}), **stamp}}
-        content_type = "application/merge-patch+json"
-        changed = self._send(
-            "PATCH", api_path(kind, namespace, name), body, {"fieldManager": OWN_MANAGER}, content_type=content_type
-        )
+        path, content_type = api_path(kind, namespace, name), "application/json-patch+json"
+        changed = self._send("PATCH", path, patch, {"fieldManager": OWN_MANAGER}, content_type=content_type)
         return ApiObject(changed.body, answer.warnings)
 
     def relabel(self, kind: str, *, name: str, namespace: str, uid: str, labels: dict[str, str]) -> ApiObject:

@@ -16,7 +16,7 @@ from typing import Any
 OWN_MANAGER = "gpu-portal"
 FIELDS_SHOWN = 20
 # Subresources that only the cluster's own controllers write.
-_SYSTEM_SUBRESOURCES = ("status", "finalize")
+SYSTEM_SUBRESOURCES = ("status", "finalize")
 _SYSTEM_PATHS = ("status", "metadata.finalizers", "metadata.generateName", "spec.volumeName")
 _KEY_HOLDERS = {"metadata.labels", "metadata.annotations"}
 # Labels and annotations with a meaning for the portal or the cluster's policies; all others belong to their writers.
@@ -69,36 +69,15 @@ def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership 
     fields: set[str] = set()
     manager = since = ""
     for entry in entries:
-        if entry.get("manager") == OWN_MANAGER or entry.get("subresource") in _SYSTEM_SUBRESOURCES:
+        if entry.get("manager") == OWN_MANAGER or entry.get("subresource") in SYSTEM_SUBRESOURCES:
             continue
-        theirs = {path for path in field_paths(entry.get("fieldsV1") or {}) if path not in ours and _matters(path)}
+        theirs = {path for path in field_paths(entry.get("fieldsV1") or {}) if path not in ours and is_drift(path)}
         fields |= theirs
         if theirs and (entry.get("time") or "") >= since:
             manager, since = entry.get("manager", ""), entry.get("time") or ""
     # The creator of a map owns the map as well. When its leaves are removed, the map itself looks like a leaf and would
     # replace one in the count.
     return FieldOwnership(written_at, _groups(ours - maps), tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since)
-
-
-def removal_patch(managed_fields: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Returns a merge patch that removes fields that others added and we do not send; {} if there are none.
-
-    An apply resets only the fields that we send. Items of keyed lists stay too: a merge patch cannot name them.
-    """
-    entries = list(managed_fields)
-    ours = {
-        path
-        for entry in entries
-        if entry.get("manager") == OWN_MANAGER
-        for path in field_paths(entry.get("fieldsV1") or {})
-    }
-    patch: dict[str, Any] = {}
-    for entry in entries:
-        if entry.get("manager") != OWN_MANAGER and entry.get("subresource") not in _SYSTEM_SUBRESOURCES:
-            for keys in _plain_leaves(entry.get("fieldsV1") or {}):
-                if _matters(".".join(keys)) and not _is_within(keys, ours):
-                    _set_none(patch, _root(keys, ours))
-    return patch
 
 
 def has_stale_fields(managed_fields: Iterable[dict[str, Any]]) -> bool:
@@ -130,25 +109,6 @@ def _is_ours(entry: dict[str, Any]) -> bool:
     return entry.get("manager") == OWN_MANAGER and not entry.get("subresource")
 
 
-def _root(keys: tuple[str, ...], ours: set[str]) -> tuple[str, ...]:
-    """The highest removable level: an emptied `fairSharing: {}` would get defaults. Labels are removed one by one."""
-    if keys[0] == "metadata":
-        return keys
-    return next(keys[:depth] for depth in range(2, len(keys) + 1) if not _is_within(keys[:depth], ours))
-
-
-def _is_within(keys: tuple[str, ...], ours: set[str]) -> bool:
-    """True if one of our fields is at this path or below it."""
-    path = ".".join(keys)
-    return any(own == path or own.startswith((f"{path}.", f"{path}[")) for own in ours)
-
-
-def _set_none(patch: dict[str, Any], keys: tuple[str, ...]) -> None:
-    for key in keys[:-1]:
-        patch = patch.setdefault(key, {})
-    patch[keys[-1]] = None
-
-
 def field_paths(fields: dict[str, Any]) -> Iterator[str]:
     """Leaves of a FieldsV1 tree as text: `spec.hard.requests.nvidia.com/gpu`, `spec.ports[{"port":80}].name`."""
     return (path for path, has_leaves in _nodes(fields) if not has_leaves)
@@ -167,19 +127,8 @@ def _nodes(fields: dict[str, Any], above: str = "") -> Iterator[tuple[str, bool]
             yield from _nodes(below, here)
 
 
-def _plain_leaves(fields: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yields the keys down to each leaf that is not inside a list."""
-    for key, below in fields.items():
-        sort, _, name = key.partition(":")
-        if sort != "f":
-            continue
-        if below and set(below) != {"."}:
-            yield from _plain_leaves(below, (*above, name))
-        else:
-            yield (*above, name)
-
-
-def _matters(path: str) -> bool:
+def is_drift(path: str) -> bool:
+    """False for the cluster's own bookkeeping, and for labels and annotations without a meaning for the portal."""
     for holder in _KEY_HOLDERS:
         if path == holder or path.startswith(f"{holder}."):
             return path[len(holder) + 1 :].startswith(_MEANINGFUL_KEYS)

@@ -12,7 +12,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
-from cluster.apply.types import REPAIRED
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
 
 # A higher number of orphans is reported as this number.
@@ -44,8 +43,8 @@ def object_states() -> GaugeMetricFamily:
         states = AppliedObject.objects.filter(cluster_id=cluster_id).exclude(pk__in=absent)
         counts["missing"] += len(absent)
         for result, difference, code, number in (
-            states.annotate(repaired=Case(When(code=REPAIRED, then="code"), default=Value("")))
-            .values_list("result", "difference", "repaired")
+            states.annotate(kept=Case(When(code__in=status.STATUS_CODES, then="code"), default=Value("")))
+            .values_list("result", "difference", "kept")
             .annotate(n=Count("pk"))
         ):
             counts[status.object_status(AppliedObject(result=result, difference=difference, code=code))] += number

@@ -14,13 +14,11 @@ from cluster.apply.reconcile import converge, create_once
 from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube
 from cluster.client.types import ApiObject
-from cluster.manifests.metadata import OWNER_LABEL
 from cluster.models import AppliedObject, Cluster
 from devcluster.client.kube import Api
 from devcluster.faults.api_proxy import ApiProxy
 from portal.core.due import Deadline
-
-OWNER = "tenants.namespace.77"
+from tests.cluster.apply.objects import OWNER, namespace, quota, secret
 
 
 @pytest.fixture
@@ -38,31 +36,6 @@ def proxy(services: dict[str, Any], tmp_path: Path) -> Iterator[ApiProxy]:
 @pytest.fixture
 def name(unique: str) -> str:
     return f"apply-{unique}"
-
-
-def meta(name: str, *, namespace: str = "", owner: str = OWNER) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": name,
-        "labels": {"app.kubernetes.io/managed-by": "gpu-portal", OWNER_LABEL: owner},
-    }
-    return {**found, "namespace": namespace} if namespace else found
-
-
-def namespace(name: str) -> dict[str, Any]:
-    metadata = meta(name)
-    metadata["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-
-
-def quota(namespace: str, *, pods: int) -> dict[str, Any]:
-    spec = {"hard": {"pods": str(pods)}}
-    metadata = meta("gpu-portal", namespace=namespace)
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
-
-
-def secret(namespace: str, *, owner: str = OWNER) -> dict[str, Any]:
-    metadata = meta("key", namespace=namespace, owner=owner)
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "b"}}
 
 
 class MeddledKube(Kube):
