@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from cluster.reads.observed import Condition
 
-_LEFT = re.compile(r"(\S+?)\.? has (\d+) resource instances")
-_HELD = re.compile(r"(\S+) in (\d+) resource instances")
+# From the beginning of a word: otherwise each of its letters would be tried.
+_LEFT = re.compile(r"(?<!\S)(\S+?)\.? has (\d+) resource instances")
+_HELD = re.compile(r"(?<!\S)(\S+) in (\d+) resource instances")
 # The API server reports these for objects that it could not read or delete.
 _TROUBLES = {
     "NamespaceDeletionDiscoveryFailure": (

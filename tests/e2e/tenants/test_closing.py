@@ -29,7 +29,6 @@ def test_a_team_is_closed_and_taken_back(
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("data (200 GiB); home (50 GiB), in total 250 GiB")).to_be_visible()
     look_at(page)
-    page.get_by_role("link", name="Close…").click()
     dialog.get_by_label("Grace period").fill("48")
     dialog.get_by_label("Type team-a to confirm").fill("team-a")
     dialog.get_by_role("button", name="Close the team").click()
