@@ -75,8 +75,7 @@ def test_a_made_up_text_takes_no_time(pattern: re.Pattern[str]) -> None:
         assert took < LIMIT_S, f"{took:.1f} s for {text[:40]}…"
 
 
-@pytest.mark.parametrize("pattern", [pattern for pattern, _ in redaction.PATTERNS], ids=str)
-def test_a_made_up_log_line_takes_no_time(pattern: re.Pattern[str]) -> None:
-    for text in texts_for(pattern, redaction.TEXT_MAX):
+def test_a_made_up_log_line_takes_no_time() -> None:
+    for text in {text for pattern, _ in redaction.PATTERNS for text in texts_for(pattern, redaction.TEXT_MAX)}:
         took = took_s(lambda text=text: redaction.SecretRedactor().text(text))  # type: ignore[misc]
         assert took < LIMIT_S, f"{took:.1f} s for {text[:40]}…"
