@@ -218,7 +218,9 @@ class _Scene:
     def change(self, team: int, number: int) -> str:
         """Writes the scheduler's message for `number` nodes; returns the resource version."""
         message = f"0/{number} nodes are available: {number} Insufficient nvidia.com/gpu."
-        scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        # For hours: in the first 15 s (PATIENCE in workloads/status/phase.py) a page does not show the message yet.
+        since = {"lastTransitionTime": "2026-11-21T09:00:00Z"}
+        scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message, **since}
         changed = self.admin.patch_status("v1/pods", POD, {"conditions": [scheduled]}, namespace=self.namespaces[team])
         return str(changed["metadata"]["resourceVersion"])
 
