@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "img"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 MARGIN = 12
 EDGES = """() => {
   const [quota, queued] = ["state_holdings", "state_waiting"].map((id) => document.getElementById(id));
