@@ -218,9 +218,10 @@ def _objects(cluster: Cluster) -> list[DriftedObject]:
 
 def _object(row: AppliedObject, absent: Collection[int]) -> DriftedObject:
     name = f"{row.namespace}/{row.name}" if row.namespace else row.name
-    raw = row.text if row.result == AppliedObject.Result.REFUSED else ""
+    sentence = status.status_sentence(row, absent)
+    raw = row.text if row.result == AppliedObject.Result.REFUSED and row.text != sentence else ""
     shown = "stopping" if row.result == AppliedObject.Result.TERMINATING else status.object_status(row, absent)
-    return DriftedObject(row.kind, name, shown, status.status_sentence(row, absent), row.sent_at, raw)
+    return DriftedObject(row.kind, name, shown, sentence, row.sent_at, raw)
 
 
 def _orphans(cluster: Cluster) -> list[OrphanedObject]:

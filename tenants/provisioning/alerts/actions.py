@@ -19,7 +19,7 @@ Result = AppliedObject.Result
 
 def alert_new_refusals(row: Namespace) -> None:
     """Mails operators, who can fix the cause, and the team, which waits for it, after a check in which objects were
-    refused.
+    refused, could not be repaired or could not be sent.
 
     `row` is as it was claimed: an error on it means that the previous check failed too, so objects in its mail are not
     new.
@@ -37,7 +37,7 @@ def alert_new_refusals(row: Namespace) -> None:
         deliver(
             event,
             [*_operators(), *queries.managers_of(row.tenant)],
-            subject=f"The cluster rejected objects of {row.tenant.name}",
+            subject=f"Objects of {row.tenant.name} could not be applied",
             body=(
                 "\n".join(f"{name}: {text}" for name, text in by_name.items())
                 + "\n\nThe portal retries every few minutes. Objects that were accepted before remain in force.\n"

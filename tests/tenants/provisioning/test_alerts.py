@@ -39,7 +39,7 @@ def test_operators_and_the_team_hear_of_a_refusal_once(namespace_a: Namespace, a
     assert look(namespace_a, ResourceQuota="is forbidden by a policy") == ["Alice", "Olga"]
     assert look(namespace_a, ResourceQuota="is forbidden by a policy") == []
     mail = Delivery.objects.get(user=alice)
-    assert mail.subject == "The cluster rejected objects of Team A"
+    assert mail.subject == "Objects of Team A could not be applied"
     assert "ResourceQuota gpu-portal: is forbidden by a policy" in mail.body
     assert "/teams/team-a" in mail.body
     event = Event.objects.get(verb="namespace.refused")
