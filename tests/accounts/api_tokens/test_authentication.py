@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import redis
 from django.conf import LazySettings
+from django.core.cache import cache
 from django.db import connection
 from django.db.models.functions import Now
 from django.test import Client
@@ -336,6 +337,13 @@ def test_guesses_in_parallel_gain_nothing(alice: User) -> None:
 
     assert waits.count(0) <= login_backoff.FREE_ATTEMPTS
     assert max(waits) <= login_backoff.WAIT_MAX_S
+
+
+def test_a_clock_that_is_ahead_makes_nobody_wait_longer(alice: User) -> None:
+    who = ("alice@example.org", "198.51.100.9")
+    cache.set(f"{login_backoff._key(*who, 'password')}:until", time.time() + login_backoff.WAIT_MAX_S + 5, timeout=60)
+
+    assert login_backoff.wait_before_attempt(*who) == login_backoff.WAIT_MAX_S
 
 
 def test_without_redis_people_sign_in(client: Client, alice: User, settings: LazySettings) -> None:
