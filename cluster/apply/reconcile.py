@@ -20,9 +20,10 @@ from cluster.apply.applied_objects import Result, manifest_hash, outcome_row, re
 from cluster.apply.server_side_apply import ForeignObject, foreign_text, write_object
 from cluster.apply.types import FAILED, NOT_REPAIRED, REPAIRED, ConvergeResult, ObjectKey, object_key
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound
-from cluster.client.foreign_fields import removal_patch
+from cluster.client.foreign_fields import content, disowning_patch, removal_patch
 from cluster.client.kube import Kube
 from cluster.client.managed_fields import field_ownership
+from cluster.client.types import ApiObject
 from cluster.manifests.metadata import OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
 from portal.core.due import Deadline, TryLater
@@ -188,9 +189,8 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
     """
     try:
         answer = write_object(kube, owner, manifest, row.uid if row is not None else "")
-        is_repair = row is not None and bool(row.difference)
-        if is_repair and (added := removal_patch(answer.body)):
-            answer = kube.take_out(answer, added)
+        if row is not None and row.difference:
+            answer = _without_additions(kube, answer)
     except ForeignObject as foreign:
         return outcome_row(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
     except Conflict as conflict:
@@ -216,6 +216,22 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
         code, text = REPAIRED, row.text
     text = " ".join([text, *answer.warnings]).strip()
     return outcome_row(cluster_id, owner, manifest, result, answer=answer, code=code, text=text)
+
+
+def _without_additions(kube: Kube, answer: ApiObject) -> ApiObject:
+    """Removes what others added. No request if they added nothing.
+
+    The API server sets its defaults again when they are removed. A writer who sends a copy of the whole object owns
+    them in managedFields, so they would count as drift for ever: then only that record is removed.
+    """
+    for _ in range(2):  # additions together with defaults, then only the defaults that are there again
+        if not (patch := removal_patch(answer.body)):
+            return answer
+        changed = kube.take_out(answer, patch)
+        if content(changed.body) == content(answer.body):
+            return kube.take_out(changed, disowning_patch(changed.body))
+        answer = changed
+    return answer
 
 
 def _is_to_send(row: AppliedObject, manifest: Manifest) -> bool:

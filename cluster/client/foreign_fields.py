@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cluster.client.managed_fields import OWN_MANAGER, SYSTEM_SUBRESOURCES, is_drift
+from cluster.client.managed_fields import OWN_MANAGER, SYSTEM_SUBRESOURCES, field_paths, is_drift
 
 Fields = dict[str, Any]
 Place = tuple[str | int, ...]
@@ -31,13 +31,32 @@ def removal_patch(body: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     # The last item of a list first, so that the positions of the others stay right.
     places = sorted(_added(theirs, ours, body, (), ""), reverse=True)
-    if not places:
-        return []
-    version = body["metadata"]["resourceVersion"]
-    return [
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-        *({"op": "remove", "path": _pointer(place)} for place in places),
+    return [_at_version(body), *({"op": "remove", "path": _pointer(place)} for place in places)] if places else []
+
+
+def disowning_patch(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns JSON patch operations that remove the records of other writers with fields that count, or []. The values
+    stay.
+    """
+    places = [
+        place
+        for place, entry in enumerate(body["metadata"].get("managedFields") or [])
+        if entry.get("manager") != OWN_MANAGER
+        and entry.get("subresource") not in SYSTEM_SUBRESOURCES
+        and any(is_drift(path) for path in field_paths(entry.get("fieldsV1") or {}))
     ]
+    removals = [{"op": "remove", "path": f"/metadata/managedFields/{place}"} for place in reversed(places)]
+    return [_at_version(body), *removals] if removals else []
+
+
+def content(body: dict[str, Any]) -> dict[str, Any]:
+    """The object without the API server's records of who wrote it when."""
+    metadata = {key: one for key, one in body["metadata"].items() if key not in ("managedFields", "resourceVersion")}
+    return {**body, "metadata": metadata}
+
+
+def _at_version(body: dict[str, Any]) -> dict[str, Any]:
+    return {"op": "replace", "path": "/metadata/resourceVersion", "value": body["metadata"]["resourceVersion"]}
 
 
 def _merge(into: Fields, fields: Fields) -> None:

@@ -326,24 +326,26 @@ class MirrorWriter:
                 batch.gone.append((owner, uid, kind.name))
 
     def _compare(self, batch: MirrorBatch) -> None:
-        """Finds fields of our objects that other writers changed or removed; each difference is reported once."""
-        owned = {seen.uid: seen for seen in batch.upserts.values() if seen.ownership is not None}
-        before = tables.baselines(owned) if owned else {}
-        for uid, seen in owned.items():
-            assert seen.ownership is not None
-            fields = [
-                *seen.ownership.fields,
-                *(
-                    group
-                    for group in seen.ownership.removed_since(before.get(uid))
-                    if not any(path.startswith(group) for path in seen.ownership.fields)
-                ),
-            ]
+        """Finds fields of our objects that other writers changed or removed; each difference is reported once.
+
+        Without managedFields nobody knows what was changed: another writer emptied them, or made a list that the API
+        server cannot track, with the same key twice.
+        """
+        ours = {seen.uid: seen for seen in batch.upserts.values() if KINDS[seen.kind].is_applied}
+        before = tables.baselines(ours) if ours else {}
+        for uid, seen in ours.items():
+            found = seen.ownership
+            if found is None:
+                fields = ["metadata.managedFields"] if before.get(uid) else []
+            else:
+                fewer = found.removed_since(before.get(uid))
+                removed = [group for group in fewer if not any(path.startswith(group) for path in found.fields)]
+                fields = [*found.fields, *removed]
+            since, manager = (found.since, found.manager) if found else ("", "")
             known = self._kinds[seen.kind].known[uid]
-            known.difference, seen_before = hash((*fields, seen.ownership.since)) if fields else 0, known.difference
+            known.difference, seen_before = hash((*fields, since)) if fields else 0, known.difference
             if fields and known.difference != seen_before:
-                since = seen.ownership.since or _now_text()
-                text = {"fields": fields, "manager": seen.ownership.manager, "since": since}
+                text = {"fields": fields, "manager": manager, "since": since or _now_text()}
                 batch.differences.append((seen.owner, uid, text))
 
     def _mark(self, batch: MirrorBatch) -> None:

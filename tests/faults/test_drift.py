@@ -21,6 +21,7 @@ from portal.core.due import owner_label
 from tenants.models import Namespace
 from tenants.provisioning.apply import queue_of
 from tests.faults.eyes import Eyes, eyes_on
+from tests.faults.random_edits.edits import JSON_PATCH
 from tests.faults.scenes import CLUSTER_WIDE, EDITS, OBJECTS, PATHS, Key, Scene, Stage, ids
 from tests.support.waiting import wait_until
 
@@ -131,6 +132,10 @@ def test_edited_added_to_relabelled_and_deleted(stage: Stage, sort: str, key: Ke
         case.again()
         added(case, body)
     case.again()
+    unrecorded(case)
+    case.again()
+    copied(case)
+    case.again()
     given_away(case)
     case.again()
     disowned(case)
@@ -153,6 +158,26 @@ def added(case: Case, body: dict[str, Any]) -> None:
     assert found["fields"]
     assert found["manager"] == "devcluster"
     case.repair()
+
+
+def unrecorded(case: Case) -> None:
+    """Empties managedFields: nobody can say any more what was changed."""
+    records: Any = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
+    case.stage.admin.patch(case.path, case.name, records, namespace=case.namespace, content_type=JSON_PATCH)
+    assert noted(case)["fields"] == ["metadata.managedFields"]
+    case.repair()
+
+
+def copied(case: Case) -> None:
+    """Sends the object as it is from a file, and then owns what the API server has set by default."""
+    body = case.stage.raw(case.scene)[(case.kind, case.name)]
+    metadata = {key: one for key, one in body["metadata"].items() if key in ("name", "namespace", "labels")}
+    version = case.path.rpartition("/")[0]
+    rest = {key: one for key, one in body.items() if key != "status"}
+    case.stage.admin.apply({"apiVersion": version, "kind": case.kind, **rest, "metadata": metadata})
+    case.eyes.look()
+    if case.row().difference:
+        case.repair()
 
 
 def deleted(case: Case) -> None:
