@@ -281,6 +281,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),
     path("queue/teams/<slug:tenant>/<slug:name>/priority", queue_views.queue_priority, name="queue-priority"),
     path("teams/<slug:tenant>", home_views.tenant_home, name="tenant-home"),
+    path("teams/<slug:tenant>/quick-start", home_views.quick_start, name="quick-start"),
     path("teams/<slug:tenant>/history", history_views.team_history, name="team-history"),
     # workloads
     path("launch", launch_views.launch_link, name="launch-link"),

@@ -170,6 +170,13 @@ def object_named(cluster_id: int, kind: str, name: str, *, namespace: str = "") 
     return _object(found[0]) if found else None
 
 
+def limiting_objects(cluster_id: int, namespace: str) -> list[GenericObject]:
+    """The Namespace, the ClusterQueue of its name, its LocalQueues and its ResourceQuotas. One query."""
+    where = """cluster_id = %s AND (kind IN ('LocalQueue', 'ResourceQuota') AND namespace = %s
+        OR kind IN ('Namespace', 'ClusterQueue') AND namespace = '' AND name = %s)"""
+    return [_object(row) for row in select(MirrorObject, where, [cluster_id, namespace, namespace])]
+
+
 def warnings(
     cluster_id: int, *, namespace: str = "", object_uids: Collection[str] | None = None, limit: int = 100
 ) -> list[WarningEvent]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.urls import reverse
 
 from accounts.core.actor import Actor
-from catalog.classes import policy as class_policy
 from catalog.classes import queries as catalog
-from catalog.classes.capacity import queries as capacity_queries
 from catalog.models import GpuClass, Image
-from desk.home.quota import ClassQuota
 from portal.ui.text import plural
 from tenants.class_access.queries import usable_by
 from tenants.models import Namespace
+from workloads.forecast.queries import LaunchSize, class_figures
 from workloads.launch.form import links
 from workloads.models import Workload
 
@@ -32,24 +29,12 @@ class QuickStart:
     href: str
 
 
-@dataclass(frozen=True)
-class _UnusedUnits:
-    """Units of a class in the team's quota: unused, and requested by queued workloads."""
-
-    unused: int
-    queued: int
-
-
-def quick_starts(by: Actor, namespace: Namespace, holdings: Iterable[ClassQuota]) -> list[QuickStart]:
-    """For a user who may launch here. At most five queries, none if the team has no unused quota. Not on the stream: it
-    is specific to the user, and free units change with other teams.
+def quick_starts(by: Actor, namespace: Namespace) -> list[QuickStart]:
+    """For a user who may launch here. At most twelve queries. Not a fragment of the stream: it is specific to the
+    user, and the page fetches it again when the stream says that something changed.
     """
-    own = {one.slug: _UnusedUnits(one.granted - one.used, one.queued or 0) for one in holdings if one.used is not None}
-    left = {slug: theirs for slug, theirs in own.items() if theirs.unused > theirs.queued}
-    if not left:
-        return []
-    free = _free(namespace, left)
-    if not any(free.values()):
+    free = _free(namespace)
+    if not free:
         return []
     last = Workload.objects.filter(namespace=namespace, created_by_id=by.user_id or 0).select_related("gpu_class")
     images = {(image.kind, image.reference): image.name for image in Image.objects.all()}
@@ -66,21 +51,14 @@ def quick_starts(by: Actor, namespace: Namespace, holdings: Iterable[ClassQuota]
     return list(found.values())[:SHOWN]
 
 
-def _free(namespace: Namespace, left: dict[str, _UnusedUnits]) -> dict[GpuClass, int]:
-    """Returns the most units that one launch could have now, by class, without classes at 0. Three queries."""
-    usable = GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id, slug__in=left)
+def _free(namespace: Namespace) -> dict[GpuClass, int]:
+    """Returns the most units that one launch could have now, by class, without classes at 0."""
+    usable = GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id)
     active = usable.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).exclude(interface=GpuClass.Interface.STORAGE)
-    classes = [one for one in active.order_by("slug") if not class_policy.is_held(one)]
-    capacities = capacity_queries.capacities(namespace.cluster, classes)
-    found = {}
-    for one in classes:
-        theirs = left[one.slug]
-        # Queued workloads take their units first, on any node.
-        on_one_node = (capacities[one.pk].most_on_one_node or 0) - theirs.queued
-        units = min(theirs.unused - theirs.queued, on_one_node, one.units_per_workload)
-        if units >= 1:
-            found[one] = units
-    return found
+    classes = list(active.order_by("slug"))
+    figures = class_figures(namespace, classes, LaunchSize())
+    units = {one: min(figures[one.slug].units_now, one.units_per_workload) for one in classes}
+    return {one: count for one, count in units.items() if count}
 
 
 def _takes(workload: Workload) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -20,9 +20,10 @@ ENDS_SHOWN = 4
 
 @dataclass(frozen=True)
 class ClassQuota:
-    """A team's quota of one class, in whole units. `used` includes `borrowed` and `in_grace`: units of ended grants,
-    which may be used until `grace_until`. `lent`: the team's units that other teams use. For storage, `used` is what
-    volumes request. None: unknown.
+    """A team's quota of one class, in whole units. `used` includes `borrowed`, `outside` and `in_grace`: units of ended
+    grants, which may be used until `grace_until`. `outside`: reserved by Kueue for workloads that were not started in
+    the portal. `lent`: the team's units that other teams use. For storage, `used` is what volumes request. None:
+    unknown.
     """
 
     name: str
@@ -32,12 +33,22 @@ class ClassQuota:
     granted: int
     used: int | None = None
     borrowed: int | None = None
+    outside: int | None = None
     in_grace: int | None = None
     lent: LentUnits | None = None
     queued: int | None = None
     ends_at: datetime | None = None
     grace_until: datetime | None = None
     is_storage: bool = False
+
+
+@dataclass(frozen=True)
+class TeamUnits:
+    """Units of a team by class slug. `used` includes `outside`."""
+
+    used: Mapping[str, int]
+    queued: Mapping[str, int]
+    outside: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -66,16 +77,16 @@ def class_quotas(
     namespace: Namespace,
     classes: Iterable[GpuClass],
     held: grant_queries.GrantedUnits,
-    units: tuple[dict[str, int], dict[str, int]] | None,
+    units: TeamUnits | None,
     now: datetime,
 ) -> list[ClassQuota]:
-    """`units`: used and queued, None while unknown."""
+    """`units`: None while unknown."""
     ends: dict[int, datetime] = {}
     for grant in held.running:
         ends[grant.gpu_class_id] = min(ends.get(grant.gpu_class_id, grant.period.upper), grant.period.upper)
     lends: dict[int, LentUnits | None] = {}
     if units is not None:
-        granted, used = held.in_force, units[0]
+        granted, used = held.in_force, units.used
         own = {one: GrantUse(granted.get(one.pk, 0), used.get(one.slug, 0)) for one in classes if not one.is_storage}
         lends = lent_units(namespace, own, now)
     found = []
@@ -88,9 +99,7 @@ def class_quotas(
     return found
 
 
-def _of_class(
-    one: GpuClass, held: grant_queries.GrantedUnits, units: tuple[dict[str, int], dict[str, int]] | None
-) -> ClassQuota:
+def _of_class(one: GpuClass, held: grant_queries.GrantedUnits, units: TeamUnits | None) -> ClassQuota:
     own = held.in_force.get(one.pk, 0)
     found = ClassQuota(
         name=one.name,
@@ -101,12 +110,13 @@ def _of_class(
     )
     if units is None:
         return found
-    runs, queued = (by_slug.get(one.slug, 0) for by_slug in units)
-    in_grace = max(0, min(runs, held.keepable.get(one.pk, 0)) - own)
+    used, queued, outside = (by_slug.get(one.slug, 0) for by_slug in (units.used, units.queued, units.outside))
+    in_grace = max(0, min(used, held.keepable.get(one.pk, 0)) - own)
     return replace(
         found,
-        used=runs,
-        borrowed=max(0, runs - own - in_grace),
+        used=used,
+        borrowed=max(0, used - own - in_grace),
+        outside=outside,
         in_grace=in_grace,
         queued=queued,
         grace_until=held.grace_until(one.pk) if in_grace else None,
@@ -140,6 +150,7 @@ def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetim
         granted=granted,
         used=capacity_queries.units_used(namespace.cluster, [one], namespace=namespace.name).get(one.pk),
         borrowed=0,
+        outside=0,
         in_grace=0,
         lent=NONE_LENT,
         queued=0,

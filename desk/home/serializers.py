@@ -25,8 +25,11 @@ class LiveHoldingSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     unit = serializers.CharField()
     granted = serializers.IntegerField()
-    used = serializers.IntegerField(allow_null=True, help_text="With `borrowed` and `in_grace`.")
+    used = serializers.IntegerField(allow_null=True, help_text="With `borrowed`, `outside` and `in_grace`.")
     borrowed = serializers.IntegerField(allow_null=True)
+    outside = serializers.IntegerField(
+        allow_null=True, help_text="Reserved in the queue for workloads that were not started in the portal."
+    )
     in_grace = serializers.IntegerField(allow_null=True, help_text="Of expired grants, in their grace period.")
     lent = LentSerializer(allow_null=True)
     queued = serializers.IntegerField(allow_null=True)

@@ -48,7 +48,18 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
         "may_launch": may_launch,
         "may_open": policy.may_open_any(team),
         "may_request": tenants_policy.may_file(by, member_queries.standing_of(by, namespace.tenant)),
-        "starts_now": [] if may_launch else quick_starts(by, namespace, state.holdings),
+        "starts_now": [] if may_launch else quick_starts(by, namespace),
         "banner": active_banner(namespace.cluster_id),
     }
     return render(request, "desk/home/home.html", context)
+
+
+@login_required
+@require_GET
+def quick_start(request: HttpRequest, tenant: str) -> HttpResponse:
+    """What this user can start now: fetched again when the stream says that something changed."""
+    by = actor(request)
+    namespace, team = core_queries.team(by, tenant)
+    may_launch = launch_queries.launch_any_refusal(by, namespace, team)
+    found = [] if may_launch else quick_starts(by, namespace)
+    return render(request, "desk/home/_quick_start.html", {"state": {"tenant": namespace.tenant}, "starts_now": found})

@@ -43,6 +43,11 @@ def time_with_zone(at: datetime) -> str:
     return f"{at:%d %b %Y, %H:%M %Z}"
 
 
+def capital(text: str) -> str:
+    """Makes only the first letter large; `str.capitalize` would make the others small."""
+    return text[:1].upper() + text[1:]
+
+
 def plural(count: float, unit: str) -> str:
     """`1 GPU`, `4 GPUs`, `0 shares`: the number always carries its unit."""
     return f"{count:g} {unit if count == 1 else plural_form(unit)}".rstrip()

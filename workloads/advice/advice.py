@@ -5,49 +5,20 @@ addresses out. An action is only suggested if the same facts show that it works.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
-from urllib.parse import urlencode
 
-from django.urls import reverse
-
-from portal.ui.text import date_and_time, plural, plural_form, with_full_stop
+from portal.ui.text import capital, date_and_time, plural, plural_form, with_full_stop
 from workloads.advice.class_context import context_sentences
-from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun, units_that_fit_now
+from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun
+from workloads.advice.other_classes import other_classes
 from workloads.advice.remedies import Remedy, remedies_for
-from workloads.forecast.availability import GOOD, AvailabilityFigures, availability_sentence
+from workloads.advice.steps import NextStep, PageLink, changed, free_now
 from workloads.status.types import Phase, Status
 
 NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
-# The maximum number of steps of each kind.
-CLASSES_SHOWN = 2
 # Sets of runs to stop are searched among at most this many runs, and have at most this many members.
 STOPPED_OF, STOPPED_TOGETHER = 8, 3
-
-
-@dataclass(frozen=True)
-class PageLink:
-    """A page of the team with values filled in."""
-
-    page: str
-    name: str = ""
-    query: Mapping[str, str] = field(default_factory=dict)
-    place: str = ""
-
-    def href(self, tenant: str) -> str:
-        address = reverse(self.page, args=[tenant, self.name] if self.name else [tenant])
-        query = f"?{urlencode(self.query)}" if self.query else ""
-        return f"{address}{query}{f'#{self.place}' if self.place else ''}"
-
-
-@dataclass(frozen=True)
-class NextStep:
-    """`verb` is a stable code; `way` None: there is no page to open."""
-
-    verb: str
-    label: str
-    why: str
-    way: PageLink | None = None
 
 
 @dataclass(frozen=True)
@@ -117,20 +88,6 @@ _SAID = {
 # ---- suggested actions -----------------------------------------------------------------------------------------------
 
 
-def _classes(_told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Returns other classes on which the run fits now, smaller slices first."""
-    if not facts.may_change:
-        return []
-    fitting = [one for one in facts.options if one.takes and facts.starts_on(one.figures)]
-    found = []
-    for one in sorted(fitting, key=lambda one: not one.is_smaller)[:CLASSES_SHOWN]:
-        verb = "smaller_slice" if one.is_smaller else "other_class"
-        terms = " Its terms must be accepted first." if one.asks_terms else ""
-        why = f"{_capital(_now(one.figures, facts.each, facts.workers))}.{terms}"
-        found.append(NextStep(verb, f"Switch to {one.name}", why, _changed(facts, one.slug, facts.each, "choices")))
-    return found
-
-
 def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
     own = facts.own
     if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
@@ -140,8 +97,8 @@ def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
         return []
     if facts.workers > 1:
         return _fewer_workers(facts, own, own.figures.workers_now(facts.each), "")
-    now = min(units_that_fit_now(own.figures), facts.units - 1, _limit(told))
-    return [_fewer(facts, own, now, f"{_capital(_now(own.figures, now))}.")] if now >= 1 else []
+    now = min(own.figures.units_now, facts.units - 1, _limit(told))
+    return [_fewer(facts, own, now, f"{capital(free_now(own.figures, now))}.")] if now >= 1 else []
 
 
 def _fewer_later(told: Status, facts: AdviceFacts) -> list[NextStep]:
@@ -166,8 +123,8 @@ def _again(told: Status, facts: AdviceFacts) -> list[NextStep]:
         return []
     why = told.explained.remedy if told.explained else ""
     if facts.starts_on(own.figures):
-        why = f"{why} {_capital(_now(own.figures, facts.each, facts.workers))}."
-    return [NextStep("start_again", "Start it again", why.strip(), _changed(facts, own.slug, facts.each, "choices"))]
+        why = f"{why} {capital(free_now(own.figures, facts.each, facts.workers))}."
+    return [NextStep("start_again", "Start it again", why.strip(), changed(facts, own.slug, facts.each, "choices"))]
 
 
 def _is_of_size(told: Status) -> bool:
@@ -190,14 +147,14 @@ def _fewer_workers(facts: AdviceFacts, own: ClassOption, possible: int, why: str
         return []
     size = f"{plural(count, 'worker')} of {plural(facts.each, own.figures.unit)}"
     label = f"Request {plural(count, 'worker')} instead of {facts.workers}"
-    way = _changed(facts, own.slug, facts.each, "id_workers", workers=count)
-    return [NextStep("fewer_workers", label, f"{size}: {why or _now(own.figures, facts.each, count)}.", way)]
+    way = changed(facts, own.slug, facts.each, "id_workers", workers=count)
+    return [NextStep("fewer_workers", label, f"{size}: {why or free_now(own.figures, facts.each, count)}.", way)]
 
 
 def _fewer(facts: AdviceFacts, own: ClassOption, units: int, why: str) -> NextStep:
     for_each = " for each worker" if facts.workers > 1 else ""
     label = f"Request {plural(units, own.figures.unit)} instead of {facts.each}{for_each}"
-    return NextStep("fewer_units", label, why, _changed(facts, own.slug, units, "id_units"))
+    return NextStep("fewer_units", label, why, changed(facts, own.slug, units, "id_units"))
 
 
 def _stop_idle(_told: Status, facts: AdviceFacts) -> list[NextStep]:
@@ -242,7 +199,7 @@ def _stop(own: ClassOption, found: tuple[OtherRun, ...]) -> NextStep:
     doing = f"idle since {date_and_time(first.idle_since)}" if first.idle_since else "in use"
     more = f"; together with {' and '.join(one.name for one in rest)}" if rest else ""
     started = f"started by {first.who} on {date_and_time(first.since)}"
-    why = f"{_capital(size)}, {doing}, {started}{more}. Frees enough {plural_form(own.figures.unit)}."
+    why = f"{capital(size)}, {doing}, {started}{more}. Frees enough {plural_form(own.figures.unit)}."
     label = f"Stop {' and '.join(one.name for one in found)}"
     return NextStep("stop_other", label, why, PageLink("workload", first.name))
 
@@ -355,7 +312,7 @@ def _operators(told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
-    Remedy.OTHER_CLASS: _classes,
+    Remedy.OTHER_CLASS: other_classes,
     Remedy.FEWER_NOW: _fewer_now,
     Remedy.FEWER_LATER: _fewer_later,
     Remedy.STOP_IDLE: _stop_idle,
@@ -373,21 +330,3 @@ _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
     Remedy.LOG: _log,
     Remedy.OPERATORS: _operators,
 }
-
-
-# ---- text helpers ----------------------------------------------------------------------------------------------------
-
-
-def _changed(facts: AdviceFacts, slug: str, units: int, place: str, workers: int = 0) -> PageLink:
-    query = {"class": slug, "units": str(units), **({"workers": str(workers)} if workers else {})}
-    return PageLink("workload-change", facts.name, query, place)
-
-
-def _now(figures: AvailabilityFigures, each: int, workers: int = 1) -> str:
-    text, tone = availability_sentence(figures, None, each, workers)
-    units = each * workers
-    return text if tone == GOOD else f"{plural(units, figures.unit)} {'is' if units == 1 else 'are'} free"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

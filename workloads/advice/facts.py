@@ -12,9 +12,11 @@ from workloads.forecast.availability import AvailabilityFigures
 
 @dataclass(frozen=True)
 class ClassOption:
-    """A class as this team can use it now. `figures`: for a new run on it. `takes`: it accepts this workload with its
-    image and sizes; `takes_fewer`: it accepts the workload with one unit. `most_units`: the most that one worker can
-    ever have; `allocatable`: units of all its nodes, None: unknown. `memory_gib`: per unit.
+    """A class as this team can use it now. `figures`: for a new run on it. `takes`: it accepts workloads of this kind;
+    `takes_fewer`: it accepts the workload with one unit; `takes_units`: the most units of each worker with which it
+    accepts the workload with its image and sizes, but not more than the run has. `most_units`: the most that one
+    worker can ever have; `allocatable`: units of all its nodes, None: unknown. Per unit: `memory_gib`, and
+    `gpu_memory_mib`, 0 if unknown. `is_less_isolated`: other workloads share a GPU, unlike on the run's own class.
     """
 
     slug: str
@@ -27,6 +29,9 @@ class ClassOption:
     is_smaller: bool = False
     asks_terms: bool = False
     memory_gib: int = 0
+    gpu_memory_mib: int = 0
+    takes_units: int = 0
+    is_less_isolated: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,8 @@ class OtherRun:
 class AdviceFacts:
     """Facts around one run of `workers` with `each` units. `own`: its class, None if the team no longer has access to
     it. `ahead`: units of each of the team's runs that are ahead. `free_on`: free units of its class by node. `ending`:
-    the most units of its class that terminating pods still use on one node. `may_change`, `may_request`: what this user
-    may do.
+    the most units of its class that terminating pods still use on one node. `gpu_memory_mib`: of one unit of its
+    class, 0 if unknown. `may_change`, `may_request`: what this user may do.
     """
 
     name: str
@@ -63,6 +68,7 @@ class AdviceFacts:
     ahead: tuple[int, ...] = ()
     free_on: Mapping[str, int] = field(default_factory=dict)
     ending: int = 0
+    gpu_memory_mib: int = 0
     around: ClassContext | None = None
     may_change: bool = False
     may_request: bool = False
@@ -71,16 +77,7 @@ class AdviceFacts:
     def units(self) -> int:
         return self.each * self.workers
 
-    def starts_on(self, figures: AvailabilityFigures) -> bool:
-        """Whether `availability_sentence` is "starts now" for all units of the run."""
-        if self.workers == 1:
-            return units_that_fit_now(figures) >= self.each
-        return figures.workers_now(self.each) >= self.workers
-
-
-def units_that_fit_now(figures: AvailabilityFigures) -> int:
-    """Returns the most units for which `availability_sentence` is "starts now"."""
-    if figures.held or figures.leaving or figures.on_one_node is None:
-        return 0
-    taken = figures.taken_first
-    return max(0, min(figures.granted - figures.used - taken, figures.on_one_node - taken))
+    def starts_on(self, figures: AvailabilityFigures, each: int = 0) -> bool:
+        """Whether `availability_sentence` is "starts now" for all units of the run; or with so many for each worker."""
+        each = each or self.each
+        return figures.units_now >= each if self.workers == 1 else figures.workers_now(each) >= self.workers

@@ -38,6 +38,8 @@ from workloads.core.policy import ClassFacts, TeamFacts
 from workloads.core.queries import job_name, run_facts, watch_of
 from workloads.core.unit_sql import rank, total_units
 from workloads.forecast.availability import AvailabilityFigures
+from workloads.forecast.queries import limits_of, unit_size
+from workloads.forecast.team_limits import TeamLimits
 from workloads.launch import options
 from workloads.launch import policy as launch_policy
 from workloads.launch.options import Options
@@ -65,6 +67,7 @@ class _Read:
     known_images: Mapping[tuple[str, str], Image]
     hardware: Mapping[int, compatibility.HardwareFacts]
     signed: Collection[int]
+    limits: TeamLimits
     # By class id: what is free on its nodes, including cores and memory.
     nodes: Mapping[int, ClassNodes]
 
@@ -73,7 +76,7 @@ def advice_by_workload(
     by: Actor, namespace: Namespace, team: TeamFacts, rows: Iterable[WorkloadRow]
 ) -> dict[str, Advice]:
     """Returns advice by name of the workload; workloads that need no action are omitted. No query if the statuses are
-    enough. Otherwise 12, whatever the number of workloads and classes, and a few more for a class of claimed devices or
+    enough. Otherwise 13, whatever the number of workloads and classes, and a few more for a class of claimed devices or
     with terms.
     """
     stuck = [row for row in rows if remedies_for(row.status)]
@@ -136,6 +139,7 @@ def _read(by: Actor, namespace: Namespace, team: TeamFacts, rows: Collection[Wor
         known_images={(one.kind, one.reference): one for one in Image.objects.filter(reference__in=wanted)},
         hardware=image_queries.hardware_facts(cluster, open_ones),
         signed=accepted_terms(by, open_ones),
+        limits=limits_of(namespace),
         nodes=nodes_of(
             cluster.pk, {one.pk: place for one in open_ones if (place := PodDemand.of_class(one)) is not None}
         ),
@@ -198,12 +202,13 @@ def _facts(read: _Read, row: WorkloadRow, plain: AdviceFacts) -> AdviceFacts:
         options=tuple(
             _option(read, workload, one, theirs, units=units, of=row.gpu_class)
             for one, theirs in read.classes
-            if one.slug != slug
+            if one.slug != slug and _has_devices(one) == _has_devices(row.gpu_class)
         ),
         others=tuple(_others(read, row, nodes)),
         ahead=_ahead(read, row, own),
         free_on=nodes,
         ending=max(ending, default=0),
+        gpu_memory_mib=row.gpu_class.memory_mib or 0,
         around=_around(read, row.gpu_class, capacity),
     )
 
@@ -212,9 +217,11 @@ def _option(
     read: _Read, workload: Workload, one: GpuClass, facts: ClassFacts, *, units: int, of: GpuClass
 ) -> ClassOption:
     """For a new run of this workload, after its current run has ended."""
-    capacity, now = read.capacities[one.pk], timezone.now()
+    capacity, now, of_unit = read.capacities[one.pk], timezone.now(), unit_size(one)
     said = Options.from_json(workload.options)
     room = _room(read, one, capacity, said)
+    ending = [run for run in _of(read, one.slug) if run.workload_id == workload.pk and run.holds_units]
+    freed, freed_workers = sum(_size(run) for run in ending), sum(run.workers for run in ending)
     figures = AvailabilityFigures(
         unit=catalog.unit_of(one),
         granted=read.granted.get(one.pk, 0),
@@ -225,32 +232,44 @@ def _option(
         held=life_cycle.hold_sentence(one, now=now),
         leaving=catalog.retirement_notice(one),
         waiting=tuple(_size(run) for run in _in_order(_of(read, one.slug, workload)) if not run.holds_units),
+        foreign=read.limits.foreign_units(of_unit, sum(_size(run) for run in _of(read, one.slug) if run.holds_units)),
+        closed=read.limits.closed,
+        rooms=read.limits.rooms(of_unit, freed=freed, freed_workers=freed_workers),
     )
     largest = capacity.largest_node
-    asked = 1 if one == of else units
+    of_node = dataclasses.replace(facts, node_units=largest)
     if one == of:
         said = dataclasses.replace(said, workers=None)
-    takes = (
-        launch_policy.may_start_on(dataclasses.replace(facts, node_units=largest), workload.kind, asked, said) is None
-    )
-    fits = (
-        options.options_refusal(
-            said, launch_policy.option_bounds(facts, asked), has_volume=workload.volume_id is not None
-        )
-        is None
-    )
+    has_volume = workload.volume_id is not None
+
+    def is_startable(count: int) -> bool:
+        return launch_policy.may_start_on(of_node, workload.kind, count, said) is None
+
+    def fits(count: int) -> bool:
+        bounds = launch_policy.option_bounds(facts, count)
+        return options.options_refusal(said, bounds, has_volume=has_volume) is None
+
+    takes_image = one == of or _runs_image(read, workload, one, of)
+    takes_units = next((count for count in range(units, 0, -1) if is_startable(count) and fits(count)), 0)
     return ClassOption(
         slug=one.slug,
         name=one.name,
         figures=figures,
-        takes=takes and (one == of or (fits and _runs_image(read, workload, one, of))),
-        takes_fewer=takes and fits,
+        takes=is_startable(1),
+        takes_fewer=is_startable(1) and fits(1),
+        takes_units=takes_units if takes_image else 0,
         most_units=one.units_per_workload if largest is None else min(one.units_per_workload, largest),
         allocatable=capacity.allocatable,
         is_smaller=weights.exact_weight(one.weight, one.replicas) < weights.exact_weight(of.weight, of.replicas),
         asks_terms=bool(one.terms_version) and one.pk not in read.signed,
         memory_gib=one.memory_gib_per_unit,
+        gpu_memory_mib=one.memory_mib or 0,
+        is_less_isolated=of.sharing == GpuClass.Sharing.NONE != one.sharing,
     )
+
+
+def _has_devices(one: GpuClass) -> bool:
+    return one.interface != GpuClass.Interface.NONE
 
 
 def _room(read: _Read, one: GpuClass, capacity: Capacity, said: Options) -> tuple[int, ...]:
@@ -281,8 +300,10 @@ def _size(run: Run) -> int:
     return run.total_units
 
 
-def _of(read: _Read, slug: str, without: Workload) -> list[Run]:
-    return [run for run in read.runs if run.spec["gpu_class"] == slug and run.workload_id != without.pk]
+def _of(read: _Read, slug: str, without: Workload | None = None) -> list[Run]:
+    return [
+        run for run in read.runs if run.spec["gpu_class"] == slug and (not without or run.workload_id != without.pk)
+    ]
 
 
 def _in_order(runs: Iterable[Run]) -> list[Run]:

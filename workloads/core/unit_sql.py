@@ -18,10 +18,13 @@ TOTAL_UNITS = "((run.spec ->> 'units')::bigint * coalesce((run.spec ->> 'workers
 HOLDS = Q(admitted_at__isnull=False, put_back_at=None)
 
 
+def workers() -> Combinable:
+    return Coalesce(Cast(KT("spec__workers"), IntegerField()), Value(1))
+
+
 def total_units() -> Combinable:
     """The same for a queryset of runs."""
-    workers = Coalesce(Cast(KT("spec__workers"), IntegerField()), Value(1))
-    return Cast(KT("spec__units"), IntegerField()) * workers
+    return Cast(KT("spec__units"), IntegerField()) * workers()
 
 
 def goes_before(priority: str) -> Q:

@@ -9,16 +9,19 @@ from fractions import Fraction
 from catalog.classes.capacity import weights
 from portal.core.errors import Refusal
 from portal.ui.text import decimal_text, plural, plural_form, price_text
+from workloads.forecast.team_limits import QuotaRoom
 
 GOOD, WAIT, BAD = "good", "wait", "bad"
 
 
 @dataclass(frozen=True)
 class AvailabilityFigures:
-    """Figures of one class for one team, in units. `used`: by its own runs; `waiting`: of each of its queued runs, in
-    their order; `ahead`: how many of these are ahead of a new run. `on_one_node`: the most free units on a single node
-    now, None if the cluster was not read; `free_on`: free units of each node, if several may be needed. `held` and
-    `leaving`: the sentence about a class whose scheduling is paused, or that is being retired; "" otherwise.
+    """Figures of one class for one team, in units. `used`: by its own runs; `foreign`: reserved by Kueue for workloads
+    of its namespace that were not started in the portal; `waiting`: of each of its queued runs, in their order;
+    `ahead`: how many of these are ahead of a new run. `on_one_node`: the most free units on a single node now, None if
+    the cluster was not read; `free_on`: free units of each node, if several may be needed. `rooms`: what the
+    ResourceQuotas of its namespace allow. `closed`, `held` and `leaving`: the sentence about a queue or namespace that
+    accepts nothing, about a class whose scheduling is paused, or that is being retired; "" otherwise.
     """
 
     unit: str
@@ -31,13 +34,30 @@ class AvailabilityFigures:
     waiting: tuple[int, ...] = ()
     ahead: int = 0
     free_on: tuple[int, ...] = ()
+    foreign: int = 0
+    closed: str = ""
+    rooms: tuple[QuotaRoom, ...] = ()
+
+    @property
+    def in_use(self) -> int:
+        """Units of the team's quota that something uses."""
+        return self.used + self.foreign
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something new can start on the class at all, as far as that is known."""
+        return not (self.closed or self.held or self.leaving) and self.on_one_node is not None
+
+    def short_room(self, each: int, workers: int) -> QuotaRoom | None:
+        """Returns the ResourceQuota that leaves too little for so many workers, if there is one."""
+        return next((room for room in self.rooms if room.left < room.needed(each, workers)), None)
 
     @property
     def taken_first(self) -> int:
         """Units that queued runs take as soon as the queue processes them. A run that does not fit is skipped, so it
         does not block the others.
         """
-        left = self.granted + self.borrowing_limit - self.used
+        left = self.granted + self.borrowing_limit - self.in_use
         most = left if self.on_one_node is None else self.on_one_node
         taken = 0
         for units in self.waiting:
@@ -45,17 +65,27 @@ class AvailabilityFigures:
                 taken += units
         return taken
 
+    @property
+    def units_now(self) -> int:
+        """Returns the most units of one run for which `availability_sentence` is "starts now"."""
+        if not self.is_open or self.on_one_node is None:
+            return 0
+        taken = self.taken_first
+        most = min(self.granted - self.in_use - taken, self.on_one_node - taken)
+        return next((units for units in range(most, 0, -1) if self.short_room(units, 1) is None), 0)
+
     def workers_now(self, each: int) -> int:
         """Returns the most workers of so many units that would all start now: each on one node, not all on the same.
         Runs ahead are assumed to take the units in the least favorable way.
         """
-        if self.held or self.leaving or self.on_one_node is None:
+        if not self.is_open or self.on_one_node is None:
             return 0
         taken = self.taken_first
         together = (self.on_one_node - taken) // each
         spread = sum(free // each for free in self.free_on) - taken
-        within_quota = (self.granted - self.used - taken) // each
-        return max(0, min(within_quota, max(together, spread if together >= 1 else 0)))
+        within_quota = (self.granted - self.in_use - taken) // each
+        most = max(0, min(within_quota, max(together, spread if together >= 1 else 0)))
+        return next((count for count in range(most, 0, -1) if self.short_room(each, count) is None), 0)
 
 
 @dataclass(frozen=True)
@@ -84,11 +114,17 @@ def availability_sentence(
         return f"{figures.leaving} New workloads cannot start on it.", BAD
     if never is not None:
         return f"Not possible: {never.message}", BAD
+    if (room := figures.short_room(each, workers)) is not None and room.most < room.needed(each, workers):
+        return f"Not possible: {_too_small(room, figures.unit)}.", BAD
+    if figures.closed:
+        return f"{figures.closed} New workloads wait.", WAIT
     if figures.held:
         return f"{figures.held} New workloads wait until scheduling resumes.", WAIT
-    taken = figures.used + figures.taken_first
+    taken = figures.in_use + figures.taken_first
     if figures.granted - taken >= units:
-        uses = f"uses {taken + units} of {plural(figures.granted, figures.unit)}"
+        uses = f"uses {taken + units} of {plural(figures.granted, figures.unit)}{_of_foreign(figures)}"
+        if room is not None:
+            return f"{uses}; {_full(room, figures.unit)}; waits until it has room", WAIT
         return _on_own(figures, units, uses=uses) if workers == 1 else _together(figures, each, workers, uses=uses)
     if figures.borrowing_limit:
         limit = figures.borrowing_limit
@@ -151,15 +187,31 @@ def _together(figures: AvailabilityFigures, each: int, workers: int, *, uses: st
 
 
 def _own_now(figures: AvailabilityFigures, units: int) -> str:
-    own, unit = figures.granted - figures.used - figures.taken_first, plural_form(figures.unit)
+    own, unit = figures.granted - figures.in_use - figures.taken_first, plural_form(figures.unit)
     if not figures.granted:
         return "your team has no quota in effect"
     if own >= 1:
         is_left = "is" if own == 1 else "are"
         return f"{own} of your team's {figures.granted} {unit} {is_left} free and you request {units}"
-    if figures.granted == 1:
-        return f"your team's 1 {figures.unit} is in use"
-    return f"your team's {figures.granted} {unit} are in use"
+    are = "is" if figures.granted == 1 else "are"
+    return f"your team's {plural(figures.granted, figures.unit)} {are} in use{_of_foreign(figures)}"
+
+
+def _of_foreign(figures: AvailabilityFigures) -> str:
+    return f" ({figures.foreign} by workloads not started in the portal)" if figures.foreign else ""
+
+
+def _too_small(room: QuotaRoom, unit: str) -> str:
+    return f"the ResourceQuota {room.quota} of the namespace allows at most {_counted(room.most, room, unit)}"
+
+
+def _full(room: QuotaRoom, unit: str) -> str:
+    return f"the ResourceQuota {room.quota} of the namespace has room for {_counted(room.left, room, unit)} now"
+
+
+def _counted(count: int, room: QuotaRoom, unit: str) -> str:
+    noun = {"pods": "pod", "jobs": "Job"}.get(room.of, unit)
+    return f"{plural(count, noun)} ({room.key})"
 
 
 def _behind(figures: AvailabilityFigures) -> str:

@@ -27,8 +27,9 @@ from portal.ui.text import plural
 from tenants.grants.queries import units_in_force
 from tenants.models import Namespace
 from workloads.core import policy
-from workloads.core.unit_sql import HOLDS, TOTAL_UNITS, by_priority, goes_before, total_units
+from workloads.core.unit_sql import HOLDS, TOTAL_UNITS, by_priority, goes_before, total_units, workers
 from workloads.forecast.availability import BAD, AvailabilityFigures, Outlook, availability_sentence, cost
+from workloads.forecast.team_limits import TeamLimits, UnitSize, team_limits
 from workloads.interruption.exposure import QuotaPosition, Standing, exposure, position_at_launch
 from workloads.models import Run, StartPrediction, Workload
 from workloads.status.estimates.estimate import RECENT
@@ -72,12 +73,14 @@ class LaunchSize:
 @dataclass(frozen=True)
 class ClassLoad:
     """Units of one class: of the runs that use some, and of each queued run, in their order. `ahead`: how many of the
-    queued runs are ahead of a new one.
+    queued runs are ahead of a new one. `freed`, `freed_workers`: units and workers of the run that ends first.
     """
 
     used: int = 0
     waiting: tuple[int, ...] = ()
     ahead: int = 0
+    freed: int = 0
+    freed_workers: int = 0
 
 
 NO_LOAD = ClassLoad()
@@ -86,30 +89,15 @@ NO_LOAD = ClassLoad()
 def outlooks(
     namespace: Namespace, found: Collection[tuple[GpuClass, policy.ClassFacts]], size: LaunchSize
 ) -> dict[str, Outlook]:
-    """Returns outlooks by slug, in the order of `found`. About ten queries, whatever the number of classes. For several
-    workers, all nodes are read.
+    """Returns outlooks by slug, in the order of `found`. About eleven queries, whatever the number of classes. For
+    several workers, all nodes are read.
     """
     classes = [one for one, _ in found]
-    capacities = capacity_queries.capacities(namespace.cluster, classes, with_nodes=size.workers > 1)
+    known = class_figures(namespace, classes, size)
     most = _node_units(namespace.cluster_id, classes) if size.units > 1 else {}
-    now = timezone.now()
-    granted = units_in_force(namespace.tenant_id, now)
-    runs = _runs(namespace, size)
     shown = {}
     for one, facts in found:
-        theirs = runs.get(one.slug, NO_LOAD)
-        figures = AvailabilityFigures(
-            unit=catalog.unit_of(one),
-            granted=granted.get(one.pk, 0),
-            used=theirs.used,
-            borrowing_limit=one.borrowing_limit,
-            on_one_node=capacities[one.pk].most_on_one_node,
-            free_on=tuple(node.free for node in capacities[one.pk].nodes),
-            held=life_cycle.hold_sentence(one, now=now),
-            leaving=catalog.retirement_notice(one),
-            waiting=theirs.waiting,
-            ahead=theirs.ahead,
-        )
+        figures = known[one.slug]
         never = policy.may_ever_start(replace(facts, node_units=most.get(one.pk)), size.units, size.workers)
         text, tone = availability_sentence(figures, never, size.units, size.workers)
         kinds = "" if one.kinds == GpuClass.Kinds.ANY else one.get_kinds_display()
@@ -125,11 +113,42 @@ def outlooks(
     return shown
 
 
+def class_figures(
+    namespace: Namespace, classes: Collection[GpuClass], size: LaunchSize
+) -> dict[str, AvailabilityFigures]:
+    """The figures of each class for a new run of the team, by slug. Every page that says what can start now uses them.
+    About nine queries, whatever the number of classes.
+    """
+    capacities = capacity_queries.capacities(namespace.cluster, classes, with_nodes=size.workers > 1)
+    now = timezone.now()
+    granted = units_in_force(namespace.tenant_id, now)
+    runs, limits = _runs(namespace, size), limits_of(namespace)
+    found = {}
+    for one in classes:
+        theirs, of_unit = runs.get(one.slug, NO_LOAD), unit_size(one)
+        found[one.slug] = AvailabilityFigures(
+            unit=catalog.unit_of(one),
+            granted=granted.get(one.pk, 0),
+            used=theirs.used,
+            borrowing_limit=one.borrowing_limit,
+            on_one_node=capacities[one.pk].most_on_one_node,
+            free_on=tuple(node.free for node in capacities[one.pk].nodes),
+            held=life_cycle.hold_sentence(one, now=now),
+            leaving=catalog.retirement_notice(one),
+            waiting=theirs.waiting,
+            ahead=theirs.ahead,
+            foreign=limits.foreign_units(of_unit, theirs.used + theirs.freed),
+            closed=limits.closed,
+            rooms=limits.rooms(of_unit, freed=theirs.freed, freed_workers=theirs.freed_workers),
+        )
+    return found
+
+
 def _interruption(cluster: Cluster, one: GpuClass, figures: AvailabilityFigures, size: LaunchSize) -> str:
     units = size.total_units
     place = QuotaPosition(Standing.NO_QUEUE)
     if cluster.queue_system == Cluster.QueueSystem.KUEUE and one.resource:
-        own = figures.granted - figures.used - figures.taken_first
+        own = figures.granted - figures.in_use - figures.taken_first
         place = position_at_launch(units, own=own, borrowing_limit=one.borrowing_limit)
     return exposure(place, units=units, rank=PRIORITIES.index(size.goes_as), unit=figures.unit, holds=False).sentence
 
@@ -139,18 +158,23 @@ def _runs(namespace: Namespace, size: LaunchSize) -> dict[str, ClassLoad]:
     a notebook. One query.
     """
     units = total_units()
-    ahead = ~HOLDS & goes_before(size.goes_as)
+    leaves = Q(workload_id=size.instead_of or 0)
     rows = (
-        Run.objects.filter(~Q(workload_id=size.instead_of or 0), workload__namespace=namespace, ended_at=None)
+        Run.objects.filter(workload__namespace=namespace, ended_at=None)
         .order_by()
         .values(slug=KT("spec__gpu_class"))
         .annotate(
-            used=Coalesce(Sum(units, filter=HOLDS), 0),
-            waiting=ArrayAgg(units, filter=~HOLDS, order_by=[by_priority(), "requested_at"], default=[]),
-            ahead=Count("pk", filter=ahead),
+            used=Coalesce(Sum(units, filter=HOLDS & ~leaves), 0),
+            waiting=ArrayAgg(units, filter=~HOLDS & ~leaves, order_by=[by_priority(), "requested_at"], default=[]),
+            ahead=Count("pk", filter=~HOLDS & ~leaves & goes_before(size.goes_as)),
+            freed=Coalesce(Sum(units, filter=HOLDS & leaves), 0),
+            freed_workers=Coalesce(Sum(workers(), filter=HOLDS & leaves), 0),
         )
     )
-    return {row["slug"]: ClassLoad(row["used"], tuple(row["waiting"]), row["ahead"]) for row in rows}
+    return {
+        row["slug"]: ClassLoad(row["used"], tuple(row["waiting"]), row["ahead"], row["freed"], row["freed_workers"])
+        for row in rows
+    }
 
 
 def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int]:
@@ -167,6 +191,15 @@ def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int
     with connection.cursor() as cursor:
         cursor.execute(statement, [counted])
         return {pk: int(units) for pk, units in cursor.fetchall() if units}
+
+
+def limits_of(namespace: Namespace) -> TeamLimits:
+    """One query."""
+    return team_limits(read_queries.limiting_objects(namespace.cluster_id, namespace.name))
+
+
+def unit_size(one: GpuClass) -> UnitSize:
+    return UnitSize(one.slug, one.resource, one.cpu_per_unit, one.memory_gib_per_unit)
 
 
 @dataclass(frozen=True)

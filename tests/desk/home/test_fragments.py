@@ -90,7 +90,7 @@ def name(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) ->
             uid=kind,
             resource_version=1,
             created_at=timezone.now(),
-            record={},
+            record={"stop_policy": "None", "reserved": {}, "quota": {}, "conditions": [], "limits": []},
         )
     node = {"ready_since": None, "ready_reason": "", "ready_message": "", "labels": {}, "images": {}}
     MirrorNode.objects.create(

@@ -101,6 +101,7 @@ PAGES = (
     write("POST", "person-class-revoke", "approver.ended", ADMIN_ONLY, "person", body="class no more"),
     # a team
     read("tenant-home", IN_SIGHT, "team"),
+    read("quick-start", IN_SIGHT, "team"),
     read("team-history", IN_SIGHT, "team"),
     read("team", IN_SIGHT, "team"),
     write("POST", "member-add", "member.added", ADMINS_TEAM, "team", body="member"),

@@ -7,11 +7,11 @@ from itertools import product
 
 import pytest
 
-from tests.workloads.cases.advice import A100, CASES, FULL, NOTHING, QUOTA, SLICE, Case
+from tests.workloads.cases.advice import A100, CASES, FULL, H100, NOTHING, QUOTA, SLICE, Case
 from tests.workloads.cases.problem_status import told as told_of
 from tests.workloads.cases.problems import PROBLEMS
 from workloads.advice.advice import Advice, advice
-from workloads.advice.facts import units_that_fit_now
+from workloads.advice.facts import AdviceFacts
 from workloads.forecast.availability import GOOD, AvailabilityFigures, availability_sentence
 from workloads.status.types import Phase, Status
 
@@ -64,6 +64,38 @@ def test_a_smaller_class_is_named(unit: str) -> None:
     assert f"{unit}s" in found.steps[0].why
 
 
+def labels(facts: AdviceFacts) -> list[str]:
+    found = advice(QUOTA, facts)
+    assert found is not None
+    return [step.label for step in found.steps if step.verb in ("smaller_slice", "other_class")]
+
+
+def test_what_it_asked_for_decides_the_order() -> None:
+    """Enough GPU memory comes first, then isolation, then the number of units; one of two is a smaller class."""
+    of_80 = replace(FULL, gpu_memory_mib=80 * 1024)
+    large = replace(H100, gpu_memory_mib=80 * 1024)
+    slices = replace(SLICE, gpu_memory_mib=40 * 1024)
+    shares = replace(slices, slug="a100-x4", name="A100 share", is_less_isolated=True)
+    small = replace(H100, slug="l4", name="L4", gpu_memory_mib=24 * 1024)
+    assert labels(replace(of_80, options=(slices, large))) == ["Switch to H100", "Switch to A100 3g slice"]
+    assert labels(replace(of_80, options=(shares, slices))) == ["Switch to A100 3g slice", "Switch to A100 share"]
+    assert labels(replace(of_80, options=(small, large, shares))) == ["Switch to H100", "Switch to A100 share"]
+    fewer = replace(large, slug="h200", name="H200", takes_units=1)
+    assert labels(replace(of_80, options=(fewer, small))) == ["Switch to 1 GPU of H200", "Switch to L4"]
+
+
+def test_one_slice_is_offered_where_it_takes_only_one() -> None:
+    one = replace(SLICE, takes_units=1, gpu_memory_mib=40 * 1024)
+    found = advice(QUOTA, replace(FULL, options=(one,), gpu_memory_mib=80 * 1024))
+    assert found is not None
+    step = found.steps[0]
+    assert step.label == "Switch to 1 slice of A100 3g slice"
+    assert step.way is not None
+    assert step.way.query == {"class": "a100-3g", "units": "1"}
+    memory = "It has 40 GiB of GPU memory instead of 160 GiB."
+    assert step.why == f"Uses 1 of 4 slices; 4 free now on one node; starts now. {memory}"
+
+
 def test_names_are_names() -> None:
     assert len(BY_NAME) == len(CASES) > 45
 
@@ -105,5 +137,5 @@ def test_what_fits_now_is_what_the_outlook_says_starts_at_once(waiting: tuple[in
     for granted, used, free, borrowing in product(range(6), range(6), (None, 0, 1, 2, 5), (0, 2)):
         figures = AvailabilityFigures("GPU", granted, used, borrowing, free, held=held, waiting=waiting)
         starts = [units for units in range(1, 8) if availability_sentence(figures, None, units)[1] == GOOD]
-        assert units_that_fit_now(figures) == max(starts, default=0), figures
+        assert figures.units_now == max(starts, default=0), figures
         assert starts == list(range(1, len(starts) + 1))

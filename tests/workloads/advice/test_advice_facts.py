@@ -21,6 +21,8 @@ from tests.support.rows import make, mirrored, running
 from tests.support.rows.waiting_runs import IMAGE, runs, told, waits
 from workloads.advice.queries import advice_by_workload
 from workloads.core import queries, workload_sql
+from workloads.forecast.queries import LaunchSize, outlooks
+from workloads.launch.queries import reachable_classes
 from workloads.models import NotebookWatch, Run, Workload
 from workloads.status import queries as status_queries
 
@@ -90,6 +92,19 @@ def test_another_class_is_offered_where_it_takes_the_image_and_is_free(
     assert "smaller_slice" not in verbs(by_alice)
 
 
+def test_cores_are_never_offered_instead_of_a_gpu(
+    house: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, alice: User, by_alice: Actor
+) -> None:
+    cores = {"resource": "", "sharing": "none", "vendor": "", "node_labels": {}, "memory_mib": None}
+    cpu = make.gpu_class(cluster, slug="cpu", name="CPU only", interface="none", **cores)
+    make.grant(house, cpu, units=8)
+    Image.objects.update(vendor="")
+    runs(namespace_a, a100, alice, "busy", units=4)
+    waits(namespace_a, a100, alice)
+    assert outlooks(namespace_a, list(reachable_classes(namespace_a)), LaunchSize())["cpu"].tone == "good"
+    assert not {"smaller_slice", "other_class"} & set(verbs(by_alice))
+
+
 def test_a_job_of_several_workers_is_offered_as_many_as_fit_on_the_nodes(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, by_alice: Actor
 ) -> None:
@@ -126,10 +141,11 @@ def test_no_class_is_offered_whose_free_units_lie_beside_too_little_cpu_or_memor
         ("cpu", slices.cpu_per_unit * 2, 1000),
         ("memory", slices.memory_gib_per_unit * 2, 2**30),
     ):
-        for amount, is_offered in ((enough, True), (enough - 1, False)):
+        for amount, offered in ((enough, 2), (enough // 2 - 1, 0), (enough - 1, 1)):
             allocatable = {**node.record["allocatable"], resource: amount * size}
             MirrorNode.objects.filter(pk=node.pk).update(record={**node.record, "allocatable": allocatable})
-            assert ("smaller_slice" in verbs(by_alice)) == is_offered, (resource, amount)
+            ways = [step.way for step in told(by_alice)["waits"].steps if step.verb == "smaller_slice"]
+            assert [way.query["units"] for way in ways if way] == ([str(offered)] if offered else []), amount
     Workload.objects.filter(pk=found.pk).update(options={"cpu": 1, "memory_gib": slices.memory_gib_per_unit})
     assert "smaller_slice" in verbs(by_alice)
 
@@ -182,7 +198,7 @@ def test_however_many_wait_the_number_of_queries_is_the_same(
     for number in range(3):
         waits(namespace_a, a100, alice, name=f"waits-{number}")
         rows = status_queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
-        with django_assert_num_queries(12):
+        with django_assert_num_queries(13):
             found = advice_by_workload(by_alice, namespace, team, rows)
         assert len(found) == number + 1
 

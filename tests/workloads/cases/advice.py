@@ -22,8 +22,9 @@ NOT_YET, NEVER, STUCK, OVER_ALREADY = "not_yet", "never", "stuck", "over"
 # Four GPUs granted and all in use, one node with eight, none free; the team can use nothing else.
 FIGURES = AvailabilityFigures(unit="GPU", granted=4, used=4, borrowing_limit=0, on_one_node=0)
 A100 = ClassOption("a100", "A100", FIGURES, most_units=8, allocatable=16)
-SLICE = ClassOption("a100-3g", "A100 3g slice", replace(FIGURES, unit="slice", used=0, on_one_node=4), is_smaller=True)
-H100 = ClassOption("h100", "H100", replace(FIGURES, granted=2, used=0, on_one_node=2))
+SLICES = replace(FIGURES, unit="slice", used=0, on_one_node=4)
+SLICE = ClassOption("a100-3g", "A100 3g slice", SLICES, is_smaller=True, takes_units=2)
+H100 = ClassOption("h100", "H100", replace(FIGURES, granted=2, used=0, on_one_node=2), takes_units=2)
 BUSY = OtherRun("train", "Bob", {"n1": 2}, AGO, may_stop=True)
 IDLE = OtherRun("notes", "Alice", {"n1": 2}, AGO, may_stop=True, idle_since=AGO)
 FULL = AdviceFacts(name="one", kind="notebook", each=2, own=A100, may_change=True, may_request=True)
@@ -88,7 +89,7 @@ CASES = [
     ),
     Case(
         "quota in use, the other class does not take its image", "quota in use, the slice's node is full", QUOTA,
-        replace(FULL, options=(replace(H100, takes=False),)), NOT_YET,
+        replace(FULL, options=(replace(H100, takes_units=0),)), NOT_YET,
         "wait", "", "",
     ),
     Case(

@@ -38,18 +38,25 @@ def _closed(message: str, *, why: str, is_stopped: bool) -> Explanation | None:
     if "is inactive" not in message and "is stopped" not in message:
         return None
     if is_stopped or not why or message.startswith("LocalQueue"):
-        text = "Your team's queue is paused: no workload starts, running workloads continue."
-        remedy = "Ask an operator why, and until when."
-        return Explanation("queue_held", text, remedy, message, "Kueue")
-    said = _CANNOT.sub("", why).rstrip(".")
-    text = f"Your team's queue cannot admit workloads: it {said}." if said.startswith("references") else ""
+        text = closed_queue_sentence("", is_stopped=True)
+        return Explanation("queue_held", text, "Ask an operator why, and until when.", message, "Kueue")
     return Explanation(
         "queue_inactive",
-        text or f"Your team's queue cannot admit workloads: {said}.",
+        closed_queue_sentence(why, is_stopped=False),
         NOT_YOUR_SETTINGS,
         f"{message}\n{why}",
         "Kueue",
     )
+
+
+def closed_queue_sentence(why: str, *, is_stopped: bool) -> str:
+    """`why`: Kueue's message about an inactive queue; "" if it is active. Returns "" for a queue that admits."""
+    if is_stopped:
+        return "Your team's queue is paused: no workload starts, running workloads continue."
+    if not why:
+        return ""
+    said = _CANNOT.sub("", why).rstrip(".")
+    return f"Your team's queue cannot admit workloads: {'it ' if said.startswith('references') else ''}{said}."
 
 
 def _put_back(at: datetime, *, checks: Mapping[str, str], reason: str, times: int) -> Explanation:
