@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import structlog
@@ -20,9 +21,9 @@ from cluster.apply.applied_objects import Result, manifest_hash, outcome_row, re
 from cluster.apply.server_side_apply import ForeignObject, foreign_text, write_object
 from cluster.apply.types import FAILED, NOT_REPAIRED, REPAIRED, ConvergeResult, ObjectKey, object_key
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound
-from cluster.client.foreign_fields import content, disowning_patch, removal_patch
+from cluster.client.foreign_fields import content, disowning_patch, removal_patch, unknown_fields_patch
 from cluster.client.kube import Kube
-from cluster.client.managed_fields import field_ownership
+from cluster.client.managed_fields import UNTRACKED, field_ownership
 from cluster.client.types import ApiObject
 from cluster.manifests.metadata import OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
@@ -188,6 +189,8 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
     threads.
     """
     try:
+        if row is not None and row.difference.get("fields") == [UNTRACKED]:
+            _remove_unknown_fields(kube, manifest)
         answer = write_object(kube, owner, manifest, row.uid if row is not None else "")
         if row is not None and row.difference:
             answer = _without_additions(kube, answer)
@@ -208,8 +211,9 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
     code = text = ""
     if result == Result.APPLIED and row is not None and row.difference:
         left = field_ownership(answer.managed_fields)
-        if left is not None and left.fields:
-            text = messages.not_repaired_sentence(left.fields, left.manager)
+        fields = (UNTRACKED,) if left is None else left.fields
+        if fields:
+            text = messages.not_repaired_sentence(fields, left.manager if left else "")
             return outcome_row(cluster_id, owner, manifest, Result.REFUSED, answer=answer, code=NOT_REPAIRED, text=text)
         code, text = REPAIRED, messages.repair_sentence(row.difference)
     elif result == Result.APPLIED and row is not None and row.code == REPAIRED and _age(row) < STILL_REPAIRED:
@@ -218,19 +222,31 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
     return outcome_row(cluster_id, owner, manifest, result, answer=answer, code=code, text=text)
 
 
+def _remove_unknown_fields(kube: Kube, manifest: Manifest) -> None:
+    """For an object without managedFields. If the API server has dropped them, because it cannot track a list with the
+    same key twice, it answers an apply with 500 until that list is gone.
+    """
+    kind, namespace, name = object_key(manifest)
+    with suppress(NotFound):
+        found = kube.get(kind, name=name, namespace=namespace)
+        if patch := unknown_fields_patch(found.body, manifest):
+            kube.take_out(found, patch)
+
+
 def _without_additions(kube: Kube, answer: ApiObject) -> ApiObject:
     """Removes what others added. No request if they added nothing.
 
-    The API server sets its defaults again when they are removed. A writer who sends a copy of the whole object owns
-    them in managedFields, so they would count as drift for ever: then only that record is removed.
+    The API server sets its defaults again when they are removed, and stores no empty list. A writer who sends a copy of
+    the whole object owns both in managedFields, so they would count as drift for ever: then only their record is
+    removed.
     """
     for _ in range(2):  # additions together with defaults, then only the defaults that are there again
-        if not (patch := removal_patch(answer.body)):
-            return answer
-        changed = kube.take_out(answer, patch)
-        if content(changed.body) == content(answer.body):
-            return kube.take_out(changed, disowning_patch(changed.body))
-        answer = changed
+        before = answer
+        if patch := removal_patch(answer.body):
+            answer = kube.take_out(answer, patch)
+        if content(answer.body) == content(before.body):
+            left = field_ownership(answer.managed_fields)
+            return kube.take_out(answer, disowning_patch(answer.body)) if left and left.fields else answer
     return answer
 
 

@@ -49,6 +49,13 @@ def disowning_patch(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [_at_version(body), *removals] if removals else []
 
 
+def unknown_fields_patch(body: dict[str, Any], manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns JSON patch operations that remove the top-level fields which the manifest does not have."""
+    places = [key for key in body if key not in manifest and key != "status"]
+    removals = [{"op": "remove", "path": _pointer((place,))} for place in places]
+    return [_at_version(body), *removals] if removals else []
+
+
 def content(body: dict[str, Any]) -> dict[str, Any]:
     """The object without the API server's records of who wrote it when."""
     metadata = {key: one for key, one in body["metadata"].items() if key not in ("managedFields", "resourceVersion")}

@@ -15,6 +15,8 @@ from typing import Any
 
 OWN_MANAGER = "gpu-portal"
 FIELDS_SHOWN = 20
+# The field that differs if an object has lost its managedFields: nobody knows what else was changed.
+UNTRACKED = "metadata.managedFields"
 # Subresources that only the cluster's own controllers write.
 SYSTEM_SUBRESOURCES = ("status", "finalize")
 _SYSTEM_PATHS = ("status", "metadata.finalizers", "metadata.generateName", "spec.volumeName")

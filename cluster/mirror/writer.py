@@ -21,6 +21,7 @@ import structlog
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
+from cluster.client.managed_fields import UNTRACKED
 from cluster.mirror import tables
 from cluster.mirror.batch import KindMark, MirrorBatch, page_channels
 from cluster.mirror.records.kinds import KINDS, MirroredKind
@@ -336,7 +337,7 @@ class MirrorWriter:
         for uid, seen in ours.items():
             found = seen.ownership
             if found is None:
-                fields = ["metadata.managedFields"] if before.get(uid) else []
+                fields = [UNTRACKED] if before.get(uid) else []
             else:
                 fewer = found.removed_since(before.get(uid))
                 removed = [group for group in fewer if not any(path.startswith(group) for path in found.fields)]

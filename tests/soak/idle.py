@@ -1,12 +1,15 @@
-"""An idle portal with 1,000 provisioned namespaces does no write and no full list for a minute.
+"""An idle portal with 1,000 provisioned namespaces does no write and no full list for a minute. In ten idle minutes on
+a loaded machine it never calls its data old, and it says in time when they are.
 
-The worker provisions them for real. Then the next reconciles of the rows are spread over RESYNC, as in a portal that
-has run for a while: a tenth of the rows is reconciled in the measured minute.
+The worker provisions the namespaces for real. Then the next reconciles of the rows are spread over RESYNC, as in a
+portal that has run for a while: a tenth of the rows is reconciled in the measured minute.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -23,17 +26,21 @@ from django.utils import timezone
 
 from catalog.models import GpuClass, Pool
 from cluster.models import Cluster, MirrorObject
+from cluster.reads import queries
 from devcluster.faults.api_proxy import ApiProxy
 from devcluster.faults.rules import WRITES
 from devcluster.processes.supervisor import Command, Supervisor
 from tenants.models import Grant, Namespace, Tenant
 from tests.plugin import process_environment
-from tests.support.processes.watchers import ROOT, is_current
+from tests.support.processes.preloaded import ROOT
+from tests.support.processes.watchers import Watchers, eventually, is_current
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
 NAMESPACES = int(os.environ.get("SOAK_NAMESPACES", "1000"))
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
+QUIET_SECONDS = float(os.environ.get("SOAK_QUIET_SECONDS", "600"))
+LOOK_EVERY_S = 1.0
 # For one namespace, on a loaded machine.
 EACH_WITHIN_S = 1.5
 # Longer than until the second reconcile of a namespace with changes, or of one in doubt.
@@ -68,6 +75,72 @@ def test_a_minute_with_nothing_to_do(
     assert [done for calls in asked for done in calls if done.call.is_full_list] == []
     # The worker was active: it did about as many reconciles as RESYNC gives.
     assert looked_at >= NAMESPACES * SECONDS / settings.RESYNC_S / 2
+
+
+@pytest.fixture
+def proxied(services: dict[str, Any], cluster: Cluster, tmp_path: Path) -> Iterator[tuple[ApiProxy, Watchers]]:
+    """A watcher that is current; its connections can be disturbed."""
+    with ApiProxy(services["kubeconfigs"]["watcher"], tmp_path) as proxy:
+        watchers = Watchers(str(proxy.kubeconfig), tmp_path)
+        try:
+            watchers.start()
+            eventually(lambda: is_current(cluster), watchers)
+            yield proxy, watchers
+        finally:
+            proxy.resume()
+            watchers.end()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_alarm_on_a_loaded_machine(
+    cluster: Cluster, proxied: tuple[ApiProxy, Watchers], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every core is busy and nothing happens in the cluster: each look finds current data."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    looks, alarms, ends = 0, [], time.monotonic() + QUIET_SECONDS
+    try:
+        while time.monotonic() < ends:
+            looks += 1
+            found = queries.as_of(cluster.pk)
+            if not found.is_current:
+                alarms.append((timezone.now(), found))
+            time.sleep(LOOK_EVERY_S)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    with capsys.disabled():
+        print(f"\n{looks} looks in {QUIET_SECONDS:.0f} s: {len(alarms)} alarms")
+    assert alarms == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("fault", "within_s"),
+    [
+        ("the API server does not answer", queries.HEARD_LIMIT_S),
+        ("connections are refused", queries.HEARD_LIMIT_S),
+        ("the watcher is stopped", queries.BEAT_LIMIT_S),
+    ],
+)
+def test_old_data_are_told_in_time(
+    cluster: Cluster, proxied: tuple[ApiProxy, Watchers], fault: str, within_s: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The limits are those that the page names."""
+    proxy, watchers = proxied
+    began = time.monotonic()
+    if fault == "the API server does not answer":
+        proxy.pause()
+    elif fault == "connections are refused":
+        proxy.refuse()
+    else:
+        os.kill(watchers.processes[0].pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: not is_current(cluster), within_s=within_s + 2 * LOOK_EVERY_S + 5, every_s=LOOK_EVERY_S)
+    finally:
+        os.kill(watchers.processes[0].pid, signal.SIGCONT)
+    with capsys.disabled():
+        print(f"\n{fault}: told after {time.monotonic() - began:.0f} s: {queries.as_of(cluster.pk).problem}")
 
 
 def _namespaces(cluster: Cluster, gpu_class: GpuClass, unique: str) -> list[Namespace]:
