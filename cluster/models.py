@@ -63,6 +63,36 @@ class AppliedObject(models.Model):
         return f"{self.kind} {self.namespace}/{self.name}: {self.result}"
 
 
+class ObjectDrift(models.Model):
+    """How often another writer changed one of our objects in one way, and what became of it. `key`: a hash of manager
+    and fields. `since`: when the last of these changes was made, as the cluster says it.
+    """
+
+    class Outcome(models.TextChoices):
+        REPAIRED = "repaired", "repaired"
+        REFUSED = "refused", "not repaired"
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    owner = models.CharField(max_length=120, db_index=True)
+    kind = models.CharField(max_length=60)
+    namespace = models.CharField(max_length=63, blank=True, default="")
+    name = models.CharField(max_length=253)
+    key = models.CharField(max_length=64)
+    manager = models.CharField(max_length=128, blank=True, default="")
+    fields = models.JSONField(default=list)
+    is_deletion = models.BooleanField(default=False)
+    since = models.CharField(max_length=40, blank=True, default="")
+    times = models.PositiveIntegerField(default=1)
+    outcome = models.CharField(max_length=10, choices=Outcome)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint("cluster", "kind", "namespace", "name", "key", name="object_drift_once"),
+        ]
+
+
 class MirrorEpoch(models.Model):
     """One row per cluster: the mirror's epoch. `heard_at`: last message from the API server; `beat_at`: the watcher was
     alive; `format`: digest of the code that made the records (a new one starts a new epoch).

@@ -64,6 +64,11 @@ def not_repaired_sentence(fields: Sequence[str], manager: str) -> str:
     return f"The drift could not be repaired: {_fields({'fields': fields})}{by} is still there. It is tried again."
 
 
+def drift_record_sentence(fields: Sequence[str], manager: str, *, is_deletion: bool) -> str:
+    by = f" by {manager}" if manager else " outside of the portal"
+    return f"Deleted{by}." if is_deletion else f"{_fields({'fields': fields})} changed{by}."
+
+
 def failure_sentence(error: Exception) -> str:
     """For an exception that nobody expected. Its text may contain anything, so only its type is shown."""
     return (

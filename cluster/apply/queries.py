@@ -1,20 +1,24 @@
-"""Which applied objects are missing in the cluster, and which objects in it have no row."""
+"""Which applied objects are missing in the cluster, which objects in it have no row, and which drift was met."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.apps import apps
 from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
 
+from cluster.apply.messages import drift_record_sentence
 from cluster.apply.status import Result
 from cluster.mirror.records.kinds import KINDS
-from cluster.models import AppliedObject, MirrorJob, MirrorObject, MirrorPod
+from cluster.models import AppliedObject, MirrorJob, MirrorObject, MirrorPod, ObjectDrift
 from cluster.reads import queries as mirror
 
 # An object sent just now is not in the mirror yet.
 SEEN_WITHIN = timedelta(seconds=30)
+DRIFT_SHOWN = timedelta(days=30)
 _WATCHED = [kind.name for kind in KINDS.values() if kind.table == "object" and kind.is_applied]
 
 
@@ -35,6 +39,39 @@ def missing_objects(cluster_id: int, *, owner: str = "") -> set[int]:
     rows = AppliedObject.objects.filter(cluster_id=cluster_id, result=Result.APPLIED, kind__in=_WATCHED)
     rows = rows.filter(~Exists(seen), sent_at__lt=as_of.at - SEEN_WITHIN)
     return set((rows.filter(owner=owner) if owner else rows).values_list("pk", flat=True))
+
+
+@dataclass(frozen=True)
+class DriftRecord:
+    """Changes of one kind that another writer made to one object. `is_repaired`: after the last of them."""
+
+    kind: str
+    namespace: str
+    name: str
+    sentence: str
+    times: int
+    first_at: datetime
+    last_at: datetime
+    is_repaired: bool
+
+
+def drift_records(*, limit: int, cluster_id: int | None = None, owners: Collection[str] = ()) -> list[DriftRecord]:
+    """Those of the last days, newest first: of one cluster, or of the rows with these labels. One query."""
+    rows = ObjectDrift.objects.filter(last_at__gte=timezone.now() - DRIFT_SHOWN)
+    rows = rows.filter(cluster_id=cluster_id) if cluster_id is not None else rows.filter(owner__in=owners)
+    return [
+        DriftRecord(
+            kind=row.kind,
+            namespace=row.namespace,
+            name=row.name,
+            sentence=drift_record_sentence(row.fields, row.manager, is_deletion=row.is_deletion),
+            times=row.times,
+            first_at=row.first_at,
+            last_at=row.last_at,
+            is_repaired=row.outcome == ObjectDrift.Outcome.REPAIRED,
+        )
+        for row in rows.order_by("-last_at", "pk")[:limit]
+    ]
 
 
 def orphaned_objects(cluster_id: int, *, limit: int) -> list[tuple[str, str, str]]:

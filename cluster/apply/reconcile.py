@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from cluster.apply import messages
 from cluster.apply.applied_objects import Result, manifest_hash, outcome_row, record_outcomes, row_key, rows_of_owner
+from cluster.apply.drift import record_drift
 from cluster.apply.server_side_apply import ForeignObject, foreign_text, write_object
 from cluster.apply.types import FAILED, NOT_REPAIRED, REPAIRED, ConvergeResult, ObjectKey, object_key
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound
@@ -88,6 +89,8 @@ def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: Ap
     """Sends one object in one or two requests and records the outcome. On ClusterUnavailable nothing is recorded."""
     found = _tried(kube, cluster_id, owner, manifest, row)
     made = record_outcomes([found])[0]
+    if row is not None and row.difference:
+        record_drift(made, row.difference)
     if found.result != Result.REFUSED and row is not None and row.difference:
         # Drift that the watcher noted after the row was read is kept: the next pass, already requested, repairs it.
         AppliedObject.objects.filter(pk=made.pk, difference=row.difference).update(difference={})

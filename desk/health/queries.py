@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
+from cluster.apply.queries import DriftRecord
 from cluster.models import (
     AppliedObject,
     Cluster,
@@ -106,6 +107,8 @@ class Health:
     stuck: list[TerminatingNamespace]
     # None: unknown, because the data is outdated.
     contradictions: list[Inconsistency] | None
+    # Of the last 30 days, repaired or not. Not in the verdict.
+    drift: list[DriftRecord]
 
     @property
     def tone(self) -> str:
@@ -159,6 +162,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         orphans=orphans,
         stuck=terminating,
         contradictions=contradictions,
+        drift=apply_queries.drift_records(limit=SHOWN, cluster_id=cluster.pk),
     )
 
 

@@ -15,6 +15,8 @@ from accounts.core.actor import Actor
 from accounts.events import queries as event_queries
 from accounts.events.texts import verb_text
 from accounts.models import Event
+from cluster.apply.queries import DriftRecord, drift_records
+from portal.core.due import owner_label
 from tenants.models import Tenant
 from workloads.models import Workload
 
@@ -27,6 +29,7 @@ SUBJECTS = {
     "catalog": ("Catalog", ("class", "image", "proposal", "cluster")),
 }
 TEXT_LENGTH = 120
+DRIFT_SHOWN = 20
 # Actions of users on their own account only.
 _OWN = "signed_in signed_out glass_broken password_changed session_ended sessions_ended"
 _OWN_FACTOR = "second_factor_added second_factor_removed recovery_codes_made"
@@ -90,6 +93,12 @@ def events(by: Actor, chosen: HistoryFilter, *, tenant: str = "") -> QuerySet[Ev
     if chosen.until:
         found = found.filter(at__lt=_midnight(chosen.until + timedelta(days=1)))
     return found
+
+
+def team_drift(team: Tenant) -> list[DriftRecord]:
+    """What other writers changed in the team's objects in the last 30 days. Two queries."""
+    owners = [owner_label(row) for row in team.namespaces.all()]
+    return drift_records(limit=DRIFT_SHOWN, owners=owners)
 
 
 def history_entries(found: Iterable[Event]) -> list[HistoryEntry]:

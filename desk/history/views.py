@@ -39,6 +39,7 @@ def _page(request: HttpRequest, team: Tenant | None) -> HttpResponse:
     )
     found = history_queries.events(by, chosen, tenant=team.slug if team else "")
     page = page_of(found, cursor=request.GET.get("cursor"))
+    is_first_page = not (chosen.is_on or request.GET.get("cursor"))
     context = {
         "tenant": team,
         "lines": history_queries.history_entries(page.items),
@@ -48,6 +49,7 @@ def _page(request: HttpRequest, team: Tenant | None) -> HttpResponse:
             for key, (label, _nouns) in history_queries.SUBJECTS.items()
             if team is None or key != "catalog"
         ],
+        "drift": history_queries.team_drift(team) if team and is_first_page else [],
         "sees_all": by.sees_all,
         "next_cursor": page.next_cursor,
     }

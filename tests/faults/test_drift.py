@@ -16,7 +16,7 @@ from cluster.apply import messages
 from cluster.manifests.metadata import OWNER_LABEL
 from cluster.mirror.records.kinds import KINDS
 from cluster.mirror.records.types import MANAGED_LABEL
-from cluster.models import AppliedObject
+from cluster.models import AppliedObject, ObjectDrift
 from portal.core.due import owner_label
 from tenants.models import Namespace
 from tenants.provisioning.apply import queue_of
@@ -97,6 +97,8 @@ class Case:
         assert self.stage.state(self.scene) == self.wanted
         assert self.row().difference == {}
         assert self.row().code == "repaired"
+        told = ObjectDrift.objects.filter(kind=self.kind, namespace=self.namespace, name=self.name)
+        assert told.latest("last_at").outcome == ObjectDrift.Outcome.REPAIRED
 
 
 def next_second() -> None:

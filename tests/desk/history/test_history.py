@@ -116,8 +116,8 @@ def test_the_cost_does_not_grow_with_the_events(
         for number in range(120)
     )
     client = as_(bob)
-    # session, user; team or teams; events; workloads that have a page; teams of the bar
-    with django_assert_max_num_queries(6):
+    # session, user; team or teams; events; workloads that have a page; teams of the bar; namespaces and drift of a team
+    with django_assert_max_num_queries(8):
         first = text(client.get(path))
     assert first.count("restarted") == 50
     assert "cursor=" in first
