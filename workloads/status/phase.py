@@ -255,6 +255,7 @@ def pod_termination(pod: Pod) -> PodTermination:
         message=last.message if last else "",
         exit_code=last.exit_code if last else None,
         memory=pod.requests.get("memory"),
+        resources=tuple(pod.requests),
     )
 
 
@@ -275,6 +276,9 @@ def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
     at = last.ended_at if last else None
     gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")
     retry = workers.retry_note(seen.pods, wish.retries)
+    if told.is_final and not gave_up:
+        found = replace(told, sentence=f"{told.sentence} Kubernetes repeats it without success.")
+        return Status(Phase.BLOCKED, told.reason, found.sentence, at, dict(told.facts), told.actions, found)
     if gave_up or not (pod_termination(pod).comes_back or retry):
         return Status(Phase.FAILED, told.reason, told.sentence, at, dict(told.facts), told.actions, told)
     return _again(seen, pod, told, at, retry or AGAIN)
@@ -364,7 +368,7 @@ def _hindrance(wish: DesiredRun, seen: Observation, pod: Pod, age: timedelta, no
         # The worker creates the Secret a moment after its Job.
         if found is not None and (found.reason != "secret_missing" or age > PATIENCE):
             return found
-    warning = seen.warning("FailedAttachVolume", "FailedMount", "FailedCreatePodSandBox", kind="Pod")
+    warning = seen.warning(*container_start.SET_UP_WARNINGS, kind="Pod")
     is_there = true_since(pod, "PodReadyToStartContainers") is not None
     if warning is None or is_there or now - warning.last_at > WARNING_LIFE or age < PATIENCE:
         return None

@@ -24,6 +24,10 @@ DONE, BUSY, STUCK, NEXT = "done", "busy", "stuck", "next"
 # The step to which a problem belongs, whatever else has happened; the volume is never later than the current step.
 STORAGE_REASONS = frozenset(
     {
+        "node_volume_limit",
+        "storage_driver_missing",
+        "volume_damaged",
+        "volume_denied",
         "volume_unbound",
         "volume_missing",
         "volume_elsewhere",

@@ -431,7 +431,7 @@ STARTING = [
             "FailedAttachVolume",
             'AttachVolume.Attach failed for volume "pvc-8f21" : rpc error: code = DeadlineExceeded desc = timed out',
         ),
-        "blocked", "volume_not_attached", "The storage system cannot attach the volume to node a100-1.", TELL,
+        "blocked", "volume_not_attached", "The storage system cannot attach the volume pvc-8f21 to node a100-1.", TELL,
         (STOP,), NODE, has_volume=True,
     ),
     Problem(
@@ -439,7 +439,7 @@ STARTING = [
         told_of(
             "FailedMount", 'MountVolume.MountDevice failed for volume "pvc-8f21" : rpc error: code = Internal'
         ),
-        "blocked", "volume_not_mounted", "Node a100-1 cannot mount the volume.", TELL, (STOP,), NODE,
+        "blocked", "volume_not_mounted", "Node a100-1 cannot mount the volume pvc-8f21.", TELL, (STOP,), NODE,
         has_volume=True,
     ),
     Problem(
