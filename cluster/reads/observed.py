@@ -13,12 +13,13 @@ class AsOf:
     """How current the mirror is. `at`: everything that happened before it is shown; None when nothing is known.
 
     `is_current`: the watcher lives and every watch delivered something within its limit; `problem` describes the
-    failure.
+    failure. `silent`: since when a component of the cluster (see `silence.py`) has not renewed its Lease.
     """
 
     at: datetime | None
     is_current: bool
     problem: str = ""
+    silent: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def is_known(self) -> bool:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
+from cluster.mirror.silence import CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
 from cluster.models import (
     AppliedObject,
     Cluster,
@@ -79,6 +80,16 @@ class DriftedObject:
 
 
 @dataclass(frozen=True)
+class SilentComponent:
+    """A component of the cluster that has not renewed its Lease since then. `do`: for operators."""
+
+    name: str
+    sentence: str
+    since: datetime
+    do: str
+
+
+@dataclass(frozen=True)
 class OrphanedObject:
     kind: str
     namespace: str
@@ -104,6 +115,7 @@ class Health:
     orphans: list[OrphanedObject]
     # Namespaces of teams that were deleted and still exist.
     stuck: list[TerminatingNamespace]
+    silent: list[SilentComponent]
     # None: unknown, because the data is outdated.
     contradictions: list[Inconsistency] | None
 
@@ -124,7 +136,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     contradictions = contradictions_of(cluster) if as_of.is_current else None
     blocked = [one for one in terminating if timezone.now() - one.since > LATE]
     is_late = [one for one in overdue if timezone.now() - one.oldest_at > LATE]
-    bad = []
+    silent = [_silent(component, at) for component, at in sorted(as_of.silent.items())]
+    bad = [f"{one.name} does not respond" for one in silent]
     if is_late:
         bad.append(f"{plural(sum(one.rows for one in is_late), 'task')} past due")
     if not as_of.is_current:
@@ -149,7 +162,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         else "Healthy: no tasks past due, current cluster data, all objects in sync, no catalog problems.",
         mirror_problem="" if as_of.is_current else as_of.problem,
         is_well=not bad,
-        is_urgent=bool(is_late) or not as_of.is_current,
+        is_urgent=bool(is_late or silent) or not as_of.is_current,
         as_of=as_of.at,
         is_stale=not as_of.is_current,
         overdue=overdue,
@@ -158,8 +171,25 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         objects=objects,
         orphans=orphans,
         stuck=terminating,
+        silent=silent,
         contradictions=contradictions,
     )
+
+
+_STOPPED = {
+    QUEUE_SYSTEM: ("Kueue", "Nothing is admitted.", "Check the pods of kueue-controller-manager in kueue-system."),
+    SCHEDULER: ("kube-scheduler", "No pod gets a node.", "Check the pods of kube-scheduler in kube-system."),
+    CONTROLLERS: (
+        "kube-controller-manager",
+        "Jobs get no pods, and namespaces are not deleted.",
+        "Check the pods of kube-controller-manager in kube-system.",
+    ),
+}
+
+
+def _silent(component: str, at: datetime) -> SilentComponent:
+    name, then, do = _STOPPED[component]
+    return SilentComponent(name, f"{name} has not renewed its Lease since then. {then}", at, do)
 
 
 def _outdated(as_of: AsOf) -> str:

@@ -53,6 +53,7 @@ def report_lines(found: HealthSnapshot) -> Iterator[str]:
 def findings(found: HealthSnapshot) -> list[ReportLine]:
     """In the order of the page."""
     return [
+        *_silent(found.health),
         *_catalog(found.checks),
         *_late(found.health),
         *_failing(found.health),
@@ -60,6 +61,11 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
         *_objects(found.health),
         *_read(found.health),
     ]
+
+
+def _silent(found: Health) -> Iterator[ReportLine]:
+    for one in found.silent:
+        yield ReportLine(f"component {one.name}", f"{_at(one.since)}: {one.sentence}", one.do)
 
 
 def _catalog(checks: CatalogChecks) -> Iterator[ReportLine]:

@@ -24,6 +24,7 @@ from workloads.status.explain import admission, container_start, nodes, queue_ho
 from workloads.status.explain import queue as explain_queue
 from workloads.status.explain.termination import AGAIN, PodTermination
 from workloads.status.explain.types import CONTACT_OPERATORS, Explanation
+from workloads.status.silence import with_silence
 from workloads.status.types import Phase, Status
 
 # Within this time, a missing object is most likely being created.
@@ -65,12 +66,14 @@ def status_of(
             None,
             actions=("stop",),
         )
+    silent = as_of.silent if as_of is not None else {}
     if as_of is None or as_of.is_current or as_of.at is None:
-        return _alive(wish, seen, now)
+        return with_silence(_alive(wish, seen, now), seen, silent, now)
     if seen.job is None and wish.sent == "applied":
         return _not_heard(as_of.at, as_of.problem)
     # An object that was missing at the last update may exist by now.
-    return _alive(wish, seen, min(now, as_of.at))
+    now = min(now, as_of.at)
+    return with_silence(_alive(wish, seen, now), seen, silent, now)
 
 
 def _not_heard(at: datetime, problem: str) -> Status:

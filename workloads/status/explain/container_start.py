@@ -182,9 +182,7 @@ def _setting_up(message: str, image: str, node: str) -> Explanation:
     if found := _NO_SUCH_KEY.search(message):
         text = f"The {found[2].lower()} {found[3]} that the container needs has no key {found[1]}."
         return Explanation("secret_incomplete", text, f"Wait a moment: the portal restores it. {CONTACT_OPERATORS}")
-    if found := explain_device_fault(message, node):
-        return found
-    if (told := _runtime(message, node)) is not None:
+    if (told := explain_device_fault(message, node) or _runtime(message, node)) is not None:
         return told
     said = f": {message[:300].rstrip('.')}" if message else ""
     text = f"Node {node} cannot create the container{said}."

@@ -7,12 +7,18 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from cluster.mirror.silence import COMPONENTS, CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
 from cluster.reads.observed import KueueWorkload
 from portal.ui.text import date_and_time, plural
 from workloads.core.observation import LocalQueueState
 from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, Explanation
 
 _CANNOT = re.compile(r"^Can't admit new workloads: ")
+_UNTIL = {
+    QUEUE_SYSTEM: "No workload is admitted until it responds.",
+    SCHEDULER: "No pod gets a node until it responds.",
+    CONTROLLERS: "No pod is created until it responds.",
+}
 # Kueue's reasons for an eviction, in words.
 _OUT = {"PodsReadyTimeout": "it was not ready in time"}
 
@@ -86,6 +92,13 @@ def mirror_outdated(at: datetime, problem: str) -> Explanation:
     text = f"No cluster updates since {date_and_time(at)}; the status is unknown."
     remedy = "Contact an operator. The cluster continues to process submitted workloads."
     return Explanation("mirror_stale", text, remedy, problem, "the mirror", facts={"heard_at": at.isoformat()})
+
+
+def component_silent(component: str, at: datetime, raw: str, raw_from: str) -> Explanation:
+    """`raw`: the last message of the cluster about the run, which may be outdated."""
+    said = f"{COMPONENTS[component]} has not responded since {date_and_time(at)}. {_UNTIL[component]}"
+    remedy = f"{NOT_YOUR_SETTINGS} It continues when that component responds."
+    return Explanation(f"{component}_silent", said, remedy, raw, raw_from, facts={"silent_since": at.isoformat()})
 
 
 def no_pod(at: datetime) -> Explanation:

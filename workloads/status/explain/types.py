@@ -38,6 +38,7 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
     "quota": str,
     "resource": str,
     "secrets": int,
+    "silent_since": str,
     "times": int,
     "units": int,
     "used": (int, float),
