@@ -183,7 +183,10 @@ class Job(WithConditions):
 
 @dataclass(frozen=True, slots=True)
 class KueueWorkload(WithConditions):
-    """A Kueue Workload; `owner` is that of its Job. `flavors`: resource → flavor, once quota is reserved."""
+    """A Kueue Workload; `owner` is that of its Job. `flavors`: resource → flavor, once quota is reserved.
+
+    `inactive_by`: the field manager that set it to inactive, "" while it is active or if that is unknown.
+    """
 
     namespace: str
     name: str
@@ -206,6 +209,8 @@ class KueueWorkload(WithConditions):
     requeue_at: datetime | None
     evictions: Mapping[str, int]
     preemptions: int
+    inactive_by: str = ""
+    inactive_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

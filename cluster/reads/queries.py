@@ -327,6 +327,7 @@ def _workload(row: MirrorWorkload) -> KueueWorkload:
     typed: dict[str, Any] = {
         "conditions": observed.conditions(record),
         "requeue_at": observed.parse_time(record["requeue_at"]),
+        "inactive_since": observed.parse_time(record.get("inactive_since")),
     }
     return KueueWorkload(**_identity(row), queue=row.queue, job_uid=row.job_uid, **{**record, **typed})
 

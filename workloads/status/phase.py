@@ -175,8 +175,8 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
         sentence = f"{again.sentence} {found.sentence}"
         found = replace(again, sentence=sentence, wait_sentence=found.sentence, raw=raw)
     if not queue.active:
-        found = queue_holds.deactivated(queue.checks)
-    phase = Phase.BLOCKED if found.is_final else Phase.QUEUED
+        found = queue_holds.deactivated(queue)
+    phase = Phase.BLOCKED if found.is_final or not queue.active else Phase.QUEUED
     return Status(phase, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
 
 

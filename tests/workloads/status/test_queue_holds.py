@@ -32,12 +32,11 @@ from tests.workloads.cases.cluster_objects import (
 from workloads.advice.advice import NEVER, NOT_YET, STUCK, advice
 from workloads.core.observation import LocalQueueState, Observation
 from workloads.status.estimates.queries import wait_reason
-from workloads.status.explain.types import FACTS
+from workloads.status.explain.types import FACTS, Who, who_acts
 from workloads.status.explain.unexplained import is_unexplained
 from workloads.status.observations.positions import is_hopeless
 from workloads.status.phase import status_of
 from workloads.status.types import Status
-from workloads.status.who_acts import Who, who_acts
 
 RESERVED = condition("QuotaReserved")
 LATER = NOW + timedelta(seconds=70)

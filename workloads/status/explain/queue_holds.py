@@ -79,12 +79,22 @@ def _reserved(checks: Mapping[str, str]) -> Explanation:
     return Explanation("checked", text, f"It starts automatically when the check is ready. {CONTACT_OPERATORS}")
 
 
-def deactivated(checks: Mapping[str, str]) -> Explanation:
-    """Kueue no longer processes the workload."""
-    refused = _listed(name for name, state in checks.items() if state == "Rejected")
-    why = f": the cluster's admission check {refused} rejected it" if refused else ""
-    text = f"Kueue deactivated it{why}."
-    return Explanation("deactivated", text, "Stop it and start it again.", is_final=True)
+def deactivated(queue: KueueWorkload) -> Explanation:
+    """Kueue does not process the workload: Kueue itself deactivated it, and then says why, or another client did."""
+    refused = _listed(name for name, state in queue.checks.items() if state == "Rejected")
+    evicted = queue.condition("Evicted")
+    own = evicted.reason if evicted is not None and evicted.is_true else ""
+    if refused or own.startswith("DeactivatedDueTo") or queue.is_true("DeactivationTarget"):
+        limit = "it was requeued too often" if "RequeuingLimit" in own else ""
+        why = f"the cluster's admission check {refused} rejected it" if refused else limit
+        text = f"Kueue deactivated it{f': {why}' if why else ''}."
+        return Explanation("deactivated", text, "Stop it and start it again.", is_final=True)
+    by = f" by {queue.inactive_by}" if queue.inactive_by else ""
+    at = f" at {date_and_time(queue.inactive_since)}" if queue.inactive_since else ""
+    text = f"It was deactivated in the cluster{by}{at}, outside the portal: its Kueue Workload was set to inactive."
+    remedy = "Ask an operator why. It continues if the Workload is set to active, or if you stop it and start it again."
+    raw = f"spec.active: false{by}"
+    return Explanation("deactivated", text, remedy, raw, "the Kueue Workload")
 
 
 def mirror_outdated(at: datetime, problem: str) -> Explanation:

@@ -9,9 +9,9 @@ import pytest
 from tests.workloads.cases.cluster_objects import NOW, WISH
 from tests.workloads.cases.problems import ended
 from tests.workloads.status.explain.messages import DEVICES, MESSAGES, OPERATORS, Message
+from workloads.status.explain.types import Who, who_acts
 from workloads.status.phase import status_of
 from workloads.status.types import Phase, Status
-from workloads.status.who_acts import Who, who_acts
 
 
 def told(message: Message) -> Status:
