@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from django.utils import timezone
 
@@ -22,7 +23,7 @@ from workloads.core.queries import team as team
 from workloads.core.workload_sql import last_runs
 from workloads.interruption.queries import ActiveRun, exposures, interruptions
 from workloads.models import Run, Workload
-from workloads.status import failure_record, progress
+from workloads.status import entitlement, failure_record, progress
 from workloads.status.desired_run import DesiredRun
 from workloads.status.estimates.queries import estimates_of
 from workloads.status.explain import unexplained
@@ -50,9 +51,10 @@ def workload_rows(
 ) -> list[WorkloadRow]:
     """Returns the status of each workload. All must be of one namespace and read `with_names`. Eight queries, whatever
     their number. One more for each of these cases: a run has a class that no workload is declared with any more; a run
-    is on a node; a run has a position in the queue; a run waits for its image or for a node; a run was interrupted. One
-    more if a run waits for units, or three if other runs that are not in the list wait or use units. `as_of`, `own`:
-    how current the mirror is and what the team is granted, if the caller has read that already.
+    is on a node; a run has a position in the queue; a run waits for its image or for a node; a run was interrupted; a
+    run waits for more units than its team is granted. One more if a run waits for units, or three if other runs that
+    are not in the list wait or use units. `as_of`, `own`: how current the mirror is and what the team is granted, if
+    the caller has read that already.
     """
     found = list(workloads)
     if not found:
@@ -68,6 +70,7 @@ def workload_rows(
     seen = with_nodes(namespace.cluster_id, observe(namespace, run_names, images), runs) if as_of.is_known else None
     shown = []
     alive: list[ActiveRun] = []
+    wishes: dict[int, tuple[DesiredRun | None, Observation | None]] = {}
     for workload in found:
         run = runs.get(workload.pk)
         gpu_class = classes.get(run.spec["gpu_class"], workload.gpu_class) if run else workload.gpu_class
@@ -78,6 +81,7 @@ def workload_rows(
             unexplained.count_unexplained(told.explained, run_id=run.pk)
             if theirs is not None and run.ended_at is None:
                 alive.append(ActiveRun(run, gpu_class, theirs))
+        wishes[workload.pk] = wish, theirs
         pod = theirs.pod if theirs else None
         pods = theirs.pods if theirs else ()
         shown.append(
@@ -86,6 +90,7 @@ def workload_rows(
     if not alive:
         return shown
     own = own or granted_units(namespace.tenant_id, now)
+    shown = _with_losses(namespace.tenant_id, shown, wishes, own, now)
     starts = estimates_of(namespace, shown, own, alive)
     may_be, was = exposures(namespace, alive, own), interruptions(alive)
     return [
@@ -97,6 +102,38 @@ def workload_rows(
         )
         for row in shown
     ]
+
+
+def _with_losses(
+    tenant_id: int,
+    rows: list[WorkloadRow],
+    wishes: Mapping[int, tuple[DesiredRun | None, Observation | None]],
+    own: GrantedUnits,
+    now: datetime,
+) -> list[WorkloadRow]:
+    """Names the quota that ended for runs that would have enough with it. One query if a run waits for more units than
+    its team is granted.
+    """
+    lacking = {
+        row.gpu_class.pk: row.gpu_class
+        for row in rows
+        if row.run is not None
+        and row.status.reason in entitlement.QUOTA_REASONS
+        and own.in_force.get(row.gpu_class.pk, 0) < row.run.total_units
+    }
+    losses = entitlement.quota_losses(tenant_id, lacking.values(), now)
+    return [_with_loss(row, *wishes[row.workload.pk], losses.get(row.gpu_class.pk)) for row in rows]
+
+
+def _with_loss(
+    row: WorkloadRow, wish: DesiredRun | None, seen: Observation | None, loss: entitlement.QuotaLoss | None
+) -> WorkloadRow:
+    if loss is None or row.status.reason not in entitlement.QUOTA_REASONS or row.run is None:
+        return row
+    if row.run.total_units > loss.before:
+        return row
+    told = entitlement.with_loss(row.status, loss)
+    return replace(row, status=told, steps=progress.progress_steps(wish, seen, told), loss=loss)
 
 
 def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> dict[str, GpuClass]:
