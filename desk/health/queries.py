@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Count, Min, Q
 from django.db.models.functions import Now
@@ -33,6 +34,7 @@ from portal.core import due
 from portal.ui.text import duration_text, plural
 from tenants.lifecycle.terminating import queries as terminating_queries
 from tenants.lifecycle.terminating.queries import TerminatingNamespace
+from tenants.models import Namespace
 
 SHOWN = 50
 # Shorter times are shown in seconds.
@@ -77,6 +79,8 @@ class DriftedObject:
     detail: str
     at: datetime | None
     raw: str
+    # For operators; "" where the status says it.
+    do: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,16 @@ class SilentComponent:
     sentence: str
     since: datetime
     do: str
+
+
+@dataclass(frozen=True)
+class ForeignLimit:
+    """A ResourceQuota or LimitRange of another client in a team's namespace: it can hold workloads back."""
+
+    kind: str
+    namespace: str
+    name: str
+    content: str
 
 
 @dataclass(frozen=True)
@@ -116,6 +130,8 @@ class Health:
     # Namespaces of teams that were deleted and still exist.
     stuck: list[TerminatingNamespace]
     silent: list[SilentComponent]
+    # Limits in namespaces of teams that the portal did not create.
+    foreign: list[ForeignLimit]
     # None: unknown, because the data is outdated.
     contradictions: list[Inconsistency] | None
 
@@ -172,6 +188,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         orphans=orphans,
         stuck=terminating,
         silent=silent,
+        foreign=_foreign(cluster),
         contradictions=contradictions,
     )
 
@@ -190,6 +207,20 @@ _STOPPED = {
 def _silent(component: str, at: datetime) -> SilentComponent:
     name, then, do = _STOPPED[component]
     return SilentComponent(name, f"{name} has not renewed its Lease since then. {then}", at, do)
+
+
+def _foreign(cluster: Cluster) -> list[ForeignLimit]:
+    ours = Namespace.objects.filter(cluster=cluster).values("name")
+    rows = MirrorObject.objects.filter(cluster_id=cluster.pk, kind__in=("ResourceQuota", "LimitRange"), owner="")
+    return [
+        ForeignLimit(row.kind, row.namespace, row.name, _content(row.record))
+        for row in rows.filter(namespace__in=ours).order_by("namespace", "kind", "name")[:SHOWN]
+    ]
+
+
+def _content(record: dict[str, Any]) -> str:
+    hard = record.get("hard")
+    return ", ".join(f"{key} {hard[key]}" for key in sorted(hard)) if hard else ""
 
 
 def _outdated(as_of: AsOf) -> str:
@@ -246,12 +277,28 @@ def _objects(cluster: Cluster) -> list[DriftedObject]:
     return [_object(row, absent) for row in rows]
 
 
+# Objects that are created once, by kind: what happens when another client deletes one, and what to do.
+_CREATED_ONCE = {
+    "Job": (
+        "It was deleted in the cluster. A job is not created again: its run is recorded as lost.",
+        "The owner of the workload can start it again. If it is still listed after 1 minute, check the worker's log.",
+    ),
+    "PersistentVolumeClaim": (
+        "It was deleted in the cluster. A volume is not created again: a new one would be empty.",
+        "Restore it from a backup under the same name, or let the team delete the volume.",
+    ),
+}
+
+
 def _object(row: AppliedObject, absent: Collection[int]) -> DriftedObject:
     name = f"{row.namespace}/{row.name}" if row.namespace else row.name
     sentence = status.status_sentence(row, absent)
     raw = row.text if row.result == AppliedObject.Result.REFUSED and row.text != sentence else ""
     shown = "stopping" if row.result == AppliedObject.Result.TERMINATING else status.object_status(row, absent)
-    return DriftedObject(row.kind, name, shown, sentence, row.sent_at, raw)
+    do = ""
+    if shown == "missing" and row.kind in _CREATED_ONCE:
+        sentence, do = _CREATED_ONCE[row.kind]
+    return DriftedObject(row.kind, name, shown, sentence, row.sent_at, raw, do)
 
 
 def _orphans(cluster: Cluster) -> list[OrphanedObject]:
