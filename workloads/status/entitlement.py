@@ -12,8 +12,11 @@ from datetime import datetime, timedelta
 from catalog.classes.queries import retirement_notice, successor_name
 from catalog.models import GpuClass
 from portal.ui.text import date_and_time
+from tenants.grants.queries import GrantedUnits
 from tenants.models import Grant
-from workloads.status.types import PREEMPTED_REASONS, Status
+from workloads.status.explain.quantities import units_of
+from workloads.status.explain.types import CONTACT_OPERATORS
+from workloads.status.types import PREEMPTED_REASONS, Phase, Status
 
 # Reasons that more quota of the team would end.
 QUOTA_REASONS = frozenset({"waiting_for_quota", "exceeds_maximum"}) | PREEMPTED_REASONS
@@ -92,6 +95,29 @@ def _loss(one: GpuClass, grants: Collection[Grant], now: datetime) -> QuotaLoss 
 
 def _units(grants: Iterable[Grant], at: datetime) -> int:
     return sum(one.units for one in grants if one.period.lower <= at < one.period.upper)
+
+
+def most_at_once(grants: Collection[Grant]) -> int:
+    """The most units in force at any time from now on; `grants`: those in force and those to come."""
+    return max((_units(grants, one.period.lower) for one in grants), default=0)
+
+
+def with_allowance(told: Status, *, name: str, units: int, own: GrantedUnits, gpu_class: GpuClass) -> Status:
+    """Kueue's message that a run exceeds the maximum is about the numbers that the queue had then. It is final only if
+    neither the quota in force nor a later grant allows the run.
+    """
+    if told.reason != "exceeds_maximum" or told.explained is None:
+        return told
+    theirs = [one for one in (*own.running, *own.to_come) if one.gpu_class_id == gpu_class.pk]
+    now = own.in_force.get(gpu_class.pk, 0)
+    if max(now, most_at_once(theirs)) + gpu_class.borrowing_limit < units:
+        return told
+    sentence, remedy = told.sentence, "It starts automatically when more units are granted, or lent by other teams."
+    if now >= units:
+        sentence = f"{units_of(units, name)} requested and granted; the queue has not applied your team's quota yet."
+        remedy = f"It starts automatically when the queue has applied it. {CONTACT_OPERATORS}"
+    found = replace(told.explained, sentence=sentence, remedy=remedy, is_final=False)
+    return replace(told, phase=Phase.QUEUED, sentence=sentence, explained=found)
 
 
 def with_loss(told: Status, loss: QuotaLoss) -> Status:

@@ -118,6 +118,9 @@ def _refused(wish: DesiredRun) -> Status:
 
 def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
     pod = seen.pod
+    if pod is not None and pod.phase == "Failed" and is_requeued(seen):
+        # The pod of an earlier admission: it explains the interruption, not the wait.
+        pod = None
     if pod is not None and (pod.deleting_since is None or seen.queue is None):
         return _with_pods(wish, seen, pod, now)
     if seen.queue is not None and seen.queue.is_true("Admitted") and not seen.queue.is_true("Evicted"):
@@ -127,6 +130,13 @@ def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
     if seen.queue is None:
         return _without_queue(wish, seen, now)
     return _queued(wish, seen, seen.queue, now)
+
+
+def is_requeued(seen: Observation) -> bool:
+    """The queue has taken the run back, and its Job is suspended."""
+    queue, job = seen.queue, seen.job
+    is_out = queue is not None and queue.is_true("Evicted") and not queue.is_true("Admitted")
+    return is_out and job is not None and job.suspend
 
 
 def _without_job(wish: DesiredRun, now: datetime) -> Status:
@@ -333,7 +343,7 @@ def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> St
         return Status(
             Phase.PREPARING, "placing", "The scheduler is choosing a node.", pod.created_at, actions=("stop",)
         )
-    found = scheduling.unschedulable(scheduled.message)
+    found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim)
     found = nodes.waits_for_terminating_pod(seen.nodes, found, wish.class_name) or found
     phase = Phase.BLOCKED if now - pod.created_at > PATIENCE else Phase.PREPARING
     at = scheduled.since or pod.created_at

@@ -143,9 +143,9 @@ REFUSED_PODS = [
     Problem(
         "webhook says no", "webhook does not answer",
         refused('admission webhook "images.example.org" denied the request: the image is not signed'),
-        "blocked", "admission_denied",
-        "The cluster's admission webhook images.example.org denied the pod: the image is not signed.",
-        "Change the setting that is denied", (STOP, CHANGE),
+        "blocked", "image_not_accepted",
+        "The cluster's admission webhook images.example.org denied the image of the pod: the image is not signed.",
+        "Choose an image that it allows", (STOP, CHANGE),
     ),
     Problem(
         "policy says no", "webhook does not answer",
@@ -217,7 +217,8 @@ UNSCHEDULABLE_PODS = [
             "5 node(s) had untolerated taint {nvidia.com/gpu: present}."
         ),
         "blocked", "no_node_matches",
-        "Admitted, but none of the 8 nodes matches: 5 are reserved for other workloads, 3 do not match the class.",
+        "Admitted, but none of the 8 nodes matches: 5 are reserved for other workloads (taint "
+        "nvidia.com/gpu=present), 3 do not match the class.",
         TELL, (STOP,), {"nodes": 8},
     ),
     Problem(

@@ -13,7 +13,7 @@ TELL = "tell_operators"
 ON_NODES: dict[str, Situation] = {
     "untolerated taint": Situation(
         NODES, WAITS, "no_node_matches",
-        r"No node of Tainted is available: 1 is reserved for other workloads\.",
+        r"No node of Tainted is available: 1 is reserved for other workloads \(taint [^)]+\)\.",
         STUCK, TELL, "1 is reserved for other workloads", "cordoned",
         then="runs when the operators have taken the taint away",
         facts={"nodes": 1},

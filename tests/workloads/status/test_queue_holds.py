@@ -386,6 +386,8 @@ def test_a_run_that_waits_for_nobody_is_not_blamed_on_a_silent_component() -> No
     running = Observation(job(), ADMITTED, (pod(BOUND, state="running", node="a100-1", phase="Running"),))
     assert status_of(WISH, running, now=NOW, as_of=everyone).reason == "starting"
     assert status_of(replace(WISH, sent=""), Observation(), now=NOW, as_of=everyone).reason == "requested"
+    rejects = replace(WISH, sent="", problem="cluster_unavailable", problem_text="ReadTimeoutError")
+    assert status_of(rejects, Observation(), now=NOW, as_of=everyone).reason == "kueue_silent", "its webhook is missing"
 
 
 def test_a_scheduler_without_a_lease_is_missed_after_a_minute() -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from workloads.core.class_nodes import ClassNode, ClassNodes
 from workloads.status.explain.quantities import Predicate, are, is_in_state, units_of
-from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIES, RESERVED
+from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIES, RESERVED, reserved
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Explanation
 
 _PREFIX = "couldn't assign flavors to pod set "
@@ -176,4 +176,5 @@ def _kind(node: ClassNode) -> str:
 
 def _listed(nodes: tuple[ClassNode, ...] | list[ClassNode], of: str = "") -> str:
     counted = Counter(_kind(node) for node in nodes)
-    return ", ".join(state.of(counted[kind], of) for kind, state in _STATES.items() if counted[kind])
+    states = {**_STATES, OTHER: reserved(node.taint for node in nodes if _kind(node) == OTHER)}
+    return ", ".join(state.of(counted[kind], of) for kind, state in states.items() if counted[kind])

@@ -88,7 +88,7 @@ def deactivated(queue: KueueWorkload) -> Explanation:
         limit = "it was requeued too often" if "RequeuingLimit" in own else ""
         why = f"the cluster's admission check {refused} rejected it" if refused else limit
         text = f"Kueue deactivated it{f': {why}' if why else ''}."
-        return Explanation("deactivated", text, "Stop it and start it again.", is_final=True)
+        return Explanation("deactivated", text, "Stop it and start it again, or ask an operator.", is_final=True)
     by = f" by {queue.inactive_by}" if queue.inactive_by else ""
     at = f" at {date_and_time(queue.inactive_since)}" if queue.inactive_since else ""
     text = f"It was deactivated in the cluster{by}{at}, outside the portal: its Kueue Workload was set to inactive."
@@ -109,6 +109,11 @@ def component_silent(component: str, at: datetime, raw: str, raw_from: str) -> E
     said = f"{COMPONENTS[component]} has not responded since {date_and_time(at)}. {_UNTIL[component]}"
     remedy = f"{NOT_YOUR_SETTINGS} It continues when that component responds."
     return Explanation(f"{component}_silent", said, remedy, raw, raw_from, facts={"silent_since": at.isoformat()})
+
+
+def kubelet_silent(node: str, at: datetime) -> Explanation:
+    text = f"Node {node} got the pod at {date_and_time(at)} and has reported nothing about it since."
+    return Explanation("kubelet_silent", text, "Contact an operator: the kubelet of that node may be down.")
 
 
 def no_pod(at: datetime) -> Explanation:

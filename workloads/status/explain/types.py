@@ -89,7 +89,7 @@ def volume_missing(name: str, *, is_going: bool = False) -> Explanation:
 
 
 class Who(StrEnum):
-    """`YOU`: who launched it, or the team. `NOBODY`: it continues by itself. `UNKNOWN`: the reason does not say."""
+    """`YOU`: who launched it, or the team. `NOBODY`: it continues automatically. `UNKNOWN`: the reason does not say."""
 
     YOU = "you"
     OPERATORS = "operators"
@@ -110,11 +110,11 @@ _BY_WHO: dict[Who, str] = {
     Who.OPERATORS: """
         admission_denied cluster_not_read container_config controllers_silent deactivated device_class_missing
         device_class_not_counted device_driver_missing device_plugin_down devices_not_prepared gpu_driver_down gpu_fault
-        gpu_lost gpu_not_injected gpu_not_visible gpu_runtime_missing kueue_silent mirror_stale namespace_ending
-        no_node_matches no_nodes no_pod no_units_offered no_worker_key node_disk_full node_given_up nodes_closed
-        not_in_queue not_placed pod_not_set_up pod_refused pod_security queue_held queue_inactive quota_missing
-        quota_needs_sizes refused_by_cluster registry_untrusted scheduler_silent storage_driver_missing volume_damaged
-        volume_denied volume_not_attached volume_not_mounted volume_unbound
+        gpu_lost gpu_not_injected gpu_not_visible gpu_runtime_missing kubelet_silent kueue_silent mirror_stale
+        namespace_ending no_node_matches no_nodes no_pod no_units_offered no_worker_key node_disk_full node_given_up
+        nodes_closed not_in_queue not_placed pod_not_set_up pod_refused pod_security queue_held queue_inactive
+        quota_missing quota_needs_sizes refused_by_cluster registry_untrusted scheduler_silent storage_driver_missing
+        volume_damaged volume_denied volume_not_attached volume_not_mounted volume_unbound
     """,
     Who.NOBODY: """
         admission_unavailable checked class_held cluster_unavailable device_unavailable devices_unavailable disrupted
