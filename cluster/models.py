@@ -211,6 +211,21 @@ class MirrorWarning(models.Model):
         indexes = [models.Index(fields=["cluster_id", "object_uid"], name="mirror_warning_object")]
 
 
+class MirrorLease(models.Model):
+    """One row per component of the cluster that renews a Lease. `renewed_at`: when a renewal was last seen, on the
+    database's clock; `renewal`: the component's own time of it.
+    """
+
+    cluster_id = models.BigIntegerField()
+    component = models.CharField(max_length=20)
+    renewal = models.CharField(max_length=40)
+    renewed_at = models.DateTimeField()
+    read_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "component", name="mirror_lease_once")]
+
+
 class MirrorNews(models.Model):
     """News that is not yet delivered: wake `owner`, record `difference` at the AppliedObject of that uid.
 

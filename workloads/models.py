@@ -156,6 +156,8 @@ class Run(models.Model):
     # message, and its last progress. {} of every other run.
     kept = models.JSONField(default=dict, db_default={}, blank=True)
     preemptions = models.PositiveIntegerField(default=0)
+    # Keys of the recorded interruptions that were no preemptions; see workloads/runs/disruption_notices.py.
+    disruptions = models.JSONField(default=list, db_default=[], blank=True)
     # When its time limit is reached, from its last start; None while not started, and for runs without a limit.
     ends_at = models.DateTimeField(null=True, blank=True)
     # What extensions added to the spec's run_minutes.

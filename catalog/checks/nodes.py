@@ -90,14 +90,31 @@ def mig_state(site: CheckedSite) -> Iterator[Finding]:
 def unhealthy_devices(site: CheckedSite) -> Iterator[Finding]:
     for node in site.nodes:
         for resource, units in sorted(node.capacity.items()):
-            if (missing := units - node.devices.get(resource, 0)) > 0:
+            healthy = node.devices.get(resource, 0)
+            if 0 < healthy < units:
                 yield _finding(
                     "unhealthy_devices",
                     Severity.ERROR,
                     node,
-                    f"{missing} of {units} {resource} on node {node.name} are not healthy: "
+                    f"{units - healthy} of {units} {resource} on node {node.name} are not healthy: "
                     "the device plugin withdrew them.",
                     "Look for Xid errors in the node's kernel log; drain the node and reset or replace the GPU.",
+                )
+
+
+def no_devices_left(site: CheckedSite) -> Iterator[Finding]:
+    """Kubelets keep the capacity for some minutes after a device plugin has stopped, but no unit is allocatable."""
+    for node in site.nodes:
+        for resource, units in sorted(node.capacity.items()):
+            if units and not node.devices.get(resource, 0):
+                yield _finding(
+                    "no_devices_left",
+                    Severity.ERROR,
+                    node,
+                    f"None of the {units} {resource} of node {node.name} is allocatable: the device plugin has stopped "
+                    "or reports all of them as unhealthy.",
+                    "Check the device plugin's pod on that node first. If it runs, look for Xid errors in the node's "
+                    "kernel log.",
                 )
 
 

@@ -38,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     check_nodes.mig_invalid,
     check_nodes.mig_state,
     check_nodes.unhealthy_devices,
+    check_nodes.no_devices_left,
     check_nodes.plugin_advertises_none,
     check_nodes.nothing_advertised,
     check_nodes.no_taint,

@@ -129,6 +129,12 @@ def _nodes(fields: dict[str, Any], above: str = "") -> Iterator[tuple[str, bool]
             yield from _nodes(below, here)
 
 
+def writer_of(path: str, managed_fields: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    """Returns the entry of the last writer of this field; None if the cluster does not report one."""
+    found = [entry for entry in managed_fields if path in field_paths(entry.get("fieldsV1") or {})]
+    return max(found, key=lambda entry: entry.get("time") or "", default=None)
+
+
 def is_drift(path: str) -> bool:
     """False for the cluster's own bookkeeping, and for labels and annotations without a meaning for the portal."""
     for holder in _KEY_HOLDERS:

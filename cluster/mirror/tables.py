@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.db import connection
@@ -16,6 +17,7 @@ from cluster.models import (
     MirrorEpoch,
     MirrorJob,
     MirrorKind,
+    MirrorLease,
     MirrorNews,
     MirrorNode,
     MirrorObject,
@@ -119,7 +121,7 @@ def forget_namespaces(cluster_id: int, names: Collection[str]) -> None:
 
 
 def forget_everything(cluster_id: int) -> None:
-    models: tuple[type[Model], ...] = (*MODELS.values(), MirrorKind, MirrorNews)
+    models: tuple[type[Model], ...] = (*MODELS.values(), MirrorKind, MirrorNews, MirrorLease)
     for model in models:
         model._base_manager.filter(cluster_id=cluster_id).delete()
 
@@ -138,6 +140,30 @@ def touch(cluster_id: int, epoch: int, *, heard: bool) -> bool:
            SET beat_at = statement_timestamp(), heard_at = CASE WHEN %s THEN statement_timestamp() ELSE heard_at END
          WHERE cluster_id = %s AND epoch = %s RETURNING epoch"""
     return bool(_execute(statement, [heard, cluster_id, epoch]))
+
+
+def mark_leases(cluster_id: int, renewals: Mapping[str, str], silent_after: timedelta) -> frozenset[str]:
+    """Stores when each component renewed its Lease; "" removes it. Returns the components that are silent. A renewal
+    that is seen for the first time counts from the component's own time of it, but not from a later time than now.
+    """
+    table = MirrorLease._meta.db_table
+    absent = [component for component, renewal in renewals.items() if not renewal]
+    found = {component: renewal for component, renewal in renewals.items() if renewal}
+    if absent:
+        MirrorLease.objects.filter(cluster_id=cluster_id, component__in=absent).delete()
+    if found:
+        statement = f"""
+            INSERT INTO {table} AS old (cluster_id, component, renewal, renewed_at, read_at)
+            SELECT %s, key, value, least(value::timestamptz, statement_timestamp()), statement_timestamp()
+              FROM jsonb_each_text(%s::jsonb)
+            ON CONFLICT (cluster_id, component) DO UPDATE SET
+                   renewal = excluded.renewal,
+                   read_at = excluded.read_at,
+                   renewed_at = CASE WHEN old.renewal = excluded.renewal THEN old.renewed_at ELSE excluded.read_at END
+            RETURNING 1"""
+        _execute(statement, [cluster_id, json.dumps(found)])
+    statement = f"SELECT component FROM {table} WHERE cluster_id = %s AND read_at - renewed_at > %s"
+    return frozenset(component for (component,) in _execute(statement, [cluster_id, silent_after]))
 
 
 def add_news(cluster_id: int, news: Sequence[tuple[str, str, dict[str, Any]]]) -> None:

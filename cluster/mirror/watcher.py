@@ -17,6 +17,7 @@ import redis
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
+from cluster.mirror.leases import LeaseReader, SilenceRecorder
 from cluster.mirror.records.kinds import KINDS, MirroredKind, followed_kinds
 from cluster.mirror.records.types import ObservedObject
 from cluster.mirror.relist import Relister
@@ -96,6 +97,7 @@ class Watcher:
         locked = connection.connection
         mirror = MirrorWriter(self._cluster.pk, capacity_owners=self._options.capacity_owners)
         mirror.open()
+        silence = SilenceRecorder(self._cluster.pk)
         names = followed_kinds(has_kueue=self._cluster.has_kueue)
         run = _Run(self._source, self._options.limits, names)
         kinds = [KINDS[name] for name in names]
@@ -112,6 +114,7 @@ class Watcher:
                     mirror.doubtful.clear()
                 if time.monotonic() >= beat_at:
                     mirror.beat()
+                    self._pages.send(silence.write(run.leases.take()))
                     beat_at = time.monotonic() + self._options.beat_s
                 mirror.tell()
                 if connection.connection is not locked:
@@ -135,6 +138,8 @@ class _Run:
         self._is_over = threading.Event()
         self.look = Relister(source, kinds, lambda note: self._put(_item(note)))
         threading.Thread(target=self.look.run, args=(self._is_over,), name="second look", daemon=True).start()
+        self.leases = LeaseReader(source)
+        threading.Thread(target=self.leases.run, args=(self._is_over,), name="leases", daemon=True).start()
 
     def start(self, kind: MirroredKind) -> None:
         threading.Thread(target=self._follow, args=(kind,), name=f"watch {kind.name}", daemon=True).start()

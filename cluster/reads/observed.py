@@ -13,12 +13,13 @@ class AsOf:
     """How current the mirror is. `at`: everything that happened before it is shown; None when nothing is known.
 
     `is_current`: the watcher lives and every watch delivered something within its limit; `problem` describes the
-    failure.
+    failure. `silent`: since when a component of the cluster (see `silence.py`) has not renewed its Lease.
     """
 
     at: datetime | None
     is_current: bool
     problem: str = ""
+    silent: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def is_known(self) -> bool:
@@ -182,7 +183,10 @@ class Job(WithConditions):
 
 @dataclass(frozen=True, slots=True)
 class KueueWorkload(WithConditions):
-    """A Kueue Workload; `owner` is that of its Job. `flavors`: resource → flavor, once quota is reserved."""
+    """A Kueue Workload; `owner` is that of its Job. `flavors`: resource → flavor, once quota is reserved.
+
+    `inactive_by`: the field manager that set it to inactive, "" while it is active or if that is unknown.
+    """
 
     namespace: str
     name: str
@@ -205,6 +209,8 @@ class KueueWorkload(WithConditions):
     requeue_at: datetime | None
     evictions: Mapping[str, int]
     preemptions: int
+    inactive_by: str = ""
+    inactive_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

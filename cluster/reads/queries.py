@@ -6,6 +6,7 @@ Call `is_known` before you conclude anything from absence: no mirror means "unkn
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
@@ -14,12 +15,14 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from cluster.mirror.silence import SILENT_AFTER
 from cluster.models import (
     AppliedObject,
     Cluster,
     MirrorEpoch,
     MirrorJob,
     MirrorKind,
+    MirrorLease,
     MirrorNode,
     MirrorObject,
     MirrorPod,
@@ -62,25 +65,33 @@ class _Heard(NamedTuple):
     problem: str
     beat_at: datetime
     is_listed: bool
+    silent: str | None
 
 
 def as_of(cluster_id: int, *kinds: str) -> AsOf:
     """Returns how current the mirror is for these kinds (default: all followed kinds). One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_HEARD, [cluster_id, list(kinds), list(kinds)])
+        cursor.execute(_HEARD, [SILENT_AFTER.total_seconds(), cluster_id, list(kinds), list(kinds)])
         rows = [_Heard(*row) for row in cursor.fetchall()]
     is_complete = bool(rows) and set(kinds) <= {row.kind for row in rows}
     if not is_complete or not all(row.is_listed for row in rows):
         problem = next((row.problem for row in rows if row.problem), "")
         return AsOf(None, False, problem or "The cluster has not been listed yet.")
     now, beat_at = timezone.now(), rows[0].beat_at
+    silent = {name: datetime.fromisoformat(at) for name, at in json.loads(rows[0].silent or "{}").items()}
     if now - beat_at > timedelta(seconds=BEAT_LIMIT_S):
-        return AsOf(min(row.heard_at for row in rows), False, "The watcher is not running.")
+        return AsOf(min(row.heard_at for row in rows), False, "The watcher is not running.", silent)
     behind = [row for row in rows if row.problem or now - row.heard_at > timedelta(seconds=HEARD_LIMIT_S)]
     if behind:
         oldest = min(behind, key=lambda row: row.heard_at)
-        return AsOf(oldest.heard_at, False, oldest.problem or f"No cluster updates for more than {HEARD_LIMIT_S} s.")
-    return AsOf(beat_at, True)
+        problem = oldest.problem or f"No cluster updates for more than {HEARD_LIMIT_S} s."
+        return AsOf(oldest.heard_at, False, problem, silent)
+    return AsOf(beat_at, True, silent=silent)
+
+
+def components(cluster_id: int) -> dict[str, datetime]:
+    """Returns when each component with a Lease last renewed it."""
+    return dict(MirrorLease.objects.filter(cluster_id=cluster_id).values_list("component", "renewed_at"))
 
 
 def kind_versions(cluster_id: int, *kinds: str) -> dict[str, str | None]:
@@ -94,7 +105,9 @@ def kind_versions(cluster_id: int, *kinds: str) -> dict[str, str | None]:
 
 # Raw SQL text: every page and every stream fragment runs this.
 _HEARD = f"""
-SELECT kind.kind, kind.heard_at, kind.problem, epoch.beat_at, kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch
+SELECT kind.kind, kind.heard_at, kind.problem, epoch.beat_at, kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch,
+       (SELECT json_object_agg(component, renewed_at)::text FROM {MirrorLease._meta.db_table} lease
+         WHERE lease.cluster_id = kind.cluster_id AND read_at - renewed_at > make_interval(secs => %s))
   FROM {MirrorKind._meta.db_table} kind JOIN {MirrorEpoch._meta.db_table} epoch USING (cluster_id)
  WHERE cluster_id = %s AND (%s::text[] = '{{}}' OR kind.kind = ANY(%s))"""
 
@@ -321,6 +334,7 @@ def _workload(row: MirrorWorkload) -> KueueWorkload:
     typed: dict[str, Any] = {
         "conditions": observed.conditions(record),
         "requeue_at": observed.parse_time(record["requeue_at"]),
+        "inactive_since": observed.parse_time(record.get("inactive_since")),
     }
     return KueueWorkload(**_identity(row), queue=row.queue, job_uid=row.job_uid, **{**record, **typed})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Count, Min, Q
 from django.db.models.functions import Now
@@ -13,6 +14,7 @@ from django.utils import timezone
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
 from cluster.apply.queries import DriftRecord
+from cluster.mirror.silence import CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
 from cluster.models import (
     AppliedObject,
     Cluster,
@@ -33,6 +35,7 @@ from portal.core import due
 from portal.ui.text import duration_text, plural
 from tenants.lifecycle.terminating import queries as terminating_queries
 from tenants.lifecycle.terminating.queries import TerminatingNamespace
+from tenants.models import Namespace
 
 SHOWN = 50
 # Shorter times are shown in seconds.
@@ -77,6 +80,28 @@ class DriftedObject:
     detail: str
     at: datetime | None
     raw: str
+    # For operators; "" where the status says it.
+    do: str = ""
+
+
+@dataclass(frozen=True)
+class SilentComponent:
+    """A component of the cluster that has not renewed its Lease since then. `do`: for operators."""
+
+    name: str
+    sentence: str
+    since: datetime
+    do: str
+
+
+@dataclass(frozen=True)
+class ForeignLimit:
+    """A ResourceQuota or LimitRange of another client in a team's namespace: it can hold workloads back."""
+
+    kind: str
+    namespace: str
+    name: str
+    content: str
 
 
 @dataclass(frozen=True)
@@ -105,6 +130,9 @@ class Health:
     orphans: list[OrphanedObject]
     # Namespaces of teams that were deleted and still exist.
     stuck: list[TerminatingNamespace]
+    silent: list[SilentComponent]
+    # Limits in namespaces of teams that the portal did not create.
+    foreign: list[ForeignLimit]
     # None: unknown, because the data is outdated.
     contradictions: list[Inconsistency] | None
     # Of the last 30 days, repaired or not. Not in the verdict.
@@ -127,7 +155,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     contradictions = contradictions_of(cluster) if as_of.is_current else None
     blocked = [one for one in terminating if timezone.now() - one.since > LATE]
     is_late = [one for one in overdue if timezone.now() - one.oldest_at > LATE]
-    bad = []
+    silent = [_silent(component, at) for component, at in sorted(as_of.silent.items())]
+    bad = [f"{one.name} does not respond" for one in silent]
     if is_late:
         bad.append(f"{plural(sum(one.rows for one in is_late), 'task')} past due")
     if not as_of.is_current:
@@ -152,7 +181,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         else "Healthy: no tasks past due, current cluster data, all objects in sync, no catalog problems.",
         mirror_problem="" if as_of.is_current else as_of.problem,
         is_well=not bad,
-        is_urgent=bool(is_late) or not as_of.is_current,
+        is_urgent=bool(is_late or silent) or not as_of.is_current,
         as_of=as_of.at,
         is_stale=not as_of.is_current,
         overdue=overdue,
@@ -161,9 +190,41 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         objects=objects,
         orphans=orphans,
         stuck=terminating,
+        silent=silent,
+        foreign=_foreign(cluster),
         contradictions=contradictions,
         drift=apply_queries.drift_records(limit=SHOWN, cluster_id=cluster.pk),
     )
+
+
+_STOPPED = {
+    QUEUE_SYSTEM: ("Kueue", "Nothing is admitted.", "Check the pods of kueue-controller-manager in kueue-system."),
+    SCHEDULER: ("kube-scheduler", "No pod gets a node.", "Check the pods of kube-scheduler in kube-system."),
+    CONTROLLERS: (
+        "kube-controller-manager",
+        "Jobs get no pods, and namespaces are not deleted.",
+        "Check the pods of kube-controller-manager in kube-system.",
+    ),
+}
+
+
+def _silent(component: str, at: datetime) -> SilentComponent:
+    name, then, do = _STOPPED[component]
+    return SilentComponent(name, f"{name} has not renewed its Lease since then. {then}", at, do)
+
+
+def _foreign(cluster: Cluster) -> list[ForeignLimit]:
+    ours = Namespace.objects.filter(cluster=cluster).values("name")
+    rows = MirrorObject.objects.filter(cluster_id=cluster.pk, kind__in=("ResourceQuota", "LimitRange"), owner="")
+    return [
+        ForeignLimit(row.kind, row.namespace, row.name, _content(row.record))
+        for row in rows.filter(namespace__in=ours).order_by("namespace", "kind", "name")[:SHOWN]
+    ]
+
+
+def _content(record: dict[str, Any]) -> str:
+    hard = record.get("hard")
+    return ", ".join(f"{key} {hard[key]}" for key in sorted(hard)) if hard else ""
 
 
 def _outdated(as_of: AsOf) -> str:
@@ -220,12 +281,28 @@ def _objects(cluster: Cluster) -> list[DriftedObject]:
     return [_object(row, absent) for row in rows]
 
 
+# Objects that are created once, by kind: what happens when another client deletes one, and what to do.
+_CREATED_ONCE = {
+    "Job": (
+        "It was deleted in the cluster. A job is not created again: its run is recorded as lost.",
+        "The owner of the workload can start it again. If it is still listed after 1 minute, check the worker's log.",
+    ),
+    "PersistentVolumeClaim": (
+        "It was deleted in the cluster. A volume is not created again: a new one would be empty.",
+        "Restore it from a backup under the same name, or let the team delete the volume.",
+    ),
+}
+
+
 def _object(row: AppliedObject, absent: Collection[int]) -> DriftedObject:
     name = f"{row.namespace}/{row.name}" if row.namespace else row.name
     sentence = status.status_sentence(row, absent)
     raw = row.text if row.result == AppliedObject.Result.REFUSED and row.text != sentence else ""
     shown = "stopping" if row.result == AppliedObject.Result.TERMINATING else status.object_status(row, absent)
-    return DriftedObject(row.kind, name, shown, sentence, row.sent_at, raw)
+    do = ""
+    if shown == "missing" and row.kind in _CREATED_ONCE:
+        sentence, do = _CREATED_ONCE[row.kind]
+    return DriftedObject(row.kind, name, shown, sentence, row.sent_at, raw, do)
 
 
 def _orphans(cluster: Cluster) -> list[OrphanedObject]:

@@ -53,6 +53,7 @@ def report_lines(found: HealthSnapshot) -> Iterator[str]:
 def findings(found: HealthSnapshot) -> list[ReportLine]:
     """In the order of the page."""
     return [
+        *_silent(found.health),
         *_catalog(found.checks),
         *_late(found.health),
         *_failing(found.health),
@@ -60,6 +61,11 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
         *_objects(found.health),
         *_read(found.health),
     ]
+
+
+def _silent(found: Health) -> Iterator[ReportLine]:
+    for one in found.silent:
+        yield ReportLine(f"component {one.name}", f"{_at(one.since)}: {one.sentence}", one.do)
 
 
 def _catalog(checks: CatalogChecks) -> Iterator[ReportLine]:
@@ -103,7 +109,7 @@ def _contradictions(found: Health) -> Iterator[ReportLine]:
 
 def _objects(found: Health) -> Iterator[ReportLine]:
     for one in found.objects:
-        do = {
+        do = one.do or {
             "refused": "Fix what the message of the cluster names. The portal retries automatically.",
             "foreign": "Rename or remove the object, which the portal did not create.",
         }.get(
@@ -120,6 +126,11 @@ def _objects(found: Health) -> Iterator[ReportLine]:
             yield ReportLine(about, text, "Wait 1 minute, then check the controllers of the remaining objects.")
         for blocker in stuck.blockers:
             yield ReportLine(about, f"Deleted at {_at(stuck.since)}. {blocker.said}{left}", blocker.do)
+    for limit in found.foreign:
+        text = f"It is not the portal's, and it can hold workloads back{f': {limit.content}' if limit.content else ''}."
+        yield ReportLine(
+            f"foreign {limit.kind} {limit.namespace}/{limit.name}", text, "Delete it with kubectl if it is not wanted."
+        )
     for orphan in found.orphans:
         where = f"{orphan.namespace}/{orphan.name}" if orphan.namespace else orphan.name
         text = "It has the portal's label, but no record."

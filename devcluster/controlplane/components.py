@@ -6,10 +6,11 @@ import http.client
 import os
 import secrets
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.client.kube import Api
+from devcluster.client.kube import Api, ApiError
 from devcluster.controlplane import pki as pki_module
 from devcluster.controlplane.pki import Pki
 from devcluster.controlplane.programs import Programs
@@ -24,6 +25,18 @@ USERS = {
     "admin": ("devcluster-admin", "system:masters"),
     "controller-manager": ("system:kube-controller-manager", "system:masters"),
     "scheduler": ("system:kube-scheduler", ""),
+}
+# The portal reads from the Leases whether these programs work. A loaded machine may delay a renewal: a program that
+# missed the deadline would end.
+LEADER_ELECTION = {
+    "leader-elect": "true",
+    "leader-elect-lease-duration": "180s",
+    "leader-elect-renew-deadline": "150s",
+    "leader-elect-retry-period": "5s",
+}
+LEASES = {
+    "kube-system": ("kube-scheduler", "kube-controller-manager"),
+    "kueue-system": ("c1f6bfd2.kueue.x-k8s.io",),
 }
 # Settings for temporary clusters: the garbage collector of Go runs less often and the programs use more memory. With
 # the defaults it takes a tenth of the processor time.
@@ -126,7 +139,7 @@ class ControlPlane:
             "secure-port": self.ports["controller-manager"],
             "service-account-private-key-file": self.pki.key("service-accounts"),
             "root-ca-file": self.pki.cert("ca"),
-            "leader-elect": "false",
+            **LEADER_ELECTION,
             "controllers": CONTROLLERS,
         }
         return self._command("kube-controller-manager", flags, self._healthy("controller-manager", "/healthz"))
@@ -136,7 +149,7 @@ class ControlPlane:
             "kubeconfig": self.kubeconfig("scheduler"),
             "bind-address": "127.0.0.1",
             "secure-port": self.ports["scheduler"],
-            "leader-elect": "false",
+            **LEADER_ELECTION,
         }
         return self._command("kube-scheduler", flags, self._healthy("scheduler", "/healthz"))
 
@@ -180,3 +193,11 @@ def has_default_roles(api: Api) -> bool:
     rights.
     """
     return api.find("rbac.authorization.k8s.io/v1/clusterroles", "system:kube-scheduler") is not None
+
+
+def forget_leases(api: Api) -> None:
+    """Deletes Leases of an earlier start, whose holders have ended: their successors would wait until these expire."""
+    for namespace, names in LEASES.items():
+        for name in names:
+            with suppress(ApiError):
+                api.delete("coordination.k8s.io/v1/leases", name, namespace=namespace)

@@ -138,7 +138,12 @@ class Kueue:
     def _settings(self, certificates: Path) -> dict[str, Any]:
         settings = yaml_files.read(SETTINGS)
         ports = self.plane.ports
-        settings["leaderElection"] = {"leaderElect": False}
+        settings["leaderElection"] |= {
+            "resourceNamespace": "kueue-system",
+            "leaseDuration": "180s",
+            "renewDeadline": "150s",
+            "retryPeriod": "5s",
+        }
         settings["internalCertManagement"] = {"enable": False}
         settings["health"] = {"healthProbeBindAddress": f"127.0.0.1:{ports['kueue-health']}"}
         settings["metrics"]["bindAddress"] = f"127.0.0.1:{ports['kueue-metrics']}"

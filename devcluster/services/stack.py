@@ -152,6 +152,7 @@ class Stack:
             self._run(plane.etcd())
             self._run(plane.apiserver())
             _until("The API server", lambda: components.has_default_roles(self.admin), within_s=30)
+            components.forget_leases(self.admin)
             both = plane.controller_manager(), plane.scheduler()
             for command in both:
                 self.supervisor.start(command)

@@ -22,6 +22,8 @@ class ClassNode:
     ending: int = 0
     cpu_free: float = 0
     memory_free_gib: float = 0
+    # The taint that keeps pods away, as kubectl writes it; "" if none does.
+    taint: str = ""
 
     @property
     def is_open(self) -> bool:

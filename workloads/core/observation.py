@@ -39,6 +39,19 @@ class ImagePresence:
 
 
 @dataclass(frozen=True)
+class ClaimState:
+    """The volume of a run: its claim, its storage class, and the node that it was created for, with that node's zone.
+    `problem`: the last warning about it, "" if there is none.
+    """
+
+    name: str
+    storage_class: str = ""
+    node: str = ""
+    zone: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class LocalQueueState:
     """The team's queue in the cluster. `nominal`: units of its own quota by class slug; `why` it admits nothing, in
     Kueue's words, "" if it does; `is_stopped`: because it is held. `limits`: the most that one container of its
@@ -72,6 +85,8 @@ class Observation:
     lost: NodeTrouble | None = None
     image: ImagePresence | None = None
     nodes: ClassNodes | None = None
+    # Read only for a pod that waits for its volume.
+    claim: ClaimState | None = None
     # None: no run of the team is queued, or not observed.
     at: LocalQueueState | None = None
     holding: tuple[KueueWorkload, ...] = ()

@@ -31,10 +31,34 @@ _WHY = {
 
 UNKNOWN_CAUSE = "its units were needed by a workload that takes precedence"
 
-# Reasons of workloads.status.outcome: what happened, and why.
-_CAUSES = {
+# Kueue's reasons of the condition Evicted, and the codes of those that are no preemptions.
+PREEMPTED, DEACTIVATED = "Preempted", "deactivated"
+_EVICTIONS = {
+    "PodsReadyTimeout": "pods_not_ready",
+    "AdmissionCheck": "admission_check",
+    "ClusterQueueStopped": "queue_stopped",
+    "LocalQueueStopped": "queue_stopped",
+    "NodeFailures": "node_lost",
+    "Deactivated": DEACTIVATED,
+    "InactiveWorkload": DEACTIVATED,
+}
+# Reasons of workloads.status.outcome and of explanations of an ended pod: what happened, and why.
+CAUSES = {
     "pod_removed": ("Interrupted", "its pod was removed from its node in the cluster"),
     "units_taken_back": ("Preempted", "its units were reclaimed by the queue"),
+    "evicted": ("Interrupted", "its node ran low on memory, disk space or another resource and evicted it"),
+    "too_many_files": ("Interrupted", "it wrote more files than allowed, and its node evicted it"),
+    "node_pressure": ("Interrupted", "its node was low on a resource and rejected it"),
+    "node_shutdown": ("Interrupted", "its node was shut down"),
+    "node_lost": ("Interrupted", "its node did not respond or is no longer in the cluster"),
+    "drained": ("Interrupted", "its node was drained"),
+    "preempted_on_node": ("Interrupted", "a pod with a higher priority needed its place on the node"),
+    "disrupted": ("Interrupted", "the cluster removed its pod"),
+    "pods_not_ready": ("Requeued", "its pods were not ready within the time limit of the queue"),
+    "admission_check": ("Requeued", "an admission check of the cluster withdrew its admission"),
+    "queue_stopped": ("Requeued", "its queue was stopped in the cluster"),
+    DEACTIVATED: ("Deactivated", "its Kueue Workload was set to inactive"),
+    "evicted_from_queue": ("Requeued", "the queue system evicted it"),
 }
 
 
@@ -91,7 +115,12 @@ class Interruption:
         """What happened, and why."""
         if not self.cause:
             return "Preempted", preemption_cause(self.rule)
-        return _CAUSES.get(self.cause, ("Interrupted", UNKNOWN_CAUSE))
+        return CAUSES.get(self.cause, ("Interrupted", "the cluster removed its pod"))
+
+
+def eviction_cause(reason: str) -> str:
+    """Returns the code of an eviction that is no preemption. Kueue deactivates for several reasons of its own."""
+    return _EVICTIONS.get(reason, DEACTIVATED if reason.startswith("Deactivated") else "evicted_from_queue")
 
 
 def preemption_rule(reason: str, message: str) -> str:

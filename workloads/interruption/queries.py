@@ -126,11 +126,13 @@ def interruptions(shown: Iterable[ActiveRun]) -> dict[int, Interruption]:
     previous run.
     """
     shown = list(shown)
-    recorded = last_interruption_events([one.run for one in shown if one.run.preemptions or one.run.number > 1])
+    recorded = last_interruption_events(
+        [one.run for one in shown if one.run.preemptions or one.run.disruptions or one.run.number > 1]
+    )
     found = {}
     for one in shown:
         event = recorded.get(one.run.pk)
-        last = _seen_now(one.seen.queue, earlier_interruptions(event)) or (
+        last = _seen_now(one.seen.queue, earlier_interruptions(event) + len(one.run.disruptions)) or (
             interruption_from_event(event) if event is not None else None
         )
         if last is not None:

@@ -22,7 +22,7 @@ class InterruptedSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField(allow_null=True, help_text="null: not known.")
     rule = serializers.CharField(allow_blank=True, help_text=RULE_HELP)
     who = serializers.ChoiceField(choices=WHO, allow_null=True, help_text="null: not known, or not the queue.")
-    cause = serializers.CharField(allow_blank=True, help_text="Reason of the run's end: pod_removed, …")
+    cause = serializers.CharField(allow_blank=True, help_text="If not preempted: pod_removed, evicted, drained, …")
     times = serializers.IntegerField(help_text="Number of interruptions so far.")
     back_at = serializers.DateTimeField(allow_null=True, help_text="When it ran again; null: not yet.")
     sentence = serializers.CharField()

@@ -79,6 +79,8 @@ class WorkloadState:
     workers: tuple[WorkerLine, ...] = ()
     estimate: EstimateOutcome | None = None
     interruption: InterruptionLines | None = None
+    # The form for a request of the quota that ended, "" if none did.
+    quota_href: str = ""
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,14 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
         workers=worker_lines(row),
         estimate=row.estimate,
         interruption=interruption_lines(row),
+        quota_href=_quota_href(row),
     )
+
+
+def _quota_href(row: WorkloadRow) -> str:
+    if row.loss is None or not row.loss.slug:
+        return ""
+    return f"{reverse('request-new', args=[row.workload.tenant.slug])}?units-{row.loss.slug}={row.loss.before}"
 
 
 def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:

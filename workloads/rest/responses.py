@@ -25,6 +25,7 @@ from workloads.interruption.loss import interruption_loss_of
 from workloads.models import Workload
 from workloads.rest.serializers import WorkloadSerializer
 from workloads.status import queries as status_queries
+from workloads.status.explain.types import who_acts
 from workloads.status.types import Status
 from workloads.status.workload_row import WorkloadRow
 
@@ -77,6 +78,7 @@ def status_body(status_: Status, advice: Advice | None, tenant: str) -> dict[str
         "since": status_.since,
         "facts": status_.facts,
         "actions": status_.actions,
+        "who_acts": str(who_acts(status_.reason)),
         **advice_body(advice, tenant),
         "verdict": verdict_of(status_, advice),
     }

@@ -19,6 +19,9 @@ class StatusSerializer(AdviceSerializer):
     since = serializers.DateTimeField(allow_null=True)
     facts = serializers.DictField(help_text="Numbers behind the sentence, for example `position`.")
     actions = serializers.ListField(child=serializers.CharField(), help_text="Suggested actions, best first.")
+    who_acts = serializers.CharField(
+        allow_blank=True, help_text="you, operators, nobody (it continues automatically); empty: nobody has to act."
+    )
 
 
 class StepSerializer(serializers.Serializer[Any]):

@@ -33,6 +33,7 @@ from workloads.interruption.queries import (
     last_interruption_events,
 )
 from workloads.models import Run, Workload
+from workloads.runs import disruption_notices
 from workloads.status import outcome, queries, workers
 from workloads.status.estimates.estimate import CannotTell, WaitReason
 from workloads.status.estimates.queries import wait_reason
@@ -47,7 +48,10 @@ SETTLING_TIME = timedelta(seconds=30)
 def record_preemptions(run: Run, seen: Observation) -> bool:
     """Returns whether something new was recorded. No query for a run that was never preempted."""
     is_moved = _put_back(run, seen)
-    return _interrupted(run, seen) or bool(run.preemptions and record_resumption(run, seen)) or is_moved
+    is_told = disruption_notices.record_disruptions(run, seen)
+    is_told = _interrupted(run, seen) or is_told
+    was_interrupted = run.preemptions or run.disruptions
+    return is_told or bool(was_interrupted and record_resumption(run, seen)) or is_moved
 
 
 def _put_back(run: Run, seen: Observation) -> bool:
@@ -113,7 +117,7 @@ def _tell(run: Run, queue: Queued, row: WorkloadRow) -> bool:
         return False
     condition = queue.condition("Preempted")
     earlier = earlier_interruptions(last_interruption_events([run]).get(run.pk))
-    times = earlier + queue.preemptions
+    times = earlier + queue.preemptions + len(run.disruptions)
     found = (
         preemption.interruption_from_condition(condition, times)
         if condition
@@ -167,7 +171,7 @@ def record_resumption(run: Run, seen: Observation) -> bool:
     """Records that a run that was interrupted, or that replaces an interrupted run, is running again. One query while
     it is running.
     """
-    if run.number == 1 and not run.preemptions:
+    if run.number == 1 and not run.preemptions and not run.disruptions:
         return False
     at = _at_work_since(run, seen)
     if at is None or run.stop_requested_at is not None or _untold(run, at) is None:

@@ -58,7 +58,7 @@ def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
     number = run.number + 1
     spec = {**run.spec, "number": number}
     before = last_interruption_events([run]).get(run.pk)
-    found, is_told = _interrupted(end, seen, before)
+    found, is_told = _interrupted(end, seen, before, len(run.disruptions))
     same = {"spec": spec, "priority": run.priority, "requested_by_id": run.requested_by_id, "group": run.group}
     again = Run.objects.create(workload=workload, number=number, **same)
     touch(Workload, workload.pk)
@@ -78,7 +78,9 @@ def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
     return again
 
 
-def _interrupted(end: RunOutcome, seen: Observation | None, before: Event | None) -> tuple[Interruption, bool]:
+def _interrupted(
+    end: RunOutcome, seen: Observation | None, before: Event | None, disruptions: int
+) -> tuple[Interruption, bool]:
     """Returns the interruption, and whether an email about it was sent already. The Job's watch may be ahead of the
     watch of the Kueue Workload, whose status is then older or missing.
     """
@@ -88,6 +90,6 @@ def _interrupted(end: RunOutcome, seen: Observation | None, before: Event | None
     if queue is None or condition is None:
         times = interruption_from_event(before).times if before is not None else 0
         return Interruption(end.at, "", times + 1, cause=end.reason), False
-    found = interruption_from_condition(condition, earlier + max(1, queue.preemptions))
+    found = interruption_from_condition(condition, earlier + max(1, queue.preemptions) + disruptions)
     is_told = before is not None and before.verb == INTERRUPTED and before.after["times"] == found.times
     return found, is_told

@@ -8,6 +8,7 @@ from datetime import datetime
 from cluster.reads.observed import Job
 from portal.ui.text import date_and_time
 from workloads.core.observation import Observation
+from workloads.interruption.preemption import DEACTIVATED
 from workloads.status import workers
 from workloads.status.explain.types import Explanation
 from workloads.status.phase import pod_termination, termination_explanation
@@ -87,6 +88,11 @@ def _failed(seen: Observation, job: Job) -> RunOutcome:
     condition = job.condition("Failed") or job.condition("FailureTarget")
     at = condition.since if condition else None
     pod = workers.failed_pod(seen.pods)
+    if job.suspend and seen.queue is not None and not seen.queue.active:
+        # Another run would undo what somebody decided.
+        by = f" by {seen.queue.inactive_by}" if seen.queue.inactive_by else ""
+        text = f"It was deactivated in the cluster{by} while it ran: its Kueue Workload was set to inactive."
+        return RunOutcome(STOPPED, DEACTIVATED, text, None if pod is None else pod_termination(pod).exit_code, at)
     if job.suspend or _was_decided_before_it_started(job):
         # The queue suspended the Job, the pod exited with its process's own code, and the Job failed because of it.
         # Decided from the Job alone: the queue's own status comes by another watch, maybe later.

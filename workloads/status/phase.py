@@ -24,6 +24,7 @@ from workloads.status.explain import admission, container_start, nodes, queue_ho
 from workloads.status.explain import queue as explain_queue
 from workloads.status.explain.termination import AGAIN, PodTermination
 from workloads.status.explain.types import CONTACT_OPERATORS, Explanation
+from workloads.status.silence import with_silence
 from workloads.status.types import Phase, Status
 
 # Within this time, a missing object is most likely being created.
@@ -65,12 +66,14 @@ def status_of(
             None,
             actions=("stop",),
         )
+    silent = as_of.silent if as_of is not None else {}
     if as_of is None or as_of.is_current or as_of.at is None:
-        return _alive(wish, seen, now)
+        return with_silence(_alive(wish, seen, now), seen, silent, now)
     if seen.job is None and wish.sent == "applied":
         return _not_heard(as_of.at, as_of.problem)
     # An object that was missing at the last update may exist by now.
-    return _alive(wish, seen, min(now, as_of.at))
+    now = min(now, as_of.at)
+    return with_silence(_alive(wish, seen, now), seen, silent, now)
 
 
 def _not_heard(at: datetime, problem: str) -> Status:
@@ -115,6 +118,9 @@ def _refused(wish: DesiredRun) -> Status:
 
 def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
     pod = seen.pod
+    if pod is not None and pod.phase == "Failed" and is_requeued(seen):
+        # The pod of an earlier admission: it explains the interruption, not the wait.
+        pod = None
     if pod is not None and (pod.deleting_since is None or seen.queue is None):
         return _with_pods(wish, seen, pod, now)
     if seen.queue is not None and seen.queue.is_true("Admitted") and not seen.queue.is_true("Evicted"):
@@ -124,6 +130,13 @@ def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
     if seen.queue is None:
         return _without_queue(wish, seen, now)
     return _queued(wish, seen, seen.queue, now)
+
+
+def is_requeued(seen: Observation) -> bool:
+    """The queue has taken the run back, and its Job is suspended."""
+    queue, job = seen.queue, seen.job
+    is_out = queue is not None and queue.is_true("Evicted") and not queue.is_true("Admitted")
+    return is_out and job is not None and job.suspend
 
 
 def _without_job(wish: DesiredRun, now: datetime) -> Status:
@@ -172,8 +185,8 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
         sentence = f"{again.sentence} {found.sentence}"
         found = replace(again, sentence=sentence, wait_sentence=found.sentence, raw=raw)
     if not queue.active:
-        found = queue_holds.deactivated(queue.checks)
-    phase = Phase.BLOCKED if found.is_final else Phase.QUEUED
+        found = queue_holds.deactivated(queue)
+    phase = Phase.BLOCKED if found.is_final or not queue.active else Phase.QUEUED
     return Status(phase, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
 
 
@@ -255,6 +268,7 @@ def pod_termination(pod: Pod) -> PodTermination:
         message=last.message if last else "",
         exit_code=last.exit_code if last else None,
         memory=pod.requests.get("memory"),
+        resources=tuple(pod.requests),
     )
 
 
@@ -275,6 +289,9 @@ def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
     at = last.ended_at if last else None
     gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")
     retry = workers.retry_note(seen.pods, wish.retries)
+    if told.is_final and not gave_up:
+        found = replace(told, sentence=f"{told.sentence} Kubernetes repeats it without success.")
+        return Status(Phase.BLOCKED, told.reason, found.sentence, at, dict(told.facts), told.actions, found)
     if gave_up or not (pod_termination(pod).comes_back or retry):
         return Status(Phase.FAILED, told.reason, told.sentence, at, dict(told.facts), told.actions, told)
     return _again(seen, pod, told, at, retry or AGAIN)
@@ -326,7 +343,7 @@ def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> St
         return Status(
             Phase.PREPARING, "placing", "The scheduler is choosing a node.", pod.created_at, actions=("stop",)
         )
-    found = scheduling.unschedulable(scheduled.message)
+    found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim)
     found = nodes.waits_for_terminating_pod(seen.nodes, found, wish.class_name) or found
     phase = Phase.BLOCKED if now - pod.created_at > PATIENCE else Phase.PREPARING
     at = scheduled.since or pod.created_at
@@ -364,7 +381,7 @@ def _hindrance(wish: DesiredRun, seen: Observation, pod: Pod, age: timedelta, no
         # The worker creates the Secret a moment after its Job.
         if found is not None and (found.reason != "secret_missing" or age > PATIENCE):
             return found
-    warning = seen.warning("FailedAttachVolume", "FailedMount", "FailedCreatePodSandBox", kind="Pod")
+    warning = seen.warning(*container_start.SET_UP_WARNINGS, kind="Pod")
     is_there = true_since(pod, "PodReadyToStartContainers") is not None
     if warning is None or is_there or now - warning.last_at > WARNING_LIFE or age < PATIENCE:
         return None

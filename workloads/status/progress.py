@@ -14,7 +14,7 @@ from workloads.core.observation import Observation, running_since, true_since
 from workloads.status.desired_run import DesiredRun
 from workloads.status.explain.quantities import image_size
 from workloads.status.failure_record import CompletedStep
-from workloads.status.phase import termination_explanation
+from workloads.status.phase import is_requeued, termination_explanation
 from workloads.status.types import Phase, Status
 from workloads.status.workers import current_pods, slowest_pod
 
@@ -24,6 +24,10 @@ DONE, BUSY, STUCK, NEXT = "done", "busy", "stuck", "next"
 # The step to which a problem belongs, whatever else has happened; the volume is never later than the current step.
 STORAGE_REASONS = frozenset(
     {
+        "node_volume_limit",
+        "storage_driver_missing",
+        "volume_damaged",
+        "volume_denied",
         "volume_unbound",
         "volume_missing",
         "volume_elsewhere",
@@ -134,6 +138,8 @@ def _end(status: Status) -> ProgressStep:
 def _stages(wish: DesiredRun, seen: Observation | None) -> list[_Stage]:
     pod = slowest_pod(seen.pods) if seen else None
     queue = seen.queue if seen else None
+    if seen is not None and pod is not None and pod.phase == "Failed" and is_requeued(seen):
+        pod = None
     before = _before(seen, pod)
     # A pod that replaced another one uses its own times.
     ran = (None if before else wish.started_at) or running_since(pod)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from django.utils import timezone
 
@@ -12,27 +13,32 @@ from catalog.models import GpuClass
 from cluster.manifests import names
 from cluster.models import AppliedObject, Cluster
 from cluster.reads import queries as mirror
-from cluster.reads.observed import AsOf
+from cluster.reads.namespace_deletion import deletion_blockers
+from cluster.reads.observed import AsOf, conditions
 from portal.core.due import table_label
 from portal.core.sql import select
 from tenants.grants.queries import GrantedUnits, granted_units
+from tenants.models import Namespace
 from workloads.core.observation import Observation
 from workloads.core.queries import job_name
 from workloads.core.queries import team as team
 from workloads.core.workload_sql import last_runs
 from workloads.interruption.queries import ActiveRun, exposures, interruptions
 from workloads.models import Run, Workload
-from workloads.status import failure_record, progress
+from workloads.status import entitlement, failure_record, progress
 from workloads.status.desired_run import DesiredRun
 from workloads.status.estimates.queries import estimates_of
 from workloads.status.explain import unexplained
 from workloads.status.explain.container_start import RegistryAccess, UnreadableSecrets
+from workloads.status.observations.claims import with_claims
 from workloads.status.observations.node_capacity import with_nodes
 from workloads.status.observations.queries import AwaitedImage, observe
 from workloads.status.observations.wait_conditions import has_reached as has_reached
 from workloads.status.phase import status_of
 from workloads.status.workload_row import WorkloadRow
 
+Wishes = dict[int, tuple[DesiredRun | None, Observation | None]]
+NAMESPACE_REASONS = frozenset({"namespace_ending", "namespace_going"})
 # The kinds that show whether a workload runs; its position in the queue is in Kueue's own kind.
 WORKLOAD_KINDS = ("Job", "Pod")
 
@@ -50,9 +56,10 @@ def workload_rows(
 ) -> list[WorkloadRow]:
     """Returns the status of each workload. All must be of one namespace and read `with_names`. Eight queries, whatever
     their number. One more for each of these cases: a run has a class that no workload is declared with any more; a run
-    is on a node; a run has a position in the queue; a run waits for its image or for a node; a run was interrupted. One
-    more if a run waits for units, or three if other runs that are not in the list wait or use units. `as_of`, `own`:
-    how current the mirror is and what the team is granted, if the caller has read that already.
+    is on a node; a run has a position in the queue; a run waits for its image, for a node or for its volume; a run was
+    interrupted; a run waits for more units than its team is granted, or for the end of its namespace. One more if a run
+    waits for units, or three if other runs that are not in the list wait or use units. `as_of`, `own`: how current the
+    mirror is and what the team is granted, if the caller has read that already.
     """
     found = list(workloads)
     if not found:
@@ -65,9 +72,10 @@ def workload_rows(
     namespace = found[0].namespace
     as_of = as_of or mirror.as_of(namespace.cluster_id, *status_kinds(namespace.cluster))
     images = {pk: AwaitedImage.of(run) for pk, run in runs.items() if not run.started_at and not run.ended_at}
-    seen = with_nodes(namespace.cluster_id, observe(namespace, run_names, images), runs) if as_of.is_known else None
+    seen = _seen(namespace, run_names, images, runs) if as_of.is_known else None
     shown = []
     alive: list[ActiveRun] = []
+    wishes: Wishes = {}
     for workload in found:
         run = runs.get(workload.pk)
         gpu_class = classes.get(run.spec["gpu_class"], workload.gpu_class) if run else workload.gpu_class
@@ -78,6 +86,7 @@ def workload_rows(
             unexplained.count_unexplained(told.explained, run_id=run.pk)
             if theirs is not None and run.ended_at is None:
                 alive.append(ActiveRun(run, gpu_class, theirs))
+        wishes[workload.pk] = wish, theirs
         pod = theirs.pod if theirs else None
         pods = theirs.pods if theirs else ()
         shown.append(
@@ -86,6 +95,8 @@ def workload_rows(
     if not alive:
         return shown
     own = own or granted_units(namespace.tenant_id, now)
+    shown = _with_blockers(namespace, shown, wishes)
+    shown = _with_losses(namespace.tenant_id, shown, wishes, own, now)
     starts = estimates_of(namespace, shown, own, alive)
     may_be, was = exposures(namespace, alive, own), interruptions(alive)
     return [
@@ -97,6 +108,74 @@ def workload_rows(
         )
         for row in shown
     ]
+
+
+def _seen(
+    namespace: Namespace, run_names: Mapping[int, str], images: Mapping[int, AwaitedImage], runs: Mapping[int, Run]
+) -> dict[int, Observation]:
+    found = with_nodes(namespace.cluster_id, observe(namespace, run_names, images), runs)
+    return with_claims(namespace.cluster_id, namespace.name, found, runs)
+
+
+def _with_blockers(namespace: Namespace, rows: list[WorkloadRow], wishes: Wishes) -> list[WorkloadRow]:
+    """Names what keeps a deleted namespace for runs that wait for its end. One query if one does."""
+    if not any(row.status.reason in NAMESPACE_REASONS for row in rows):
+        return rows
+    found = mirror.object_named(namespace.cluster_id, "Namespace", namespace.name)
+    is_going = found is not None and found.deleting_since is not None
+    blockers = deletion_blockers(namespace.name, conditions(found.record)) if found is not None and is_going else []
+    said = " ".join(one.said for one in blockers)
+    return [_with_text(row, *wishes[row.workload.pk], said) for row in rows]
+
+
+def _with_text(row: WorkloadRow, wish: DesiredRun | None, seen: Observation | None, more: str) -> WorkloadRow:
+    if not more or row.status.reason not in NAMESPACE_REASONS:
+        return row
+    sentence = f"{row.status.sentence} {more}"
+    explained = replace(row.status.explained, sentence=sentence) if row.status.explained is not None else None
+    told = replace(row.status, sentence=sentence, explained=explained)
+    return replace(row, status=told, steps=progress.progress_steps(wish, seen, told))
+
+
+def _with_losses(
+    tenant_id: int,
+    rows: list[WorkloadRow],
+    wishes: Wishes,
+    own: GrantedUnits,
+    now: datetime,
+) -> list[WorkloadRow]:
+    """Names the quota that ended for runs that would have enough with it. One query if a run waits for more units than
+    its team is granted.
+    """
+    lacking = {
+        row.gpu_class.pk: row.gpu_class
+        for row in rows
+        if row.run is not None
+        and row.status.reason in entitlement.QUOTA_REASONS
+        and own.in_force.get(row.gpu_class.pk, 0) < row.run.total_units
+    }
+    losses = entitlement.quota_losses(tenant_id, lacking.values(), now)
+    return [_of_quota(row, *wishes[row.workload.pk], own, losses.get(row.gpu_class.pk)) for row in rows]
+
+
+def _of_quota(
+    row: WorkloadRow,
+    wish: DesiredRun | None,
+    seen: Observation | None,
+    own: GrantedUnits,
+    loss: entitlement.QuotaLoss | None,
+) -> WorkloadRow:
+    if row.run is None or row.status.reason not in entitlement.QUOTA_REASONS:
+        return row
+    units = row.run.total_units
+    told = entitlement.with_allowance(
+        row.status, name=row.gpu_class.name, units=units, own=own, gpu_class=row.gpu_class
+    )
+    loss = loss if loss is not None and units <= loss.before else None
+    told = told if loss is None else entitlement.with_loss(told, loss)
+    if told is row.status:
+        return row
+    return replace(row, status=told, steps=progress.progress_steps(wish, seen, told), loss=loss)
 
 
 def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> dict[str, GpuClass]:

@@ -10,6 +10,7 @@ from workloads.interruption.exposure import Exposure
 from workloads.interruption.preemption import Interruption
 from workloads.models import Run, Workload
 from workloads.status import progress
+from workloads.status.entitlement import QuotaLoss
 from workloads.status.estimates.estimate import EstimateOutcome
 from workloads.status.types import QUEUED_PHASES, Status
 
@@ -20,7 +21,8 @@ class WorkloadRow:
 
     `gpu_class`: of the run, since the workload may be declared with another class now; without a run, of the
     declaration. `as_of`: how current the mirror was at this read. `estimate`: for a queued run. `exposure`: how an
-    active run may be preempted, None while unknown; `interrupted`: the last interruption.
+    active run may be preempted, None while unknown; `interrupted`: the last interruption. `loss`: quota that ended, so
+    that it waits.
     """
 
     workload: Workload
@@ -34,6 +36,7 @@ class WorkloadRow:
     estimate: EstimateOutcome | None = None
     exposure: Exposure | None = None
     interrupted: Interruption | None = None
+    loss: QuotaLoss | None = None
 
     @property
     def is_in_line(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster.client.managed_fields import writer_of
 from cluster.manifests.metadata import RUN_LABEL
 from cluster.mirror.records.quantities import add_amounts, amounts
 from cluster.mirror.records.types import KEPT_LABELS, Raw, RecordContent, condition_records, controller_uid
@@ -31,7 +32,8 @@ def job_record(raw: Raw) -> RecordContent:
 
 def workload_record(raw: Raw) -> RecordContent:
     """conditions, active, priority, priority_class, cluster_queue, flavors {resource: flavor}, usage {name: amount},
-    pods (count assigned), checks {name: state}, requeue_count, requeue_at, evictions {reason: count}, preemptions.
+    pods (count assigned), checks {name: state}, requeue_count, requeue_at, evictions {reason: count}, preemptions;
+    inactive_by and inactive_since: who set it to inactive, "" while it is active.
     Columns: queue (LocalQueue), job_uid.
     """
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
@@ -59,6 +61,10 @@ def workload_record(raw: Raw) -> RecordContent:
         "requeue_at": requeue.get("requeueAt"),
         "evictions": evictions,
         "preemptions": evictions.get("Preempted", 0),
+        "inactive_by": "",
+        "inactive_since": None,
     }
+    if not record["active"] and (entry := writer_of("spec.active", metadata.get("managedFields") or [])):
+        record |= {"inactive_by": str(entry.get("manager", ""))[:128], "inactive_since": entry.get("time")}
     job_uid = controller_uid(metadata, "Job") or (metadata.get("labels") or {}).get("kueue.x-k8s.io/job-uid", "")
     return RecordContent({"queue": spec.get("queueName", ""), "job_uid": job_uid}, record)

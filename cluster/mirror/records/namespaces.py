@@ -33,7 +33,9 @@ def service_account_record(raw: Raw) -> RecordContent:
 
 
 def volume_claim_record(raw: Raw) -> RecordContent:
-    """phase, storage_class, asked_bytes, capacity_bytes, access_modes, volume, conditions."""
+    """phase, storage_class, asked_bytes, capacity_bytes, access_modes, volume, conditions, and the node that it was
+    created for.
+    """
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     capacity = (status.get("capacity") or {}).get("storage")
@@ -44,6 +46,7 @@ def volume_claim_record(raw: Raw) -> RecordContent:
         capacity_bytes=amount("storage", capacity) if capacity else 0,
         access_modes=spec.get("accessModes") or [],
         volume=spec.get("volumeName", ""),
+        node=(raw["metadata"].get("annotations") or {}).get("volume.kubernetes.io/selected-node", ""),
         conditions=condition_records(status),
     )
 

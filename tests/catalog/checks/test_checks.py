@@ -347,6 +347,12 @@ CASES = [
         "3 of 8 nvidia.com/gpu on node n1 are not healthy",
     ),
     Case(
+        "no_devices_left",
+        site(node(devices={GPU: 0}, capacity={GPU: 8})),
+        site(node(devices={GPU: 5}, capacity={GPU: 8})),
+        "None of the 8 nvidia.com/gpu of node n1 is allocatable: the device plugin has stopped",
+    ),
+    Case(
         "plugin_advertises_none",
         site(node(devices={GPU: 0})),
         site(node(devices=SLICES)),

@@ -268,6 +268,12 @@ def unhealthy_devices(site: Site) -> Stage:
     return Stage(f"3 of 8 nvidia.com/gpu on node {node} are not healthy", other, break_it, mend)
 
 
+def no_devices_left(site: Site) -> Stage:
+    node, other = site.node("gone", {GPU: 8}), site.node("here", {GPU: 8})
+    break_it, mend = site.advertise(node, {}, {GPU: "0"}), site.advertise(node, {}, {GPU: "8"})
+    return Stage(f"None of the 8 nvidia.com/gpu of node {node} is allocatable", other, break_it, mend)
+
+
 def plugin_advertises_none(site: Site) -> Stage:
     node, other = site.node("none"), site.node("cut", {GPU: 0, "nvidia.com/mig-1g.10gb": 7})
     break_it, mend = site.advertise(node, {GPU: "0"}, {GPU: "0"}), site.advertise(node, {GPU: "4"}, {GPU: "4"})
@@ -311,6 +317,7 @@ STAGES: tuple[Callable[[Site], Stage], ...] = (
     mig_invalid,
     mig_state,
     unhealthy_devices,
+    no_devices_left,
     plugin_advertises_none,
     nothing_advertised,
     no_taint,

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorJob, MirrorPod, MirrorWorkload
+from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorJob, MirrorLease, MirrorPod, MirrorWorkload
 from desk.health.inconsistencies import inconsistencies
 from portal.core.due import owner_label
 from tenants.models import Namespace
@@ -55,6 +55,25 @@ def one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
         sent_at=past,
     )
     return found
+
+
+def test_a_component_that_does_not_respond_is_the_first_finding(cluster: Cluster, one: Workload, olga: User) -> None:
+    assert "respond" not in doctor()[1]
+    now = timezone.now()
+    MirrorLease.objects.create(
+        cluster_id=cluster.pk, component="kueue", renewal="x", renewed_at=now - LONG_AGO, read_at=now
+    )
+    code, text = doctor()
+    assert code == 1
+    assert "Kueue does not respond" in text.splitlines()[0]
+    assert "Check the pods of kueue-controller-manager" in text
+    client = Client()
+    client.force_login(olga)
+    page = client.get("/health").text
+    assert "Components that do not respond" in page
+    assert "Kueue has not renewed its Lease since then. Nothing is admitted." in page
+    MirrorLease.objects.update(renewed_at=now)
+    assert "respond" not in doctor()[1]
 
 
 def queued(of: Workload, **conditions: datetime) -> MirrorWorkload:

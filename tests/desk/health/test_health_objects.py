@@ -52,6 +52,47 @@ def objects(namespace_a: Namespace, cluster: Cluster) -> None:
     mirrored.seen(cluster, **found)
 
 
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("Job", "A job is not created again: its run is recorded as lost."),
+        ("PersistentVolumeClaim", "A volume is not created again: a new one would be empty."),
+    ],
+)
+def test_what_is_created_once_is_not_said_to_come_back(
+    cluster: Cluster, namespace_a: Namespace, olga: User, kind: str, sentence: str
+) -> None:
+    AppliedObject.objects.create(
+        cluster=cluster, owner="workloads.workload.1", kind=kind, namespace=namespace_a.name, name="one-1", uid="x",
+        result="applied", difference={"gone": True, "at": timezone.now().isoformat()},
+    )  # fmt: skip
+    shown = page(olga, "/health")
+    assert sentence in shown
+    assert "recreated" not in shown
+
+
+def test_limits_of_other_clients_are_listed(cluster: Cluster, namespace_a: Namespace, olga: User) -> None:
+    """A workload that such a quota holds back names it; operators find it here."""
+    mine = {"gpu-portal/owner": owner_label(namespace_a)}
+    mirrored.seen(
+        cluster,
+        ResourceQuota=[
+            mirrored.with_metadata(
+                {
+                    "metadata": {"name": name, "namespace": namespace_a.name, "labels": labels},
+                    "spec": {"hard": {"pods": "0", "requests.nvidia.com/gpu": "1"}},
+                }
+            )
+            for name, labels in (("theirs", {}), ("gpu-portal", mine))
+        ],
+    )
+    shown = page(olga, "/health")
+    assert "Foreign limits" in shown
+    assert f"{namespace_a.name}/theirs" in shown
+    assert "pods 0, requests.nvidia.com/gpu 1" in shown
+    assert f"{namespace_a.name}/gpu-portal" not in shown
+
+
 def page(who: User, path: str) -> str:
     client = Client()
     client.force_login(who)

@@ -85,6 +85,26 @@ def make_ready(found: Workload) -> MirrorPod:
     )
 
 
+def pod_of(found: Workload, *, uid: str, phase: str = "Running") -> MirrorPod:
+    """Another pod of its first run, ready from now on."""
+    now = timezone.now()
+    name = run_name(found.name, 1)
+    return MirrorPod.objects.create(
+        cluster_id=found.namespace.cluster_id,
+        namespace=found.namespace.name,
+        owner=owner_label(found),
+        created_at=now,
+        run=name,
+        resource_version=1,
+        name=f"{name}-{uid}",
+        uid=uid,
+        node="a100-1",
+        phase=phase,
+        gpu_class=found.gpu_class.slug,
+        record=_pod_record(now.isoformat(), f"job-{found.pk}"),
+    )
+
+
 def _pod_record(now: str, job_uid: str) -> dict[str, Any]:
     def true(kind: str) -> dict[str, Any]:
         return {"type": kind, "status": "True", "reason": "", "message": "", "since": now}

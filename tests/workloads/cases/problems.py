@@ -143,9 +143,9 @@ REFUSED_PODS = [
     Problem(
         "webhook says no", "webhook does not answer",
         refused('admission webhook "images.example.org" denied the request: the image is not signed'),
-        "blocked", "admission_denied",
-        "The cluster's admission webhook images.example.org denied the pod: the image is not signed.",
-        "Change the setting that is denied", (STOP, CHANGE),
+        "blocked", "image_not_accepted",
+        "The cluster's admission webhook images.example.org denied the image of the pod: the image is not signed.",
+        "Choose an image that it allows", (STOP, CHANGE),
     ),
     Problem(
         "policy says no", "webhook does not answer",
@@ -217,7 +217,8 @@ UNSCHEDULABLE_PODS = [
             "5 node(s) had untolerated taint {nvidia.com/gpu: present}."
         ),
         "blocked", "no_node_matches",
-        "Admitted, but none of the 8 nodes matches: 5 are reserved for other workloads, 3 do not match the class.",
+        "Admitted, but none of the 8 nodes matches: 5 are reserved for other workloads (taint "
+        "nvidia.com/gpu=present), 3 do not match the class.",
         TELL, (STOP,), {"nodes": 8},
     ),
     Problem(
@@ -431,7 +432,7 @@ STARTING = [
             "FailedAttachVolume",
             'AttachVolume.Attach failed for volume "pvc-8f21" : rpc error: code = DeadlineExceeded desc = timed out',
         ),
-        "blocked", "volume_not_attached", "The storage system cannot attach the volume to node a100-1.", TELL,
+        "blocked", "volume_not_attached", "The storage system cannot attach the volume pvc-8f21 to node a100-1.", TELL,
         (STOP,), NODE, has_volume=True,
     ),
     Problem(
@@ -439,7 +440,7 @@ STARTING = [
         told_of(
             "FailedMount", 'MountVolume.MountDevice failed for volume "pvc-8f21" : rpc error: code = Internal'
         ),
-        "blocked", "volume_not_mounted", "Node a100-1 cannot mount the volume.", TELL, (STOP,), NODE,
+        "blocked", "volume_not_mounted", "Node a100-1 cannot mount the volume pvc-8f21.", TELL, (STOP,), NODE,
         has_volume=True,
     ),
     Problem(

@@ -13,7 +13,7 @@ TELL = "tell_operators"
 ON_NODES: dict[str, Situation] = {
     "untolerated taint": Situation(
         NODES, WAITS, "no_node_matches",
-        r"No node of Tainted is available: 1 is reserved for other workloads\.",
+        r"No node of Tainted is available: 1 is reserved for other workloads \(taint [^)]+\)\.",
         STUCK, TELL, "1 is reserved for other workloads", "cordoned",
         then="runs when the operators have taken the taint away",
         facts={"nodes": 1},
@@ -129,7 +129,8 @@ ON_NODES: dict[str, Situation] = {
 BESIDE: dict[str, Situation] = {
     "resource advertises 0": Situation(
         NODES, WAITS, "no_units_offered",
-        r"No units of Zero are allocatable: its only schedulable node reports 0; all 2 units are unhealthy\.",
+        r"No units of Zero are allocatable: its only schedulable node reports 0 of 2: the "
+        r"device plugin there has stopped, or all are unhealthy\.",
         STUCK, TELL, "reports 0", "units not healthy",
         then="runs when the operators have mended the device plugin",
         facts={"nodes": 1},

@@ -14,7 +14,8 @@ IN_QUEUE: dict[str, Situation] = {
     # ---- refusals by API server, quotas and policies ----
     "over quota at ResourceQuota": Situation(
         REFUSED, PREPARING, "quota_full",
-        r"Admitted, but the namespace's ResourceQuota tight is full: cpu: 4 cores requested, [5-8] of 8 used\.",
+        r"Admitted, but the namespace's ResourceQuota tight \(not created by the portal\) is full: cpu: 4 cores "
+        r"requested, [5-8] of 8 used\.",
         NOT_YET, "wait", "or when another workload in the namespace ends", "more than the quota ever has",
         facts={"quota": "tight", "resource": "cpu", "asked": 4, "limit": 8},
     ),
@@ -37,9 +38,9 @@ IN_QUEUE: dict[str, Situation] = {
         NOT_YET, "wait", "It is retried automatically", "admitted but pod refused",
     ),
     "admitted but pod refused": Situation(
-        REFUSED, BLOCKED, "admission_denied",
-        r"The cluster's admission policy refuse-\w+ denied the pod: this image is not allowed here\.",
-        NEVER, TELL, "this image is not allowed here", "webhook down",
+        REFUSED, BLOCKED, "image_not_accepted",
+        r"The cluster's admission policy refuse-\w+ denied the image of the pod: this image is not allowed here\.",
+        NEVER, "change", "Choose an image that it allows", "webhook down",
         then="runs when the operators have taken the policy away",
     ),
     # ---- queue ----

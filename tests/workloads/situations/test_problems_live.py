@@ -294,7 +294,7 @@ def test_what_the_cluster_refuses(
             "large": ("blocked", "quota_too_small"),
             "larger": ("blocked", "limit_range"),
             "fits": ("running", "running"),
-            "denied": ("blocked", "admission_denied"),
+            "denied": ("blocked", "image_not_accepted"),
             "silent": ("preparing", "admission_unavailable"),
         }
         worker(lambda: told() == expected)
@@ -305,7 +305,8 @@ def test_what_the_cluster_refuses(
         too_large, helps = said["large"]
         assert (
             too_large.sentence
-            == "The request exceeds the namespace's ResourceQuota tight: cpu: 9 cores requested, limit 8."
+            == "The request exceeds the namespace's ResourceQuota tight (not created by the portal): cpu: 9 cores "
+            "requested, limit 8."
         )
         assert (helps.steps[0].verb, helps.steps[0].href) == ("change", "/teams/team-a/workloads/large/change#id_cpu")
         follow(by_hand, said["larger"][1].steps[0].href, cpu="1")

@@ -69,12 +69,22 @@ CASES: list[tuple[tuple[ClassNode, ...], str, str, dict[str, Any]]] = [
     ),
     (
         (node(allocatable=0),), "no_units_offered",
-        "No units of A100 are allocatable: its only schedulable node reports 0; all 2 units are "
-        "unhealthy.", {"nodes": 1},
+        "No units of A100 are allocatable: its only schedulable node reports 0 of 2: the device plugin there has "
+        "stopped, or all are unhealthy.", {"nodes": 1},
+    ),
+    (
+        (node(allocatable=0, capacity=0),), "no_units_offered",
+        "No units of A100 are allocatable: its only schedulable node reports none.", {"nodes": 1},
+    ),
+    (
+        (node(used=1), node(allocatable=0)), "no_node_fits",
+        "No single node has 2 units of A100 free: 1 is free on one node; 1 node offers none: its device plugin may "
+        "have stopped.", {"units": 2, "free_units": 1, "most_on_one_node": 1},
     ),
     (
         (node(allocatable=0, capacity=0), node(allocatable=0, capacity=1)), "no_units_offered",
-        "No units of A100 are allocatable: all 2 schedulable nodes report 0; its only unit is unhealthy.", {"nodes": 2},
+        "No units of A100 are allocatable: all 2 schedulable nodes report 0 of 1: the device plugin there has stopped, "
+        "or all are unhealthy.", {"nodes": 2},
     ),
     (
         (ONE_CARD, ONE_CARD, node(used=2)), "no_node_fits",

@@ -20,6 +20,7 @@ from tests.workloads.cases.cluster_objects import (
     job,
     pending,
     pod,
+    queue,
 )
 from tests.workloads.cases.problems import cloning, ended
 from workloads.core.observation import ImagePresence, NodeTrouble, Observation
@@ -154,3 +155,25 @@ def note(wish: DesiredRun, seen: Observation, title: str) -> str:
     return next(
         step.note for step in progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW)) if step.title == title
     )
+
+
+def test_a_run_that_is_queued_again_does_not_report_its_earlier_pod() -> None:
+    """Its node evicted the first pod; later the queue took the run back. The pod stays with its Job."""
+    evicted = replace(
+        pod(BOUND, condition("DisruptionTarget", reason="TerminationByKubelet"), state="terminated", exit_code=137),
+        phase="Failed", node="a100-1", reason="Evicted", message="The node was low on resource: memory.",
+    )  # fmt: skip
+    out = queue(
+        condition("QuotaReserved", true=False, message=NEEDED),
+        condition("Admitted", true=False),
+        condition("Evicted", reason="ClusterQueueStopped"),
+        evictions={"ClusterQueueStopped": 1},
+    )
+    wish = replace(WISH, admitted_at=AGO, started_at=AGO)
+    seen = Observation(SUSPENDED, out, (evicted,))
+    told = status_of(wish, seen, now=NOW)
+    assert (told.phase, told.reason) == ("queued", "waiting_for_quota")
+    steps = progress.progress_steps(wish, seen, told)
+    assert next(step.title for step in steps if step.state == progress.BUSY) == "Queued"
+    admitted = Observation(job(), ADMITTED, (evicted,))
+    assert status_of(wish, admitted, now=NOW).reason == "evicted"

@@ -15,6 +15,7 @@ from tests.workloads.cases.cluster_objects import (
     ABOVE,
     ADMITTED,
     AGO,
+    BOUND,
     EXCEEDED,
     NEEDED,
     NOW,
@@ -24,13 +25,14 @@ from tests.workloads.cases.cluster_objects import (
     condition,
     job,
     pending,
+    pod,
     queue,
     warning,
 )
 from workloads.advice.advice import NEVER, NOT_YET, STUCK, advice
 from workloads.core.observation import LocalQueueState, Observation
 from workloads.status.estimates.queries import wait_reason
-from workloads.status.explain.types import FACTS
+from workloads.status.explain.types import FACTS, Who, who_acts
 from workloads.status.explain.unexplained import is_unexplained
 from workloads.status.observations.positions import is_hopeless
 from workloads.status.phase import status_of
@@ -342,3 +344,55 @@ def test_each_has_words_of_its_own(name: str) -> None:
     assert told.explained is not None
     assert not is_unexplained(told.explained)
     assert told.since == AGO
+
+
+# ---- components that do not respond ----------------------------------------------------------------------------------
+
+SINCE = NOW - timedelta(minutes=2)
+UNPLACED = Observation(job(), ADMITTED, (pod(created_at=NOW - timedelta(seconds=30)),))
+
+
+@pytest.mark.parametrize(
+    ("component", "seen", "sentence"),
+    [
+        ("kueue", Observation(SUSPENDED, pending(NEEDED)), "The queue system (Kueue) has not responded since"),
+        ("kueue", Observation(SUSPENDED), "No workload is admitted until it responds."),
+        ("kueue", Observation(job(), ADMITTED, (pod(gates=("kueue.x-k8s.io/topology",)),)), "(Kueue)"),
+        ("scheduler", UNPLACED, "The scheduler (kube-scheduler) has not responded since"),
+        ("controllers", Observation(job(), ADMITTED), "No pod is created until it responds."),
+        ("controllers", Observation(job()), "No pod is created until it responds."),
+    ],
+)
+def test_what_waits_for_a_silent_component_says_so_and_nothing_else(
+    component: str, seen: Observation, sentence: str
+) -> None:
+    """Its last report may be outdated: no quota is said to be in use, and no stop is said to help."""
+    others = {name: SINCE for name in ("kueue", "scheduler", "controllers") if name != component}
+    told = status_of(WISH, seen, now=NOW, as_of=AsOf(NOW, True, silent={component: SINCE}))
+    assert (told.phase, told.reason, told.since) == ("blocked", f"{component}_silent", SINCE)
+    assert sentence in told.sentence
+    assert "21 Nov 2026, 11:58" in told.sentence
+    assert told.explained is not None
+    assert "Contact an operator" in told.explained.remedy
+    assert "stop" not in told.explained.remedy.lower()
+    assert who_acts(told.reason) is Who.OPERATORS
+    assert "position" not in told.facts
+    assert advice(told, FULL) is None
+    assert status_of(WISH, seen, now=NOW, as_of=AsOf(NOW, True, silent=others)).reason != f"{component}_silent"
+
+
+def test_a_run_that_waits_for_nobody_is_not_blamed_on_a_silent_component() -> None:
+    everyone = AsOf(NOW, True, silent=dict.fromkeys(("kueue", "scheduler", "controllers"), SINCE))
+    running = Observation(job(), ADMITTED, (pod(BOUND, state="running", node="a100-1", phase="Running"),))
+    assert status_of(WISH, running, now=NOW, as_of=everyone).reason == "starting"
+    assert status_of(replace(WISH, sent=""), Observation(), now=NOW, as_of=everyone).reason == "requested"
+    rejects = replace(WISH, sent="", problem="cluster_unavailable", problem_text="ReadTimeoutError")
+    assert status_of(rejects, Observation(), now=NOW, as_of=everyone).reason == "kueue_silent", "its webhook is missing"
+
+
+def test_a_scheduler_without_a_lease_is_missed_after_a_minute() -> None:
+    def at(age: timedelta) -> str:
+        return status_of(WISH, Observation(job(), ADMITTED, (pod(created_at=NOW - age),)), now=NOW).reason
+
+    assert at(timedelta(seconds=59)) == "placing"
+    assert at(timedelta(seconds=61)) == "scheduler_silent"

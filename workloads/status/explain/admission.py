@@ -8,6 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
+from cluster.manifests.names import QUOTA
 from workloads.status.explain.quantities import figures, is_more, number, resource_name, unit
 from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, STOP_OR_CHANGE, Explanation
 
@@ -24,7 +25,12 @@ _WEBHOOK = re.compile(r"admission webhook \"([^\"]+)\" denied the request(?:: (.
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.+)", re.DOTALL)
 _SILENT = re.compile(r"failed calling webhook \"([^\"]+)\"")
 _ACCOUNT = re.compile(r"serviceaccount \"([^\"]+)\" not found")
+_IMAGE = re.compile(r"\bimages?\b|\bregistr(?:y|ies)\b", re.IGNORECASE)
+_FIELD = re.compile(r"\b((?:spec|metadata)(?:\.[A-Za-z][\w\-]*(?:\[[^\]]*\])?)+)")
 _NESTED = re.compile(r"\s*\([^()]*\)")
+
+
+_NOT_OURS = "An operator can change or remove that ResourceQuota."
 
 
 class Refused(StrEnum):
@@ -47,7 +53,9 @@ def refused_pod(message: str) -> Explanation:
 
 
 def refused_job(message: str) -> Explanation:
-    """Explains the API server's answer to the Job itself."""
+    """Explains the API server's answer to the Job itself. The worker repeats the request every few minutes: only what
+    lies in the Job is final.
+    """
     found = _refused(message, Refused.JOB)
     if found is None:
         found = Explanation(
@@ -58,7 +66,7 @@ def refused_job(message: str) -> Explanation:
             actions=("stop", "delete"),
             is_known=False,
         )
-    return replace(found, raw=message, raw_from="the API server", is_final=True)
+    return replace(found, raw=message, raw_from="the API server")
 
 
 def not_created(code: str, text: str, *, kind: str) -> Explanation | None:
@@ -96,7 +104,7 @@ def _by_quota(message: str, what: Refused) -> Explanation | None:
         return _exceeded(found[1], what, *(_amounts(found[part]) for part in (2, 3, 4)))
     if found := _FAILED.search(message):
         missing = ", ".join(sorted({part.split(" for")[0].strip() for part in found[2].split(";")}))
-        text = f"The namespace's ResourceQuota {found[1]} requires values that the {what} does not set: {missing}."
+        text = f"The {_quota(found[1])} requires values that the {what} does not set: {missing}."
         return Explanation("quota_needs_sizes", text, "Contact an operator.", is_final=True)
     if found := _UNKNOWN.search(message):
         text = f"The usage of the namespace's ResourceQuota {found[1]} is not known yet."
@@ -105,6 +113,11 @@ def _by_quota(message: str, what: Refused) -> Explanation | None:
         text = f"The namespace has no ResourceQuota for {resource_name(found[1])}, and the cluster requires one."
         return Explanation("quota_missing", text, "Contact an operator.", is_final=True)
     return None
+
+
+def _quota(name: str) -> str:
+    foreign = "" if name == QUOTA else " (not created by the portal)"
+    return f"namespace's ResourceQuota {name}{foreign}"
 
 
 def _exceeded(
@@ -119,8 +132,8 @@ def _exceeded(
         )
         return Explanation(
             "quota_too_small",
-            f"The request exceeds the namespace's ResourceQuota {quota}: {sizes}.",
-            "Request less, or contact an operator.",
+            f"The request exceeds the {_quota(quota)}: {sizes}.",
+            "Request less, or contact an operator." if quota == QUOTA else f"Request less. {_NOT_OURS}",
             is_final=True,
             actions=STOP_OR_CHANGE,
             facts={"quota": quota, **figures(never[0], asked=asked[never[0]], limit=limit[never[0]])},
@@ -130,12 +143,12 @@ def _exceeded(
         f"{number(name, used.get(name, '?'))} of {number(name, limit.get(name, '?'))} used"
         for name in asked
     )
-    full = f"namespace's ResourceQuota {quota} is full: {sizes}."
+    full = f"{_quota(quota)} is full: {sizes}."
     return Explanation(
         "quota_full",
         f"Admitted, but the {full}" if what is Refused.POD else f"The {full}",
         "It starts automatically when a terminating pod is gone, usually within a minute, or when another workload in "
-        "the namespace ends.",
+        f"the namespace ends.{'' if quota == QUOTA else f' {_NOT_OURS}'}",
         facts={"quota": quota, **_first(asked, used, limit)},
     )
 
@@ -200,11 +213,16 @@ def _by_admission(message: str, what: Refused) -> Explanation | None:
 
 
 def _denied(who: str, why: str, what: Refused) -> Explanation:
+    if _IMAGE.search(why):
+        text = f"The cluster's {who} denied the image of the {what}: {' '.join(why.split())[:300].rstrip('.')}."
+        remedy = "Choose an image that it allows. Contact an operator if this image should be allowed."
+        return Explanation("image_not_accepted", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
     said = f": {' '.join(why.split())[:300].rstrip('.')}" if why else ""
+    field = _FIELD.search(why)
     return Explanation(
         "admission_denied",
         f"The cluster's {who} denied the {what}{said}.",
-        "Change the setting that is denied, or contact an operator.",
+        f"Change {f'the field {field[1]}' if field else 'the setting that is denied'}, or contact an operator.",
         is_final=True,
         actions=STOP_OR_CHANGE,
     )

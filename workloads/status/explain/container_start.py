@@ -10,6 +10,7 @@ from typing import Any
 
 from portal.ui.text import date_and_time
 from workloads.core.observation import ImagePresence
+from workloads.status.explain.devices import explain_device_fault
 from workloads.status.explain.quantities import image_size
 from workloads.status.explain.types import (
     CONTACT_OPERATORS,
@@ -22,18 +23,23 @@ from workloads.status.explain.types import (
 # Why the worker cannot decrypt the team's encrypted secrets.
 NO_KEY, OTHER_KEY = "no_worker_key", "sealed_for_another_key"
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull", "ImageInspectError")
+# Reasons of the warnings about a pod whose containers cannot be started.
+SET_UP_WARNINGS = ("FailedAttachVolume", "FailedMount", "FailedCreatePodSandBox", "FailedPrepareDynamicResources")
 _SETTING_UP = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 # Codes of explanations for which another image is the solution.
 IMAGE_REASONS = frozenset(
     {
-        "bad_image_name", "image_not_accepted", "image_not_allowed", "image_not_found", "image_not_pulled",
-        "image_runs_as_root", "image_wrong_platform", "registry_unknown",
+        "bad_image_name", "image_needs_newer_driver", "image_not_accepted", "image_not_allowed", "image_not_found",
+        "image_not_pulled", "image_runs_as_root", "image_wrong_format", "image_wrong_gpu", "image_wrong_platform",
+        "registry_unknown", "working_directory",
     }
 )  # fmt: skip
 _NAME = "Check the image name, then stop this run and start another."
 _NO_HOST = re.compile(r"lookup ([^\s:]+)[^:]*: no such host")
 _MISSING = re.compile(r"(secret|configmap) \"([^\"]+)\" not found")
 _NO_SUCH_KEY = re.compile(r"couldn't find key (\S+) in (Secret|ConfigMap) \S+/(\S+)")
+_CSI = re.compile(r"driver name (\S+) not found in the list of registered CSI drivers")
+_VOLUME = re.compile(r"for volume \"([^\"]+)\"")
 _USED_BY = re.compile(r"already used by pod\(s\) (.+)")
 _CLAIM = re.compile(r"persistentvolumeclaims? \"([^\"]+)\" not found")
 _SILENT = (
@@ -41,7 +47,6 @@ _SILENT = (
     "connection refused",
     "connection reset",
     "TLS handshake",
-    "x509:",
     "503 Service Unavailable",
     "502 Bad Gateway",
     "500 Internal Server Error",
@@ -82,7 +87,7 @@ def waiting_container(
     if found is not None and found.reason == "image_not_allowed" and sign_in is not None:
         found = _not_given_out(image, sign_in)
     raw = f"{reason}: {message}" if message else reason
-    return replace(found, raw=raw, raw_from="the kubelet", facts=_at(node)) if found else None
+    return replace(found, raw=raw, raw_from="the kubelet", facts={**_at(node), **found.facts}) if found else None
 
 
 def _waiting(reason: str, message: str, image: str, node: str) -> Explanation | None:
@@ -114,6 +119,16 @@ def _pull(message: str, image: str, node: str) -> Explanation:
     if "no match for platform" in message:
         text = f"The image {image} is not built for the CPU architecture of node {node}."
         return _change("image_wrong_platform", text, "Choose another image.")
+    if "short-name" in message or "short name mode" in message:
+        text = f"Node {node} does not know which registry the image {image} is from: its name has no registry."
+        return _change("bad_image_name", text, "Write the image with its registry, for example docker.io/library/NAME.")
+    if ("media type" in message and "supported" in message) or "schema 1" in message:
+        text = f"The image {image} has a format that node {node} no longer supports."
+        return _change("image_wrong_format", text, "Choose another image, or push it again with a current tool.")
+    if "x509:" in message or "server gave HTTP response to HTTPS client" in message:
+        text = f"Node {node} does not trust the registry of the image {image}: its certificate is missing or not valid."
+        remedy = "Contact an operator: the nodes have to trust this registry. Otherwise choose another image."
+        return _change("registry_untrusted", text, remedy)
     if found := _NO_HOST.search(message):
         text = f"Node {node} cannot find the registry {found[1]} of the image {image}."
         return _change("registry_unknown", text, _NAME)
@@ -167,16 +182,29 @@ def _setting_up(message: str, image: str, node: str) -> Explanation:
     if found := _NO_SUCH_KEY.search(message):
         text = f"The {found[2].lower()} {found[3]} that the container needs has no key {found[1]}."
         return Explanation("secret_incomplete", text, f"Wait a moment: the portal restores it. {CONTACT_OPERATORS}")
+    if (told := explain_device_fault(message, node) or _runtime(message, node)) is not None:
+        return told
     said = f": {message[:300].rstrip('.')}" if message else ""
     text = f"Node {node} cannot create the container{said}."
     return Explanation("container_config", text, CONTACT_OPERATORS, is_known=False)
 
 
+def _runtime(message: str, node: str) -> Explanation | None:
+    """The container runtime of the node, whatever the container is."""
+    if "is reserved for" in message or "failed to reserve" in message:
+        text = f"The container runtime of node {node} has not finished an earlier attempt to start it."
+    elif "DeadlineExceeded" in message or "context deadline exceeded" in message or ".sock:" in message:
+        text = f"The container runtime of node {node} does not respond."
+    else:
+        return None
+    return Explanation("node_runtime_down", text, f"The node retries automatically. {CONTACT_OPERATORS}")
+
+
 def not_set_up(reason: str, message: str, *, node: str) -> Explanation:
-    """Explains a warning about the pod itself: FailedAttachVolume, FailedMount or FailedCreatePodSandBox."""
+    """Explains a warning about the pod itself, with a reason of SET_UP_WARNINGS."""
     found = _not_set_up(reason, message, node)
     who = "the storage" if reason == "FailedAttachVolume" else "the kubelet"
-    return replace(found, raw=f"{reason}: {message}", raw_from=who, facts=_at(node))
+    return replace(found, raw=f"{reason}: {message}", raw_from=who, facts={**_at(node), **found.facts})
 
 
 def _not_set_up(reason: str, message: str, node: str) -> Explanation:
@@ -184,15 +212,41 @@ def _not_set_up(reason: str, message: str, node: str) -> Explanation:
         return _in_use(message)
     if found := _CLAIM.search(message):
         return volume_missing(found[1])
+    if reason in ("FailedAttachVolume", "FailedMount"):
+        return _no_storage(reason, message, node)
+    if (told := explain_device_fault(message, node) or _runtime(message, node)) is not None:
+        return told
+    if "no IP addresses available" in message or "failed to assign an IP address" in message:
+        text = f"Node {node} has no free IP address for the pod."
+        return Explanation("no_pod_address", text, f"It starts when a pod on the node ends. {CONTACT_OPERATORS}")
+    if "network" in message.lower() or "cni" in message.lower():
+        return Explanation("pod_not_set_up", f"Node {node} cannot set up the pod's network.", CONTACT_OPERATORS)
+    text = f"Node {node} cannot set up the pod."
+    return Explanation("pod_not_set_up", text, CONTACT_OPERATORS, is_known=False)
+
+
+def _no_storage(reason: str, message: str, node: str) -> Explanation:
+    named = _VOLUME.search(message)
+    volume = f"the volume {named[1]}" if named else "the volume"
+    if found := _CSI.search(message):
+        text = f"Node {node} cannot mount {volume}: the storage driver {found[1]} is not running there."
+        return Explanation("storage_driver_missing", text, f"{NOT_YOUR_SETTINGS} Other nodes may have the driver.")
+    if "maximum number of volumes" in message or "attachment limit" in message or "ttachments exceeded" in message:
+        text = f"Node {node} has reached its limit of volumes."
+        return Explanation("node_volume_limit", text, f"It starts when another volume is detached. {CONTACT_OPERATORS}")
+    if "access denied" in message or "ermission denied" in message:
+        text = f"The storage system denied node {node} access to {volume}."
+        return Explanation("volume_denied", text, NOT_YOUR_SETTINGS)
+    if "wrong fs type" in message or "bad superblock" in message or "fsck" in message:
+        text = f"The file system of {volume} is damaged or unknown; node {node} does not mount it."
+        return Explanation("volume_damaged", text, "Contact an operator, who can check it. Do not delete the volume.")
     if reason == "FailedAttachVolume":
-        text = f"The storage system cannot attach the volume to node {node}."
+        text = f"The storage system cannot attach {volume} to node {node}."
         return Explanation("volume_not_attached", text, CONTACT_OPERATORS)
-    if reason == "FailedMount":
-        if found := _MISSING.search(message):
-            text = f"The {found[1]} {found[2]} that the pod needs does not exist in the cluster."
-            return Explanation("secret_missing", text, f"Wait a moment: the portal creates it. {CONTACT_OPERATORS}")
-        return Explanation("volume_not_mounted", f"Node {node} cannot mount the volume.", CONTACT_OPERATORS)
-    return Explanation("pod_not_set_up", f"Node {node} cannot set up the pod's network.", CONTACT_OPERATORS)
+    if missing := _MISSING.search(message):
+        text = f"The {missing[1]} {missing[2]} that the pod needs does not exist in the cluster."
+        return Explanation("secret_missing", text, f"Wait a moment: the portal creates it. {CONTACT_OPERATORS}")
+    return Explanation("volume_not_mounted", f"Node {node} cannot mount {volume}.", CONTACT_OPERATORS)
 
 
 def _in_use(message: str) -> Explanation:

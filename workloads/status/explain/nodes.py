@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import replace
 
 from workloads.core.class_nodes import ClassNode, ClassNodes
-from workloads.status.explain.quantities import are, is_in_state, units_of
-from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIES, RESERVED
+from workloads.status.explain.quantities import Predicate, are, is_in_state, units_of
+from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIES, RESERVED, reserved
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Explanation
 
 _PREFIX = "couldn't assign flavors to pod set "
@@ -23,6 +23,9 @@ _DOMAINS = ("no topology domains at level", "to fit")
 # The state that is likely to end first comes first: a cordoned node is uncordoned, a node that is down comes back, a
 # taint stays.
 _STATES = {CLOSED: CORDONED, "down": is_in_state("not ready"), OTHER: RESERVED}
+_OFFERS_NONE = Predicate(
+    "offers none: its device plugin may have stopped", "offer none: their device plugin may have stopped"
+)
 ONE_NODE = "It starts when one node has enough free units; fewer units may start sooner."
 _ALL_DOWN = f"It starts when one of them is ready again. {CONTACT_OPERATORS}"
 
@@ -113,10 +116,12 @@ def _spread(seen: ClassNodes, class_name: str) -> Explanation:
 
 
 def _besides(seen: ClassNodes) -> str:
-    unhealthy = sum(max(0, node.capacity - node.allocatable) for node in seen.nodes if node.ready)
+    unhealthy = sum(max(0, node.capacity - node.allocatable) for node in seen.nodes if node.ready and node.allocatable)
+    without = sum(node.is_open and not node.allocatable for node in seen.nodes)
     shut = _listed([node for node in seen.nodes if not node.is_open], of="node")
     ill = f"; {unhealthy} more {are(unhealthy)} unhealthy" if unhealthy else ""
-    return f"{ill}{f'; {shut}' if shut else ''}"
+    none = f"; {_OFFERS_NONE.of(without, 'node')}" if without else ""
+    return f"{ill}{none}{f'; {shut}' if shut else ''}"
 
 
 def _too_small(seen: ClassNodes, class_name: str) -> Explanation:
@@ -151,11 +156,12 @@ def _none_open(seen: ClassNodes, class_name: str) -> Explanation:
 
 
 def _none_offered(seen: ClassNodes, class_name: str) -> Explanation:
-    count, ill = len(seen.open), sum(node.capacity for node in seen.open)
+    """A device plugin that stopped looks like devices that are all unhealthy: capacity without allocatable units."""
+    count, known = len(seen.open), sum(node.capacity for node in seen.open)
     node = "its only schedulable node reports" if count == 1 else f"all {count} schedulable nodes report"
-    none = "its only unit is unhealthy" if ill == 1 else f"all {ill} units are unhealthy"
-    text = f"No units of {class_name} are allocatable: {node} 0{f'; {none}' if ill else ''}."
-    remedy = "Contact an operator: the device plugin or the driver on these nodes may be down."
+    none = f"0 of {known}: the device plugin there has stopped, or all are unhealthy" if known else "none"
+    text = f"No units of {class_name} are allocatable: {node} {none}."
+    remedy = "Contact an operator: the device plugin or the driver on these nodes has to be checked."
     return Explanation("no_units_offered", text, remedy, facts={"nodes": len(seen.nodes)})
 
 
@@ -170,4 +176,5 @@ def _kind(node: ClassNode) -> str:
 
 def _listed(nodes: tuple[ClassNode, ...] | list[ClassNode], of: str = "") -> str:
     counted = Counter(_kind(node) for node in nodes)
-    return ", ".join(state.of(counted[kind], of) for kind, state in _STATES.items() if counted[kind])
+    states = {**_STATES, OTHER: reserved(node.taint for node in nodes if _kind(node) == OTHER)}
+    return ", ".join(state.of(counted[kind], of) for kind, state in states.items() if counted[kind])

@@ -50,7 +50,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         return Explanation(
             "exceeds_maximum",
             f"{units_of(units * workers, class_name)} requested, but your team may use at most {found[3]} now.",
-            "It starts automatically when a grant allows it. Otherwise request fewer units, or more quota.",
+            "Request fewer units, or more quota: it starts when a grant allows it.",
             is_final=True,
             actions=STOP_OR_CHANGE,
             facts={"units": units, "most_units": int(found[3])},

@@ -7,12 +7,18 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from cluster.mirror.silence import COMPONENTS, CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
 from cluster.reads.observed import KueueWorkload
 from portal.ui.text import date_and_time, plural
 from workloads.core.observation import LocalQueueState
 from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, Explanation
 
 _CANNOT = re.compile(r"^Can't admit new workloads: ")
+_UNTIL = {
+    QUEUE_SYSTEM: "No workload is admitted until it responds.",
+    SCHEDULER: "No pod gets a node until it responds.",
+    CONTROLLERS: "No pod is created until it responds.",
+}
 # Kueue's reasons for an eviction, in words.
 _OUT = {"PodsReadyTimeout": "it was not ready in time"}
 
@@ -80,12 +86,22 @@ def _reserved(checks: Mapping[str, str]) -> Explanation:
     return Explanation("checked", text, f"It starts automatically when the check is ready. {CONTACT_OPERATORS}")
 
 
-def deactivated(checks: Mapping[str, str]) -> Explanation:
-    """Kueue no longer processes the workload."""
-    refused = _listed(name for name, state in checks.items() if state == "Rejected")
-    why = f": the cluster's admission check {refused} rejected it" if refused else ""
-    text = f"Kueue deactivated it{why}."
-    return Explanation("deactivated", text, "Stop it and start it again.", is_final=True)
+def deactivated(queue: KueueWorkload) -> Explanation:
+    """Kueue does not process the workload: Kueue itself deactivated it, and then says why, or another client did."""
+    refused = _listed(name for name, state in queue.checks.items() if state == "Rejected")
+    evicted = queue.condition("Evicted")
+    own = evicted.reason if evicted is not None and evicted.is_true else ""
+    if refused or own.startswith("DeactivatedDueTo") or queue.is_true("DeactivationTarget"):
+        limit = "it was requeued too often" if "RequeuingLimit" in own else ""
+        why = f"the cluster's admission check {refused} rejected it" if refused else limit
+        text = f"Kueue deactivated it{f': {why}' if why else ''}."
+        return Explanation("deactivated", text, "Stop it and start it again, or ask an operator.", is_final=True)
+    by = f" by {queue.inactive_by}" if queue.inactive_by else ""
+    at = f" at {date_and_time(queue.inactive_since)}" if queue.inactive_since else ""
+    text = f"It was deactivated in the cluster{by}{at}, outside the portal: its Kueue Workload was set to inactive."
+    remedy = "Ask an operator why. It continues if the Workload is set to active, or if you stop it and start it again."
+    raw = f"spec.active: false{by}"
+    return Explanation("deactivated", text, remedy, raw, "the Kueue Workload")
 
 
 def mirror_outdated(at: datetime, problem: str) -> Explanation:
@@ -93,6 +109,18 @@ def mirror_outdated(at: datetime, problem: str) -> Explanation:
     text = f"No cluster updates since {date_and_time(at)}; the status is unknown."
     remedy = "Contact an operator. The cluster continues to process submitted workloads."
     return Explanation("mirror_stale", text, remedy, problem, "the mirror", facts={"heard_at": at.isoformat()})
+
+
+def component_silent(component: str, at: datetime, raw: str, raw_from: str) -> Explanation:
+    """`raw`: the last message of the cluster about the run, which may be outdated."""
+    said = f"{COMPONENTS[component]} has not responded since {date_and_time(at)}. {_UNTIL[component]}"
+    remedy = f"{NOT_YOUR_SETTINGS} It continues when that component responds."
+    return Explanation(f"{component}_silent", said, remedy, raw, raw_from, facts={"silent_since": at.isoformat()})
+
+
+def kubelet_silent(node: str, at: datetime) -> Explanation:
+    text = f"Node {node} got the pod at {date_and_time(at)} and has reported nothing about it since."
+    return Explanation("kubelet_silent", text, "Contact an operator: the kubelet of that node may be down.")
 
 
 def no_pod(at: datetime) -> Explanation:

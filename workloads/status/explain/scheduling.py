@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from workloads.core.class_nodes import ClassNodes
+from workloads.core.observation import ClaimState
 from workloads.status.explain.quantities import Predicate, has, is_in_state
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP, STOP_OR_CHANGE, Explanation, volume_missing
 
@@ -14,9 +16,15 @@ _NODES = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 _ITEM = re.compile(r"(\d+) (.+)")
 _CLAIM = re.compile(r"persistentvolumeclaim \"([^\"]+)\" (not found|is being deleted)")
 
+_NO_CLASS = re.compile(r"storageclass(?:\.storage\.k8s\.io)? \"([^\"]+)\" not found")
+
 UNITS, SIZES, CLOSED, PORT, VOLUME, OTHER = "units", "sizes", "closed", "port", "volume", "other"
 CORDONED, RESERVED = is_in_state("cordoned"), is_in_state("reserved for other workloads")
 _OTHER_KIND = Predicate("does not match the class", "do not match the class")
+# Kueue chooses the node of a pod: to the scheduler, the other nodes of the class do not match.
+_NOT_CHOSEN = Predicate("is not the node that the queue chose", "are not the node that the queue chose")
+_TAINT = re.compile(r"taint(?:s|\(s\))? \{([^:}]+): ?([^}]*)\}")
+_TAINTS_SHOWN = 2
 _NO_ACCESS = Predicate("cannot access the volume", "cannot access the volume")
 
 
@@ -34,8 +42,9 @@ _REASONS: tuple[tuple[str, str, Callable[[str], Predicate]], ...] = (
     ("Too many pods", SIZES, lambda _: has("reached the pod limit")),
     ("didn't have free ports", PORT, lambda _: has("the port in use")),
     ("were unschedulable", CLOSED, lambda _: CORDONED),
-    ("untolerated taint", OTHER, lambda _: RESERVED),
-    ("taints that the pod", OTHER, lambda _: RESERVED),
+    ("untolerated taint", OTHER, lambda reason: _by_taint(reason)),
+    ("taints that the pod", OTHER, lambda reason: _by_taint(reason)),
+    ("had taint", OTHER, lambda reason: _by_taint(reason)),
     ("node affinity/selector", OTHER, lambda _: _OTHER_KIND),
     ("scheduler-enforced node affinity", OTHER, lambda _: _OTHER_KIND),
     ("PersistentVolume's node affinity", VOLUME, lambda _: _NO_ACCESS),
@@ -69,17 +78,31 @@ class _NodeLack(NamedTuple):
     is_known: bool = True
 
 
-def unschedulable(message: str) -> Explanation:
-    """Explains the condition PodScheduled=False of an admitted pod."""
-    return replace(_unschedulable(message), raw=message, raw_from="the scheduler")
+def reserved(taints: Iterable[str]) -> Predicate:
+    """Names the taints, as kubectl writes them."""
+    known = sorted({taint for taint in taints if taint})
+    if not known:
+        return RESERVED
+    more = f" and {len(known) - _TAINTS_SHOWN} more" if len(known) > _TAINTS_SHOWN else ""
+    named = f"{' (taint' if len(known) == 1 else ' (taints'} {', '.join(known[:_TAINTS_SHOWN])}{more})"
+    return Predicate(f"{RESERVED.one}{named}", f"{RESERVED.many}{named}")
 
 
-def _unschedulable(message: str) -> Explanation:
+def _by_taint(reason: str) -> Predicate:
+    found = _TAINT.search(reason)
+    return RESERVED if found is None else reserved([f"{found[1]}={found[2]}" if found[2] else found[1]])
+
+
+def unschedulable(message: str, near: ClassNodes | None = None, claim: ClaimState | None = None) -> Explanation:
+    """Explains the condition PodScheduled=False of an admitted pod. `near`: nodes of its class, `claim`: its volume."""
+    return replace(_unschedulable(message, near, claim), raw=message, raw_from="the scheduler")
+
+
+def _unschedulable(message: str, near: ClassNodes | None, claim: ClaimState | None) -> Explanation:
     if found := _CLAIM.search(message):
         return volume_missing(found[1], is_going=found[2] != "not found")
     if "unbound immediate PersistentVolumeClaims" in message:
-        text = "Waiting for the volume: the storage system has not provisioned it yet."
-        return Explanation("volume_unbound", text, CONTACT_OPERATORS)
+        return _unbound(claim)
     if "allocate all claims" in message or "resourceclaim" in message.lower() or "device class" in message:
         return _no_devices(_NODES.search(message))
     if "no nodes available to schedule" in message:
@@ -88,7 +111,20 @@ def _unschedulable(message: str) -> Explanation:
     if found is None:
         text = "The scheduler has not chosen a node yet."
         return Explanation("not_placed", text, CONTACT_OPERATORS, is_known=False)
-    return _of_nodes(int(found[1]), found[2])
+    return _of_nodes(int(found[1]), found[2], near, claim)
+
+
+def _unbound(claim: ClaimState | None) -> Explanation:
+    if claim is None:
+        text = "Waiting for the volume: the storage system has not provisioned it yet."
+        return Explanation("volume_unbound", text, CONTACT_OPERATORS)
+    named = f"the volume {claim.name}"
+    if found := _NO_CLASS.search(claim.problem):
+        text = f"Waiting for {named}: its storage class {found[1]} does not exist in the cluster."
+        return Explanation("volume_unbound", text, "Contact an operator, or choose another volume.")
+    of = f" of the storage class {claim.storage_class}" if claim.storage_class else ""
+    text = f"Waiting for {named}: the storage system{of} has not provisioned it yet."
+    return Explanation("volume_unbound", text, CONTACT_OPERATORS)
 
 
 def _no_devices(found: re.Match[str] | None) -> Explanation:
@@ -102,7 +138,7 @@ def _no_devices(found: re.Match[str] | None) -> Explanation:
     )
 
 
-def _of_nodes(count: int, reasons: str) -> Explanation:
+def _of_nodes(count: int, reasons: str, near: ClassNodes | None, claim: ClaimState | None) -> Explanation:
     """One problem decides the remedy: on nodes that otherwise match, a free unit is more likely than another kind of
     node.
     """
@@ -113,6 +149,7 @@ def _of_nodes(count: int, reasons: str) -> Explanation:
         return Explanation("not_placed", text, CONTACT_OPERATORS, facts={"nodes": count}, is_known=False)
     lack = next(kind for kind in REMEDIES if any(kind == item.kind for item in known))
     reason, remedy = REMEDIES[lack]
+    known = [part for item in known for part in _of_class(item, count, near)]
     nearest = {item.words for item in known if item.kind == lack}
     merged: dict[Predicate, int] = {}
     for item in known:
@@ -121,10 +158,29 @@ def _of_nodes(count: int, reasons: str) -> Explanation:
         words.of(nodes) for words, nodes in sorted(merged.items(), key=lambda one: (one[0] not in nearest, -one[1]))
     )
     fits = "matches" if lack in (OTHER, VOLUME) else "is available"
-    text = f"Admitted, but none of the {count} nodes {fits}: {listed}."
+    text = f"Admitted, but none of the {count} nodes {fits}: {listed}.{_volume(claim) if lack == VOLUME else ''}"
     actions = STOP_OR_CHANGE if lack in _CHANGE_HELPS else STOP
     is_known = all(item.is_known for item in known)
     return Explanation(reason, text, remedy, actions=actions, facts={"nodes": count}, is_known=is_known)
+
+
+def _of_class(item: _NodeLack, count: int, near: ClassNodes | None) -> list[_NodeLack]:
+    """Splits the nodes that do not match the pod: those of the class are not of another kind."""
+    if item.words != _OTHER_KIND or near is None or not near.nodes:
+        return [item]
+    others = min(item.nodes, max(0, count - len(near.nodes)))
+    parts = (_NodeLack(others, OTHER, _OTHER_KIND), _NodeLack(item.nodes - others, OTHER, _NOT_CHOSEN))
+    return [part for part in parts if part.nodes]
+
+
+def _volume(claim: ClaimState | None) -> str:
+    """Names the volume, and where it is."""
+    if claim is None:
+        return ""
+    of = f", of the storage class {claim.storage_class}" if claim.storage_class else ""
+    zone = f" in the zone {claim.zone}" if claim.zone else ""
+    where = f", was created for node {claim.node}{zone}" if claim.node else ""
+    return f" The volume {claim.name}{of}{where}." if where else f" The volume is {claim.name}{of}."
 
 
 def _without_preemption(reasons: str) -> str:

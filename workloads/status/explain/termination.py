@@ -12,6 +12,7 @@ from typing import Any
 
 from cluster.manifests.run import CLONE_CONTAINER
 from cluster.manifests.run_spec import HOME
+from workloads.status.explain.devices import explain_device_fault
 from workloads.status.explain.quantities import GIB, figures, number, quantity_text, resource_name, unit
 from workloads.status.explain.types import Explanation
 
@@ -31,10 +32,23 @@ _SIGNALS = {
     8: "an arithmetic error",
     11: "a segmentation fault",
 }
-_EXECUTABLE = re.compile(r"exec: \"([^\"]+)\": (?:executable file not found|stat |no such file)")
-_GPU_MEMORY = re.compile(r"(CUDA(?: error:)? out of memory\.?(?: Tried to allocate [\d.]+ \w+)?|HIP out of memory)")
+_EXECUTABLE = re.compile(r"exec:? \"?([^\s\":]+)\"?: (?:executable file not found|stat |no such file)")
+_NOT_EXECUTABLE = re.compile(r"exec:? \"?([^\s\":]+)\"?: permission denied")
+_WORK_DIR = re.compile(r"chdir to cwd \(\"([^\"]+)\"\)|mkdir (/\S+): (?:permission denied|read-only)")
+_GPU_MEMORY = re.compile(
+    r"(CUDA(?: error:)? out of memory\.?(?: Tried to allocate [\d.]+ \w+)?|HIP out of memory"
+    r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc failed: out of memory"
+    r"|RESOURCE_EXHAUSTED: Out of memory[^\n.]*|OOM when allocating tensor[^\n.]*"
+    r"|No available memory for the cache blocks)"
+)
+_SHARED_MEMORY = re.compile(r"out of shared memory|unable to (?:open|mmap \d+ bytes from) shared memory")
+_OLD_DRIVER = ("driver version is insufficient for CUDA runtime version", "driver on your system is too old")
+_OTHER_GPU = "no kernel image is available for execution on the device"
+_BROKEN_GPU = re.compile(r"uncorrectable (?:NVLink |ECC )error|hardware slowdown|GPU is lost|fallen off the bus")
+_NO_GPU = ("no CUDA-capable device is detected", "Failed to initialize NVML", "communicate with the NVIDIA driver")
 _INSUFFICIENT = re.compile(r"resource: (\S+), requested: (\d+), used: (\d+), capacity: (\d+)")
 _DEVICES = re.compile(r"unavailable for (\S+)\. Requested: (\d+), Available: (\d+)")
+_PRESSURE = re.compile(r"The node had condition: \[([A-Za-z, ]+)\]")
 _LOW = re.compile(r"low on resource: ([a-zA-Z-]+)\.(?:.*?available: ([^\s,]+?)\.(?:\s|$))?")
 _USING = re.compile(r"was using ([^\s,]+), request is ([^\s,]+), has larger")
 _TOO_MUCH = re.compile(r"Usage of EmptyDir volume \"([^\"]+)\" exceeds the limit \"([^\"]+)\"")
@@ -45,7 +59,7 @@ _OWN_LIMIT = re.compile(r"(?:total limit of containers|local ephemeral storage l
 class PodTermination:
     """A pod that failed or is being removed. `disruption`: reason of its condition DisruptionTarget, "" if none;
     `container`: which container ended; `message`: the last lines of that container; `memory`: bytes that the pod may
-    use.
+    use; `resources`: names of what it requests.
     """
 
     node: str
@@ -58,6 +72,7 @@ class PodTermination:
     message: str = ""
     exit_code: int | None = None
     memory: int | None = None
+    resources: tuple[str, ...] = ()
 
     @property
     def comes_back(self) -> bool:
@@ -81,6 +96,10 @@ def explain_termination(ended: PodTermination) -> Explanation:
 
 
 def _by_cluster(ended: PodTermination) -> Explanation:
+    if ended.pod_reason == "UnexpectedAdmissionError" and (
+        found := explain_device_fault(ended.pod_message, ended.node)
+    ):
+        return replace(found, facts=({"node": ended.node} if ended.node else {}) | dict(found.facts))
     reason, sentence, remedy, actions = _disruption(ended)
     facts = ({"node": ended.node} if ended.node else {}) | _numbers(ended.pod_message)
     is_known = reason not in UNKNOWN_DISRUPTIONS
@@ -144,6 +163,15 @@ def _full(why: str, text: str) -> str:
     return f"{resource_name(name)}: {number(name, asked)}{unit(name)} requested, {taken}"
 
 
+# What a node ran low on, as a kubelet names it. The last two are counts.
+_LOW_ON = {
+    "ephemeral-storage": "disk space",
+    "nodefs": "disk space",
+    "imagefs": "disk space",
+    "inodes": "files that its disk can hold (inodes)",
+    "pids": "process ids",
+}
+_COUNTED = frozenset({"inodes", "pids"})
 # Where the volumes of our pods are mounted.
 _PLACES = {"shared-memory": "/dev/shm", "home": HOME}
 
@@ -156,11 +184,15 @@ def _evicted(node: str, text: str) -> tuple[str, str, str, tuple[str, ...]]:
     if found := _OWN_LIMIT.search(text):
         said = f"It wrote more than {quantity_text(found[1])} of files, and node {node} evicted it."
         return "too_many_files", said, "Write less, or write to a volume.", ("stop", "change")
+    if found := _PRESSURE.search(text):
+        said = f"Node {node} rejected the pod: it reports {found[1].replace(', ', ' and ')}."
+        return "node_pressure", said, "If it happens again, contact an operator.", ("stop",)
     found = _LOW.search(text)
     if found is None:
         return "evicted", f"Node {node} evicted it and reported no reason.", NOT_SAVED, ("stop",)
-    what = {"ephemeral-storage": "disk space", "nodefs": "disk space", "imagefs": "disk space"}.get(found[1], found[1])
-    left = f" ({quantity_text(found[2])} left)" if found[2] else ""
+    what = _LOW_ON.get(found[1], found[1])
+    amount = found[2] and (found[2] if found[1] in _COUNTED else quantity_text(found[2]))
+    left = f" ({amount} left)" if amount else ""
     said = f"Node {node} ran low on {what}{left} and evicted it"
     if using := _USING.search(text):
         said += f": it used {quantity_text(using[1])}, {quantity_text(using[2])} were requested"
@@ -183,23 +215,72 @@ def _by_itself(ended: PodTermination) -> Explanation:
             actions=CHANGE,
             facts=_with_memory(facts, ended),
         )
-    if found := _GPU_MEMORY.search(ended.message):
-        return Explanation(
-            "out_of_gpu_memory",
-            f"Its last log lines report that GPU memory was full: {found[1].rstrip('.')}.",
-            "Use smaller batches or a smaller model, or request more units or a class with more GPU memory per unit.",
-            actions=ENDED,
-            facts=facts,
-        )
-    reason, sentence, remedy, actions = _by_code(ended)
+    if ended.state_reason in _NEVER_STARTED and (found := explain_device_fault(ended.message, ended.node)):
+        return replace(found, facts={**facts, **found.facts, **({"node": ended.node} if ended.node else {})})
+    reason, sentence, remedy, actions = _by_log(ended) or _by_code(ended)
     return Explanation(reason, sentence, remedy, actions=actions, facts=facts)
+
+
+_NEVER_STARTED = ("StartError", "ContainerCannotRun")
+_Told = tuple[str, str, str, tuple[str, ...]]
+
+
+def _by_log(ended: PodTermination) -> _Told | None:
+    """Reads the last log lines, which are those of the program: sentences name them as such."""
+    text = ended.message
+    lead = "Its last log lines report that"
+    if found := _GPU_MEMORY.search(text):
+        return "out_of_gpu_memory", f"{lead} GPU memory was full: {found[1].rstrip('.')}.", _larger(ended), ENDED
+    if any(part in text for part in _OLD_DRIVER):
+        said = f"{lead} the image needs a newer GPU driver than that of node {ended.node}."
+        remedy = "Choose an image for an earlier CUDA version. An operator can update the driver of the node."
+        return "image_needs_newer_driver", said, remedy, CHANGE
+    if _OTHER_GPU in text:
+        said = f"{lead} its programs are not built for this GPU model."
+        return "image_wrong_gpu", said, "Choose an image that is built for this GPU, or another class.", CHANGE
+    if found := _BROKEN_GPU.search(text):
+        said = f"{lead} a GPU of node {ended.node} is faulty: {found[0]}."
+        return "gpu_fault", said, "Contact an operator. If it is started again, it may get another GPU.", ENDED
+    if any(part in text for part in _NO_GPU):
+        said = f"{lead} no GPU is accessible on node {ended.node}."
+        remedy = "Check that it requests a GPU and that the image does not hide it. Otherwise contact an operator."
+        return "gpu_not_visible", said, remedy, ENDED
+    if _SHARED_MEMORY.search(text):
+        return "bus_error", f"{lead} shared memory (/dev/shm) was full.", "Request more shared memory.", CHANGE
+    return None
+
+
+def _larger(ended: PodTermination) -> str:
+    """More units help only if each is a whole GPU, which the resource's name does not always show."""
+    less = "Use smaller batches or a smaller model, or a class with"
+    if any("/mig-" in name for name in ended.resources):
+        return f"{less} a larger slice or a whole GPU. More slices of this size give one process no more memory."
+    if any(name.endswith(".shared") for name in ended.resources):
+        return f"{less} a GPU of its own or more GPU memory. More shares give one process no more memory."
+    return (
+        f"{less} more GPU memory per unit. More units help only if each is a whole GPU and the program uses several "
+        "GPUs."
+    )
 
 
 def _by_code(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
     code, check = ended.exit_code, "Check the command and the image."
+    if "exec format error" in ended.message:
+        said = f"The image or its command is not built for the CPU architecture of node {ended.node}."
+        return "image_wrong_platform", said, "Choose another image.", NEVER_RAN
     if found := _EXECUTABLE.search(ended.message):
         return "command_not_found", f"The command {found[1]} was not found in the image.", check, NEVER_RAN
-    if ended.state_reason in ("StartError", "ContainerCannotRun"):
+    if found := _NOT_EXECUTABLE.search(ended.message):
+        return "command_not_executable", f"The command {found[1]} is not executable.", check, NEVER_RAN
+    if found := _WORK_DIR.search(ended.message):
+        said = f"The image's working directory {found[1] or found[2]} cannot be used."
+        return (
+            "working_directory",
+            said,
+            "Choose another image, or build it with a directory that it may use.",
+            NEVER_RAN,
+        )
+    if ended.state_reason in _NEVER_STARTED:
         return "command_not_found", "The command could not be started in this image.", check, NEVER_RAN
     if code == 127:
         return "command_not_found", "The command was not found in the image (exit code 127).", check, CHANGE

@@ -1,9 +1,10 @@
-"""Explanation, the names of its facts, and the remedies and actions that several explanations share. Pure."""
+"""Explanation, the names of its facts, who can act, and the remedies that several explanations share. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 CONTACT_OPERATORS = "Contact an operator if this continues for more than 10 minutes."
@@ -24,6 +25,9 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
     "exit_code": int,
     "fit": int,
     "free_units": int,
+    "grant_ended_at": str,
+    "granted_before": int,
+    "granted_units": int,
     "heard_at": str,
     "image_mib": int,
     "limit": (int, float),
@@ -38,6 +42,7 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
     "quota": str,
     "resource": str,
     "secrets": int,
+    "silent_since": str,
     "times": int,
     "units": int,
     "used": (int, float),
@@ -78,3 +83,50 @@ def volume_missing(name: str, *, is_going: bool = False) -> Explanation:
     text = f"The volume {name} {state}."
     remedy = "Choose another volume, or none. Contact an operator if it should exist: it may have been deleted."
     return Explanation("volume_missing", text, remedy, actions=STOP_OR_CHANGE)
+
+
+# ---- who can end a wait or a failure ---------------------------------------------------------------------------------
+
+
+class Who(StrEnum):
+    """`YOU`: who launched it, or the team. `NOBODY`: it continues automatically. `UNKNOWN`: the reason does not say."""
+
+    YOU = "you"
+    OPERATORS = "operators"
+    NOBODY = "nobody"
+    UNKNOWN = ""
+
+
+_BY_WHO: dict[Who, str] = {
+    Who.YOU: """
+        bad_image_name below_limit_range bus_error clone_failed clone_out_of_memory command_not_executable
+        command_not_found crashed credentials_refused exceeds_maximum failed flavor_mismatch image_needs_newer_driver
+        image_not_accepted image_not_allowed image_not_found image_not_pulled image_runs_as_root image_wrong_format
+        image_wrong_gpu image_wrong_platform killed limit_range no_credentials no_git out_of_gpu_memory out_of_memory
+        quota_too_small reference_not_found registry_unknown repository_not_found repository_private
+        repository_unreachable sealed_for_another_key share_limit terminated too_many_files topology_refused
+        volume_elsewhere volume_missing waiting_for_quota working_directory
+    """,
+    Who.OPERATORS: """
+        admission_denied cluster_not_read container_config controllers_silent deactivated device_class_missing
+        device_class_not_counted device_driver_missing device_plugin_down devices_not_prepared gpu_driver_down gpu_fault
+        gpu_lost gpu_not_injected gpu_not_visible gpu_runtime_missing kubelet_silent kueue_silent mirror_stale
+        namespace_ending no_node_matches no_nodes no_pod no_units_offered no_worker_key node_disk_full node_given_up
+        nodes_closed not_in_queue not_placed pod_not_set_up pod_refused pod_security queue_held queue_inactive
+        quota_missing quota_needs_sizes refused_by_cluster registry_untrusted scheduler_silent storage_driver_missing
+        volume_damaged volume_denied volume_not_attached volume_not_mounted volume_unbound
+    """,
+    Who.NOBODY: """
+        admission_unavailable checked class_held cluster_unavailable device_unavailable devices_unavailable disrupted
+        drained evicted gang_fits_in_part image_slow namespace_going namespace_missing no_cpu_or_memory no_node_fits
+        no_pod_address node_changed node_full node_lost node_not_ready node_pressure node_refused node_runtime_down
+        node_shutdown node_volume_limit nodes_down port_taken preempted preempted_in_team preempted_on_node
+        previous_ending put_back queue_missing quota_full quota_starting reclaiming registry_limit registry_unavailable
+        reserved secret_incomplete secret_missing service_account volume_in_use
+    """,
+}
+_WHO = {reason: who for who, reasons in _BY_WHO.items() for reason in reasons.split()}
+
+
+def who_acts(reason: str) -> Who:
+    return _WHO.get(reason, Who.UNKNOWN)

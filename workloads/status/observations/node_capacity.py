@@ -107,15 +107,31 @@ SELECT fitting.pk, fitting.name, fitting.ready, fitting.schedulable, (fitting.re
 
 def _node(place: PodDemand, name: str, ready: bool, schedulable: bool, taints: str, *figures: Any) -> ClassNode:
     capacity, allocatable, used, ending, cpu, memory = map(int, figures)
-    kept = any(
-        taint["effect"] in REPELLING_EFFECTS
+    keeps = [
+        taint
+        for taint in json.loads(taints)
+        if taint["effect"] in REPELLING_EFFECTS
         and not taint["key"].startswith(STATE_TAINT)
         and not is_tolerated(taint, place.tolerations)
-        for taint in json.loads(taints)
-    )
+    ]
     return ClassNode(
-        name, ready, schedulable, kept, capacity, allocatable, used, ending, cpu / 1000, round(memory / GIB, 2)
+        name,
+        ready,
+        schedulable,
+        bool(keeps),
+        capacity,
+        allocatable,
+        used,
+        ending,
+        cpu / 1000,
+        round(memory / GIB, 2),
+        _taint_text(keeps[0]) if keeps else "",
     )
+
+
+def _taint_text(taint: Mapping[str, str]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
 
 
 def _waits_for_node(seen: Observation) -> bool:

@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("cluster", "0007_help_texts"),
+        ("cluster", "0008_mirror_lease"),
     ]
 
     operations = [
