@@ -1,4 +1,4 @@
-"""Random edits of our objects by others are repaired or reported, and nothing else changes. `run.py soak edits` makes
+"""Random edits of our objects by others are repaired or reported, and nothing else changes. `run.py soak faults` makes
 10,000 of them.
 """
 
