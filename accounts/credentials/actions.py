@@ -29,6 +29,7 @@ from accounts.events.actions import deliver, record
 from accounts.models import Event, User
 from accounts.people import policy as people_policy
 from accounts.people.actions import lock_actor_and_target, lock_self
+from accounts.people.policy import RolesLentTo
 from portal.core.errors import get_or_refuse, refuse_if
 
 log = structlog.get_logger(__name__)
@@ -124,14 +125,14 @@ def remove_second_factor(*, by: Actor) -> None:
 
 
 @transaction.atomic
-def drop_second_factor(user_id: int, *, because: str, by: Actor) -> User:
+def drop_second_factor(user_id: int, *, because: str, lent_to: RolesLentTo, by: Actor) -> User:
     """Removes the factor of another user, who has lost phone and recovery codes. All sessions of that user end.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), no_second_factor (409),
     reason_missing (422).
     """
     by, user, _ = lock_actor_and_target(by, user_id)
-    refuse_if(policy.may_drop_second_factor(by, user))
+    refuse_if(policy.may_drop_second_factor(by, user, lent=lent_to(user)))
     because = people_policy.clean_reason(because, is_needed=True)
     refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
     Authenticator.objects.filter(user=user).delete()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from accounts.core.actor import Actor
 from accounts.core.policy import clean_name, scope_refusal
 from accounts.models import Role, Scope, User
 from portal.core.errors import Refusal, refuse_if
+
+# The staff roles whose rights other people lend to an account, now or from a later date. tenants/approvers/delegation/
+# has it: this app knows no delegates.
+RolesLentTo = Callable[[User], Collection[str]]
 
 REASON_MAX = 300
 ADDRESS_MAX = 254
@@ -78,8 +82,10 @@ def clean_reason(because: str, *, is_needed: bool) -> str:
     return because
 
 
-def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | None:
-    """For actions that could let an attacker sign in as the other person: no one gains rights that they lack."""
+def account_access_refusal(by: Actor, target: User, *, own: str, lent: Collection[str]) -> Refusal | None:
+    """For actions that could let an attacker sign in as the other person: no one gains rights that they lack. `lent`:
+    the roles whose rights the person has or will have as a delegate (RolesLentTo).
+    """
     if refusal := may_administer(by):
         return refusal
     if by.user is None:
@@ -91,6 +97,12 @@ def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | No
         return Refusal("break_glass", text, status=403)
     if lacking := sorted(set(target.roles) - set(by.roles)):
         text = f"{target.name} has the role '{lacking[0]}' and you do not. Ask an administrator who has it."
+        return Refusal("lacks_role", text, status=403)
+    if lacking := sorted(set(lent) - set(by.roles)):
+        text = (
+            f"{target.name} is a delegate, now or later, of a person with the role '{lacking[0]}', and you do not have "
+            "this role. Ask an administrator who has it."
+        )
         return Refusal("lacks_role", text, status=403)
     return None
 
