@@ -11,7 +11,11 @@ from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Event, User
+from portal.web.client_address import network_of
+
+SIGN_INS = ("account.signed_in", "account.glass_broken")
+SIGN_INS_READ = 50
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,17 @@ class SessionRow:
     browser: str
     since: datetime
     is_this: bool
+
+
+def has_signed_in_from(email: str, network: str) -> bool:
+    """Whether one of the last sign-ins of this account came from this network (client_address.network_of). One query,
+    two for an account that exists.
+    """
+    user = User.objects.filter(email=email.strip().lower()).first()
+    if user is None:
+        return False
+    events = Event.objects.filter(actor_id=user.pk, verb__in=SIGN_INS).order_by("-id")[:SIGN_INS_READ]
+    return network in {network_of(str(after.get("address", ""))) for after in events.values_list("after", flat=True)}
 
 
 def sessions_of(user: User, *, this: str) -> list[SessionRow]:
