@@ -201,6 +201,7 @@ Code = Literal[
     "token_revoked",
     "too_large",
     "too_many_classes",
+    "too_many_invitations",
     "too_many_open",
     "too_many_prefixes",
     "too_many_requests",
