@@ -5,6 +5,14 @@ from __future__ import annotations
 from accounts.core.actor import Actor
 from accounts.models import Scope
 from portal.core.errors import Refusal, refuse
+from portal.core.plain_text import hidden_refusal
+
+SECOND_FACTOR_NEEDED = Refusal(
+    "second_factor_needed",
+    "Administration of accounts and tokens of scope 'admin' require a second factor. Add one on the Account page, or "
+    "enter its code in this session.",
+    status=403,
+)
 
 
 def person_refusal(by: Actor) -> Refusal | None:
@@ -23,6 +31,8 @@ def scope_refusal(by: Actor, scope: Scope) -> Refusal | None:
 
 
 def clean_name(name: str, most: int, otherwise: str) -> str:
+    if hidden := hidden_refusal("name", name):
+        raise refuse("bad_name", hidden.message, field="name")
     cleaned = " ".join(name.split())
     if not 1 <= len(cleaned) <= most or not cleaned.isprintable():
         raise refuse("bad_name", otherwise, field="name")

@@ -8,6 +8,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import clean_name, scope_refusal
 from accounts.models import Role, Scope, User
 from portal.core.errors import Refusal, refuse_if
+from portal.core.plain_text import hidden_refusal
 
 # The staff roles whose rights other people lend to an account, now or from a later date. tenants/approvers/delegation/
 # has it: this app knows no delegates.
@@ -72,7 +73,7 @@ def reason_refusal(because: str, *, is_needed: bool) -> Refusal | None:
     if len(because) > REASON_MAX:
         text = f"Enter a reason of at most {REASON_MAX} characters; this one has {len(because)}."
         return Refusal("reason_too_long", text, "because")
-    return None
+    return hidden_refusal("because", because)
 
 
 def clean_reason(because: str, *, is_needed: bool) -> str:

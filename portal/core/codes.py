@@ -92,6 +92,7 @@ Code = Literal[
     "has_follower",
     "has_team",
     "held",
+    "hidden_character",
     "idle_stop",
     "image_does_not_run",
     "image_not_allowed",

@@ -9,6 +9,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Role, Scope
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from portal.ui.text import date_with_year
 
 OWNER, MANAGER, MEMBER, VIEWER = "owner", "manager", "member", "viewer"
@@ -104,7 +105,7 @@ def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal |
     if len(message) > MESSAGE_MAX:
         text = f"Enter a message of at most {MESSAGE_MAX} characters; this one has {len(message)}."
         return Refusal("bad_message", text, "message")
-    return None
+    return hidden_refusal("message", message)
 
 
 def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | None:
@@ -116,6 +117,8 @@ def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | N
 
 def may_answer_join(by: Actor, standing: Standing, *, accept: bool, role: str, reason: str) -> Refusal | None:
     """A reason is required to decline and optional to accept."""
+    if refusal := hidden_refusal("reason", reason):
+        return refusal
     if len(reason) <= MESSAGE_MAX and (accept or reason):
         # Declining gives no role, but an unknown role in the input is still refused.
         return may_give_role(by, standing, role) if accept or role not in MEMBER_ROLES else None

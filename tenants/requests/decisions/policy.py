@@ -10,6 +10,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Role, Scope
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from tenants.approvers.policy import ApproverRight
 from tenants.core.policy import REASON_MAX
 from tenants.grants.types import Overcommit
@@ -143,7 +144,7 @@ def may_approve(
             "Enter a comment on why you approve less than requested.",
             "reason",
         )
-    return None
+    return hidden_refusal("reason", reason)
 
 
 def may_over_promise(excesses: Collection[Overcommit], *, is_ticked: bool, reason: str) -> Refusal | None:
@@ -164,12 +165,12 @@ def may_over_promise(excesses: Collection[Overcommit], *, is_ticked: bool, reaso
         )
     if not reason.strip():
         return Refusal("reason_missing", f"{what} Enter a comment that explains the overcommit.", "over_promise_reason")
-    return None
+    return hidden_refusal("over_promise_reason", reason)
 
 
 def may_deny(*, reason: str) -> Refusal | None:
     if 1 <= len(reason.strip()) <= REASON_MAX:
-        return None
+        return hidden_refusal("reason", reason)
     return Refusal(
         "reason_missing", f"Enter a comment of 1 to {REASON_MAX} characters. It is shown to the team.", "reason"
     )
