@@ -73,6 +73,8 @@ def resolve(line: QuotaLine, decision: Decision, now: datetime) -> ResolvedDecis
 
 def decision_refusal(one: ResolvedDecision, class_name: str, now: datetime) -> Refusal | None:
     reason, line = one.decision.reason.strip(), one.line
+    if found := grace_refusal(one.decision.grace_hours):
+        return found
     if not one.decision.approve:
         return may_deny(reason=reason)
     if one.is_reclaim:
@@ -80,8 +82,6 @@ def decision_refusal(one: ResolvedDecision, class_name: str, now: datetime) -> R
         answer = reclaim_policy.ReclaimDecision(one.units, one.starts, one.ends, *asked, held=one.held)
         if found := reclaim_policy.reclaim_decision_refusal(answer, class_name):
             return found
-    if found := grace_refusal(one.decision.grace_hours):
-        return found
     is_less = one.units < line.asked_units
     return may_approve(units=one.units, starts=one.starts, ends=one.ends, now=now, is_less=is_less, reason=reason)
 
