@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from accounts.api_tokens import actions, policy, queries
 from accounts.api_tokens.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import actor, refuse_without_second_factor
 from accounts.models import ApiToken, Scope
 from accounts.rest.strict.query import text_parameter
 from accounts.rest.strict.serializers import takes_no_fields
@@ -34,6 +34,7 @@ class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
         if owner is None:
             return queries.tokens_of(by.person)
         refuse_if(policy.may_see_all_tokens(by))
+        refuse_without_second_factor(self.request)
         return queries.all_tokens(owner="" if owner == EVERYBODY else owner)
 
     @extend_schema(
@@ -53,6 +54,8 @@ class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
     )
     def post(self, request: Request) -> Response:
         typed = self.body(NewTokenSerializer)
+        if Scope.ADMIN in typed["scopes"]:
+            refuse_without_second_factor(request)
         token, secret = actions.create_token(**typed, by=self.by)
         made = {**TokenSerializer(token).data, "token": secret}
         return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})

@@ -26,6 +26,12 @@ def person_refusal(by: Actor) -> Refusal | None:
 def scope_refusal(by: Actor, scope: Scope) -> Refusal | None:
     if by.has_scope(scope):
         return None
+    if scope == Scope.ADMIN and by.is_admin_withheld:
+        text = (
+            "The scope 'admin' of this token does not apply, because its owner has no second factor. "
+            "The owner can add one on the Account page; then the token works again."
+        )
+        return Refusal("second_factor_needed", text, status=403)
     text = f"This token lacks the scope '{scope}'. Use a token with this scope, or create one on the API tokens page."
     return Refusal("missing_scope", text, status=403)
 

@@ -45,16 +45,7 @@ def sessions_of(user: User, *, this: str) -> list[SessionRow]:
     return [SessionRow(row.pk, row.ip, row.user_agent, row.created_at, row.session_key == this) for row in rows]
 
 
-def holds_second_factor(user: User) -> bool:
-    return Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
-
-
 def second_factor_holders(users: Collection[User]) -> set[int]:
     """Returns the primary keys of those of `users` who have a second factor."""
     held = Authenticator.objects.filter(user__in=users, type=Authenticator.Type.TOTP)
     return set(held.values_list("user_id", flat=True))
-
-
-def holds_any_factor(user: User, factors: Collection[int]) -> bool:
-    """Whether the user still has one of these factors (primary keys)."""
-    return bool(factors) and Authenticator.objects.filter(user=user, pk__in=factors).exists()

@@ -185,6 +185,7 @@ Code = Literal[
     "reserved",
     "rule_off",
     "run_hours",
+    "second_factor_needed",
     "second_factor_there",
     "secret_in_use",
     "selector_overlaps",

@@ -33,9 +33,7 @@ def ada(db: None) -> User:
 
 
 def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return make.administrator(Client(), user)
 
 
 def shown(answer: Any) -> str:

@@ -29,6 +29,7 @@ ME = "/api/v1/me"
 
 
 def token_of(user: User, *scopes: Scope) -> str:
+    make.second_factor(user)
     _, text = actions.create_token(
         name="ci", scopes=scopes or list(Scope), expires_in_days=7, by=Actor(user=user, via="page")
     )

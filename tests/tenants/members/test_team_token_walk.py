@@ -227,6 +227,7 @@ def test_a_teams_token_meets_nothing_outside_of_its_team(
     settings.API_REQUESTS_PER_MINUTE = 10_000
     make.tenant(namespace_a.cluster, slug="team-d")
     by = Actor(nora, "page")
+    make.second_factor(nora)
     scopes = [scope for scope in Scope.values if scope != Scope.DECIDE]
     _token, text = token_actions.create_team_token("team-a", name="ci", scopes=scopes, expires_in_days=9, by=by)
     _token, own = api_token_actions.create_token(name="own", scopes=list(Scope), expires_in_days=9, by=by)
