@@ -130,6 +130,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/joins", invitation_api.Joins.as_view(), name="api-joins"),
     path("api/v1/joins/<int:pk>", invitation_api.JoinDetail.as_view(), name="api-join"),
     path("api/v1/me", people_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
+    path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
     path("api/v1/people", tenants_people_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", tenants_people_api.PersonDetail.as_view(), name="api-person"),

@@ -77,6 +77,14 @@ def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
 
 
 @transaction.atomic
+def revoke_own_token(token: ApiToken, *, by: Actor) -> None:
+    """By a call with this token, whatever its scopes: for whoever has to get rid of it, and has nothing else. Raises
+    Refused: not_found (404), if it was revoked in the meantime.
+    """
+    end_token(get_or_refuse(ApiToken.objects.select_for_update(), pk=token.pk, revoked_at=None), by=by)
+
+
+@transaction.atomic
 def end_token(token: ApiToken, *, by: Actor) -> None:
     """Revokes the token and deletes its reminder. The caller has checked that `by` may do this."""
     token.revoked_at = timezone.now()

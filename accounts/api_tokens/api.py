@@ -15,7 +15,7 @@ from accounts.models import ApiToken, Scope
 from accounts.rest.strict.query import text_parameter
 from accounts.rest.strict.serializers import takes_no_fields
 from accounts.rest.verb_view import VerbView
-from portal.core.errors import refuse_if
+from portal.core.errors import Refused, refuse_if
 
 EVERYBODY = "everybody"
 OWNER = text_parameter("owner", 254, f"Administrators only: an email address, or `{EVERYBODY}`. Includes team tokens.")
@@ -59,6 +59,23 @@ class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
         token, secret = actions.create_token(**typed, by=self.by)
         made = {**TokenSerializer(token).data, "token": secret}
         return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+class OwnToken(VerbView):
+    required_scopes = {"DELETE": tuple(Scope)}
+    is_for_any_token = True
+
+    @extend_schema(
+        operation_id="me_token_revoke",
+        summary="Revoke the token of this call; it stops working immediately",
+        responses={204: None},
+    )
+    @takes_no_fields
+    def delete(self, request: Request) -> Response:
+        if not isinstance(request.auth, ApiToken):
+            raise Refused(policy.SESSION_HAS_NO_TOKEN)
+        actions.revoke_own_token(request.auth, by=self.by)
+        return self.no_content()
 
 
 class TokenDetail(VerbView):

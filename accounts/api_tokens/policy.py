@@ -88,6 +88,13 @@ def clean_token_name(name: str) -> str:
     )
 
 
+SESSION_HAS_NO_TOKEN = Refusal(
+    "not_allowed",
+    "This call was made by a session, not by a token. Send the token to revoke, or revoke it on the API tokens page.",
+    status=403,
+)
+
+
 def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:
     if by.user is None or by.user_id == token.user_id or by.has_role(Role.ADMIN):
         return None
