@@ -132,6 +132,8 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    # Not a column: accounts/api_tokens/queries.py reads it with the token of each request.
+    owner_has_second_factor = False
 
     class Meta:
         constraints = [

@@ -131,6 +131,7 @@ MIDDLEWARE = [
     "django_structlog.middlewares.RequestMiddleware",
     "portal.web.session_cookie.SignedSessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "portal.web.hidden_characters.HiddenCharactersMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -35,6 +35,7 @@ from portal.ui import styleguide
 from portal.web import theme
 from tenants.approvers.delegation import api as delegation_api
 from tenants.approvers.delegation import views as delegation_views
+from tenants.approvers.delegation.queries import roles_lent_to
 from tenants.class_access.image_prefixes import api as image_prefix_api
 from tenants.grants import api as grant_api
 from tenants.lifecycle import api as lifecycle_api
@@ -129,6 +130,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/joins", invitation_api.Joins.as_view(), name="api-joins"),
     path("api/v1/joins/<int:pk>", invitation_api.JoinDetail.as_view(), name="api-join"),
     path("api/v1/me", people_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
+    path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
     path("api/v1/people", tenants_people_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", tenants_people_api.PersonDetail.as_view(), name="api-person"),
@@ -237,7 +239,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(
         "login/code", sign_in_views.sign_in_code, name="mfa_authenticate"
     ),  # allauth redirects users here by this name
-    path("login/password", account_setup_views.password_code, name="password-code"),
+    path("login/password", account_setup_views.password_code, {"lent_to": roles_lent_to}, name="password-code"),
     path("login/oidc", oidc_views.begin, name="oidc-begin"),
     path("login/oidc/back", oidc_views.back, {"settle": group_sync_actions.sync_groups}, name="oidc-back"),
     path("logout", sign_in_views.logout, name="logout"),

@@ -11,10 +11,11 @@ from accounts.account_setup import actions as account_setup_actions
 from accounts.credentials import login_backoff
 from accounts.credentials.forms import CODE_ATTRIBUTES, log, not_too_fast, show_password_rules
 from accounts.models import User
-from accounts.people.policy import ADDRESS_MAX
+from accounts.people.policy import ADDRESS_MAX, RolesLentTo
 
 WRONG_PASSWORD_CODE = (
-    "The code is wrong for this address, already used, or older than {days} days. Ask an administrator for a new code."
+    "The code is wrong for this address, already used, older than {days} days, or its administrator may no longer "
+    "create it. Ask an administrator for a new code."
 )
 
 
@@ -28,9 +29,9 @@ class PasswordCodeForm(SetPasswordMixin, forms.Form):
     code = forms.CharField(max_length=100, widget=forms.TextInput(attrs=CODE_ATTRIBUTES), label="Code")
     password1, password2 = SetPasswordMixin.create_password_fields("New password", "Confirm new password")
 
-    def __init__(self, data: Any, *, address: str) -> None:
+    def __init__(self, data: Any, *, address: str, lent_to: RolesLentTo) -> None:
         super().__init__(data)
-        self.address = address
+        self.address, self.lent_to = address, lent_to
         show_password_rules(self, "password1", "password2")
 
     def clean(self) -> dict[str, Any]:
@@ -39,7 +40,7 @@ class PasswordCodeForm(SetPasswordMixin, forms.Form):
         if "email" not in typed or "code" not in typed:
             return typed
         not_too_fast(typed["email"], self.address, at="password-code")
-        found = account_setup_actions.user_of_password_code(typed["email"], typed["code"])
+        found = account_setup_actions.user_of_password_code(typed["email"], typed["code"], lent_to=self.lent_to)
         if found is None:
             log.info("password_code_failed", email=typed["email"], address=self.address)
             self.add_error("code", WRONG_PASSWORD_CODE.format(days=account_setup_actions.CODE_DAYS))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from accounts.core.actor import Actor
 from accounts.models import User
 from accounts.people.policy import account_access_refusal, address_refusal, may_administer
 from portal.core.errors import Refusal
 
 
-def may_make_password_code(by: Actor, target: User) -> Refusal | None:
-    if refusal := account_access_refusal(by, target, own="Change your own password on the Account page."):
+def may_make_password_code(by: Actor, target: User, *, lent: Collection[str]) -> Refusal | None:
+    own = "Change your own password on the Account page."
+    if refusal := account_access_refusal(by, target, own=own, lent=lent):
         return refusal
     if target.is_active:
         return None

@@ -13,19 +13,20 @@ from accounts.account_setup import actions as account_setup_actions
 from accounts.account_setup.forms import WRONG_PASSWORD_CODE, PasswordCodeForm
 from accounts.core.actor import Actor
 from accounts.credentials.forms import form_status
+from accounts.people.policy import RolesLentTo
 from portal.web.client_address import client_address
 
 
 @sensitive_post_parameters()
 @never_cache
 @require_http_methods(["GET", "POST"])
-def password_code(request: HttpRequest) -> HttpResponse:
+def password_code(request: HttpRequest, lent_to: RolesLentTo) -> HttpResponse:
     """For users with a code from an administrator. They sign in afterwards, with a second factor if they have one."""
-    form = PasswordCodeForm(request.POST or None, address=client_address(request))
+    form = PasswordCodeForm(request.POST or None, address=client_address(request), lent_to=lent_to)
     if request.method == "POST" and form.is_valid():
         by = Actor(form.user, "page", request_id=getattr(request, "request_id", ""))
         if account_setup_actions.set_password_with_code(
-            form.cleaned_data["code"], form.cleaned_data["password1"], by=by
+            form.cleaned_data["code"], form.cleaned_data["password1"], lent_to=lent_to, by=by
         ):
             messages.success(request, "Your password is set. Sign in with it.")
             return redirect("login")

@@ -13,6 +13,7 @@ from accounts.api_tokens import policy as api_token_policy
 from accounts.api_tokens import queries as api_token_queries
 from accounts.api_tokens import token_text
 from accounts.core.actor import Actor
+from accounts.core.second_factor import holds_second_factor
 from accounts.events import queries as event_queries
 from accounts.events.actions import deliver, record
 from accounts.models import ApiToken, Delivery, Scope, User
@@ -29,7 +30,8 @@ def create_token(
     """Returns the new token and its text, which is shown only once. Its owner gets an email a week before it expires.
 
     `tenant`: the slug, for a team's token. Its caller, tenants.members.tokens.actions, checks that `by` may create one.
-    Raises Refused: not_signed_in (401), lacks_scope, outlives_token, team_token (403), name_taken (409), the rest 422.
+    Raises Refused: not_signed_in (401), lacks_scope, outlives_token, team_token,
+    second_factor_needed (403), name_taken (409), the rest 422.
     """
     User.objects.select_for_update().get(pk=by.person.pk)  # one at a time, since the number of tokens is limited
     end = timezone.now() + timedelta(days=max(0, min(expires_in_days, api_token_policy.TOKEN_DAYS_MAX)))
@@ -43,6 +45,7 @@ def create_token(
             ).count(),
             own_end=by.token_expires_at,
             end=end,
+            has_second_factor=holds_second_factor(by.person),
             tenant=tenant,
         )
     )
@@ -71,6 +74,14 @@ def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
     refuse_if(api_token_policy.may_revoke_token(by, token))
     end_token(token, by=by)
     return token
+
+
+@transaction.atomic
+def revoke_own_token(token: ApiToken, *, by: Actor) -> None:
+    """By a call with this token, whatever its scopes: for whoever has to get rid of it, and has nothing else. Raises
+    Refused: not_found (404), if it was revoked in the meantime.
+    """
+    end_token(get_or_refuse(ApiToken.objects.select_for_update(), pk=token.pk, revoked_at=None), by=by)
 
 
 @transaction.atomic

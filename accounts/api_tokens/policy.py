@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 
 from accounts.core.actor import Actor
-from accounts.core.policy import clean_name, person_refusal, scope_refusal
+from accounts.core.policy import SECOND_FACTOR_NEEDED, clean_name, person_refusal, scope_refusal
 from accounts.models import ApiToken, Role, Scope
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal
 from portal.ui.text import time_with_zone
+
+SECOND_FACTOR_FOR_SCOPE = replace(SECOND_FACTOR_NEEDED, field="scopes")
 
 TOKEN_DAYS_MAX = 365
 
@@ -26,6 +29,7 @@ def may_create_token(
     tokens_held: int,
     own_end: datetime | None,
     end: datetime,
+    has_second_factor: bool,
     tenant: str = "",
 ) -> Refusal | None:
     """`own_end`: when the token of the request expires, if there is one. A token cannot have a later end, more
@@ -49,6 +53,8 @@ def may_create_token(
             "scopes",
             status=403,
         )
+    if Scope.ADMIN in scopes and not has_second_factor:
+        return SECOND_FACTOR_FOR_SCOPE
     if not 1 <= expires_in_days <= TOKEN_DAYS_MAX:
         return Refusal(
             "bad_expiry",
@@ -80,6 +86,13 @@ def clean_token_name(name: str) -> str:
     return clean_name(
         name, TOKEN_NAME_MAX, f"Enter a token name of 1 to {TOKEN_NAME_MAX} characters, for example 'nightly CI'."
     )
+
+
+SESSION_HAS_NO_TOKEN = Refusal(
+    "not_allowed",
+    "This call was made by a session, not by a token. Send the token to revoke, or revoke it on the API tokens page.",
+    status=403,
+)
 
 
 def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:

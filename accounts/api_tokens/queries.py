@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from allauth.mfa.models import Authenticator
 from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -110,10 +111,13 @@ def _token(prefix: str) -> ApiToken | None:
     values = iter(found)
     token = instance(ApiToken, values)
     token.user = instance(User, values)
+    token.owner_has_second_factor = bool(next(values))
     return token
 
 
 _TOKEN = f"""
-SELECT {columns(ApiToken, "token")}, {columns(User, "person")}
+SELECT {columns(ApiToken, "token")}, {columns(User, "person")},
+       EXISTS (SELECT FROM {Authenticator._meta.db_table} factor
+                WHERE factor.user_id = person.id AND factor.type = '{Authenticator.Type.TOTP.value}')
   FROM {ApiToken._meta.db_table} token JOIN {User._meta.db_table} person ON person.id = token.user_id
  WHERE token.prefix = %s"""

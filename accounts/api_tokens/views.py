@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -14,9 +16,8 @@ from accounts.api_tokens import actions as api_token_actions
 from accounts.api_tokens import policy as api_token_policy
 from accounts.api_tokens import queries as api_token_queries
 from accounts.api_tokens.forms import TokenForm
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import actor, administrator, has_second_factor
 from accounts.rest.paging import page_of
-from portal.core.errors import refuse_if
 from portal.web.refusals import refusal_in_form
 
 
@@ -25,12 +26,13 @@ from portal.web.refusals import refusal_in_form
 @require_http_methods(["GET", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
     """GET: the list and a form. POST: creates a token. Its secret is in this response only."""
-    form = TokenForm(request.POST or None)
+    new_form = partial(TokenForm, has_second_factor=has_second_factor(request))
+    form = new_form(request.POST or None)
     secret = None
     if request.method == "POST" and form.is_valid():
         with refusal_in_form(form):
             _token, secret = api_token_actions.create_token(**form.cleaned_data, by=actor(request))
-            form = TokenForm()
+            form = new_form()
     context = {
         "tokens": [api_token_queries.token_row(token) for token in api_token_queries.tokens_of(actor(request).person)],
         "form": form,
@@ -45,7 +47,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @require_GET
 def all_tokens(request: HttpRequest) -> HttpResponse:
     """For administrators: the tokens of one user or of all users, to revoke them."""
-    refuse_if(api_token_policy.may_see_all_tokens(actor(request)))
+    administrator(request)
     owner = request.GET.get("owner", "").strip()
     page = page_of(api_token_queries.all_tokens(owner=owner), cursor=request.GET.get("cursor"))
     tokens = [api_token_queries.token_row(token) for token in page.items]

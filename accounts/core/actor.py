@@ -25,6 +25,8 @@ class Actor:
     token_expires_at: datetime | None = None
     # For a request with a team's token, the team's slug: the actor is `user`, but only within that team.
     confined_to: str = ""
+    # For a request with a token of scope admin: its owner has no second factor, so `scopes` does not contain it.
+    is_admin_withheld: bool = False
 
     @property
     def user_id(self) -> int | None:
@@ -65,13 +67,16 @@ class Actor:
 
 def actor_of_token(token: ApiToken, *, request_id: str = "") -> Actor:
     """The actor of a request with this token, for web and doors."""
+    scopes = frozenset(token.scopes)
+    is_withheld = Scope.ADMIN in scopes and not token.owner_has_second_factor
     return Actor(
         user=token.user,
         via=f"token {token.prefix}",
-        scopes=frozenset(token.scopes),
+        scopes=scopes - {Scope.ADMIN} if is_withheld else scopes,
         request_id=request_id,
         token_expires_at=token.expires_at,
         confined_to=token.tenant,
+        is_admin_withheld=is_withheld,
     )
 
 

@@ -6,6 +6,8 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from accounts.core.actor import ALL_SCOPES, Actor, actor_of_token
+from accounts.core.policy import SECOND_FACTOR_NEEDED
+from accounts.core.second_factor import showed_second_factor
 from accounts.models import ApiToken, Role, User
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refused
 
@@ -33,8 +35,22 @@ def operator(request: HttpRequest | Request) -> Actor:
 
 
 def administrator(request: HttpRequest | Request) -> Actor:
-    """The same for administrators only."""
+    """The same for administrators only, with a second factor. Raises Refused: not_found, second_factor_needed (403)."""
     by = actor(request)
     if not by.has_role(Role.ADMIN):
         raise Refused(NOT_FOUND)
+    refuse_without_second_factor(request)
     return by
+
+
+def refuse_without_second_factor(request: HttpRequest | Request) -> None:
+    """A session has to have passed a second factor; the owner of a token has to have one. Raises Refused:
+    second_factor_needed (403).
+    """
+    if not has_second_factor(request):
+        raise Refused(SECOND_FACTOR_NEEDED)
+
+
+def has_second_factor(request: HttpRequest | Request) -> bool:
+    token = getattr(request, "auth", None)
+    return token.owner_has_second_factor if isinstance(token, ApiToken) else showed_second_factor(request)

@@ -24,11 +24,13 @@ from django.utils.crypto import salted_hmac
 from nacl.exceptions import CryptoError
 
 from accounts.core.actor import Actor
-from accounts.credentials import policy, queries
+from accounts.core.second_factor import holds_second_factor
+from accounts.credentials import policy
 from accounts.events.actions import deliver, record
 from accounts.models import Event, User
 from accounts.people import policy as people_policy
 from accounts.people.actions import lock_actor_and_target, lock_self
+from accounts.people.policy import RolesLentTo
 from portal.core.errors import get_or_refuse, refuse_if
 
 log = structlog.get_logger(__name__)
@@ -94,7 +96,7 @@ def add_second_factor(seed: str, *, step: int, by: Actor) -> tuple[Authenticator
     Raises Refused: second_factor_there, no_second_factor_key (409).
     """
     user = lock_self(by)
-    refuse_if(policy.may_add_second_factor(held=queries.holds_second_factor(user), has_key=has_second_factor_key()))
+    refuse_if(policy.may_add_second_factor(held=holds_second_factor(user), has_key=has_second_factor_key()))
     row = Authenticator.objects.create(
         user=user, type=Authenticator.Type.TOTP, data={"secret": encrypt(seed), "used_step": step}
     )
@@ -107,7 +109,7 @@ def add_second_factor(seed: str, *, step: int, by: Actor) -> tuple[Authenticator
 def renew_recovery_codes(*, by: Actor) -> list[str]:
     """Returns new recovery codes; the previous ones become invalid. Raises Refused: no_second_factor (409)."""
     user = lock_self(by)
-    refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
+    refuse_if(policy.may_change_second_factor(held=holds_second_factor(user)))
     event = record(by, "account.recovery_codes_made", user)
     deliver(event, [user], subject="New recovery codes were created for your account", body=NOT_YOU)
     return _new_codes(user)
@@ -117,23 +119,23 @@ def renew_recovery_codes(*, by: Actor) -> list[str]:
 def remove_second_factor(*, by: Actor) -> None:
     """Removes the user's own second factor. Raises Refused: no_second_factor (409)."""
     user = lock_self(by)
-    refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
+    refuse_if(policy.may_change_second_factor(held=holds_second_factor(user)))
     Authenticator.objects.filter(user=user).delete()
     event = record(by, "account.second_factor_removed", user)
     deliver(event, [user], subject="The second factor of your account was removed", body=NOT_YOU)
 
 
 @transaction.atomic
-def drop_second_factor(user_id: int, *, because: str, by: Actor) -> User:
+def drop_second_factor(user_id: int, *, because: str, lent_to: RolesLentTo, by: Actor) -> User:
     """Removes the factor of another user, who has lost phone and recovery codes. All sessions of that user end.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), no_second_factor (409),
     reason_missing (422).
     """
     by, user, _ = lock_actor_and_target(by, user_id)
-    refuse_if(policy.may_drop_second_factor(by, user))
+    refuse_if(policy.may_drop_second_factor(by, user, lent=lent_to(user)))
     because = people_policy.clean_reason(because, is_needed=True)
-    refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
+    refuse_if(policy.may_change_second_factor(held=holds_second_factor(user)))
     Authenticator.objects.filter(user=user).delete()
     end_sessions(user)
     event = record(by, "account.second_factor_dropped", user, after={"because": because})

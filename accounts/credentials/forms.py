@@ -17,7 +17,7 @@ from accounts.models import User
 
 log = structlog.get_logger(__name__)
 TOO_FAST = "too_fast"
-TOO_FAST_SENTENCE = "Too many attempts for this account from your address. Try again in {wait_s} s."
+TOO_FAST_SENTENCE = "Too many attempts for this account. Try again in {wait_s} s."
 WRONG_CODE = "The code is wrong or already used. Enter the current code from your app."
 SIGN_IN_AGAIN = "Sign out and sign in again first. A second factor can be added only within 15 minutes after sign-in."
 CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from accounts.core.actor import Actor
 from accounts.models import User
 from accounts.people.policy import account_access_refusal
@@ -25,6 +27,6 @@ def may_change_second_factor(*, held: bool) -> Refusal | None:
     return Refusal("no_second_factor", "This account has no second factor. Nothing was changed.", status=409)
 
 
-def may_drop_second_factor(by: Actor, target: User) -> Refusal | None:
+def may_drop_second_factor(by: Actor, target: User, *, lent: Collection[str]) -> Refusal | None:
     """For a lost phone. Users who still have their phone remove the factor on the Account page, with a code."""
-    return account_access_refusal(by, target, own="Remove your own second factor on the Account page.")
+    return account_access_refusal(by, target, own="Remove your own second factor on the Account page.", lent=lent)

@@ -11,7 +11,11 @@ from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Event, User
+from portal.web.client_address import network_of
+
+SIGN_INS = ("account.signed_in", "account.glass_broken")
+SIGN_INS_READ = 50
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,17 @@ class SessionRow:
     is_this: bool
 
 
+def has_signed_in_from(email: str, network: str) -> bool:
+    """Whether one of the last sign-ins of this account came from this network (client_address.network_of). One query,
+    two for an account that exists.
+    """
+    user = User.objects.filter(email=email.strip().lower()).first()
+    if user is None:
+        return False
+    events = Event.objects.filter(actor_id=user.pk, verb__in=SIGN_INS).order_by("-id")[:SIGN_INS_READ]
+    return network in {network_of(str(after.get("address", ""))) for after in events.values_list("after", flat=True)}
+
+
 def sessions_of(user: User, *, this: str) -> list[SessionRow]:
     """The user's valid sessions, newest first. One query. `this`: the key of the current session."""
     alive = Session.objects.filter(expire_date__gt=timezone.now()).values("session_key")
@@ -30,16 +45,7 @@ def sessions_of(user: User, *, this: str) -> list[SessionRow]:
     return [SessionRow(row.pk, row.ip, row.user_agent, row.created_at, row.session_key == this) for row in rows]
 
 
-def holds_second_factor(user: User) -> bool:
-    return Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
-
-
 def second_factor_holders(users: Collection[User]) -> set[int]:
     """Returns the primary keys of those of `users` who have a second factor."""
     held = Authenticator.objects.filter(user__in=users, type=Authenticator.Type.TOTP)
     return set(held.values_list("user_id", flat=True))
-
-
-def holds_any_factor(user: User, factors: Collection[int]) -> bool:
-    """Whether the user still has one of these factors (primary keys)."""
-    return bool(factors) and Authenticator.objects.filter(user=user, pk__in=factors).exists()

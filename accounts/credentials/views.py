@@ -20,9 +20,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.core.request_actor import actor
+from accounts.core.second_factor import holds_second_factor, showed_second_factor
 from accounts.credentials import actions as credential_actions
 from accounts.credentials import queries
-from accounts.credentials.authentication_records import showed_second_factor, signed_in_recently
+from accounts.credentials.authentication_records import signed_in_recently
 from accounts.credentials.forms import CodeForm, EnrolForm, NewPasswordForm, form_status
 from portal.web.client_address import client_address
 from portal.web.refusals import refusal_in_form
@@ -42,7 +43,7 @@ def _account(request: HttpRequest, *, status: int = 200, **forms: Any) -> HttpRe
     context = {
         "password_form": NewPasswordForm(user, address=address) if user.has_usable_password() else None,
         "code_form": CodeForm(None, user=user, address=address),
-        "has_second_factor": queries.holds_second_factor(user),
+        "has_second_factor": holds_second_factor(user),
         "sessions": queries.sessions_of(user, this=request.session.session_key or ""),
     }
     return render(request, "accounts/credentials/account.html", context | forms, status=status)
@@ -78,7 +79,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
     """Adds a second factor, or asks for a code of the existing one, for pages that require it. Then goes to `next`."""
     user = actor(request).person
     go_on = _go_on(request)
-    if not queries.holds_second_factor(user):
+    if not holds_second_factor(user):
         return _enrol(request, go_on)
     if showed_second_factor(request):
         return redirect(go_on)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -16,6 +16,10 @@ from accounts.events import queries
 from accounts.models import Delivery, Event, User
 from portal.core import due
 from portal.core.hints import worker_hint
+
+SUBJECT_MAX = 150
+BODY_MAX = 4000
+MORE = "\n\nThere are more messages on the portal's pages."
 
 
 def record(
@@ -48,18 +52,47 @@ def record(
     )
 
 
-def deliver(event: Event, users: Iterable[User], *, subject: str, body: str, at: datetime | None = None) -> None:
-    """Notify users about an event, each once, in its transaction. `at`: send it not earlier (for a reminder)."""
-    line = " ".join(subject.split())[:150]
+def deliver(
+    event: Event,
+    users: Iterable[User],
+    *,
+    subject: str,
+    body: str,
+    at: datetime | None = None,
+    one_in: timedelta | None = None,
+) -> None:
+    """Notify users about an event, each once, in its transaction. `at`: send it not earlier (for a reminder).
+
+    `one_in`: at most one mail in this time to each user about this row; further texts wait and are sent together. And
+    whatever a person does, each other person gets at most MAILS_AT_ONCE mails an hour from it, and then one an hour.
+    """
+    line = " ".join(subject.split())[:SUBJECT_MAX]
     recipients = {user.pk: user for user in users if user.is_active}
-    Delivery.objects.bulk_create(
-        [
-            Delivery(event=event, user=user, subject=line, body=body[:4000], due_at=at or Now())
-            for user in recipients.values()
-        ]
-    )
-    if recipients and at is None:
+    waits = {} if at else queries.mail_waits(event, recipients, one_in=one_in)
+    mails = []
+    for user in recipients.values():
+        until = waits.get(user.pk)
+        if until is None or not _add_to_waiting(event, user, subject=line, body=body, is_of_row=until.is_of_row):
+            due_at = at or (until.at if until else Now())
+            mails.append(Delivery(event=event, user=user, subject=line, body=body[:BODY_MAX], due_at=due_at))
+    Delivery.objects.bulk_create(mails)
+    if len(waits) < len(recipients) and at is None:
         worker_hint(due.table_label(Delivery), queue=Delivery.queue)
+
+
+def _add_to_waiting(event: Event, user: User, *, subject: str, body: str, is_of_row: bool) -> bool:
+    """Whether a mail to this user waits, so that the text could be added to it."""
+    waiting = queries.waiting_mails(event, user, is_of_row=is_of_row).select_for_update(of=("self",)).first()
+    if waiting is None:
+        return False
+    if waiting.subject != (together := f"Several messages from {event.actor}"[:SUBJECT_MAX]):
+        waiting.body = f"{waiting.subject}\n\n{waiting.body}"
+        waiting.subject = together
+    if not waiting.body.endswith(MORE):
+        longer = f"{waiting.body}\n\n{subject}\n\n{body}"
+        waiting.body = longer if len(longer) <= BODY_MAX else waiting.body[: BODY_MAX - len(MORE)] + MORE
+    waiting.save(update_fields=["subject", "body"])
+    return True
 
 
 def deliver_to_address(event: Event, address: str, *, subject: str, body: str) -> None:

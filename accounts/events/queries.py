@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Count, Max, Model, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
 
 from accounts.core.actor import Actor
-from accounts.models import Event
+from accounts.models import Delivery, Event, User
 from portal.core.sql import select
+
+# What one person may cause in the mailbox of another: this many mails an hour, and then one an hour.
+MAILS_AT_ONCE = 10
+MAIL_INTERVAL = timedelta(hours=1)
 
 
 def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Event]:
@@ -36,6 +44,47 @@ def latest_events(tenant: str, at_most: int) -> list[Event]:
 def events_of_row(row: Model) -> QuerySet[Event]:
     """Newest first. The row may be deleted already: its events are kept."""
     return Event.objects.filter(row=row_label(row)).order_by("-id")
+
+
+@dataclass(frozen=True)
+class MailWait:
+    """Until when a mail has to wait. `is_of_row`: because of a mail about the same row."""
+
+    at: datetime
+    is_of_row: bool
+
+
+def mail_waits(event: Event, user_ids: Collection[int], *, one_in: timedelta | None) -> dict[int, MailWait]:
+    """Which of these users have already got as many mails as this person may cause. One query; none for the portal
+    itself and for users who notify themselves.
+    """
+    others = [pk for pk in user_ids if pk != event.actor_id]
+    if event.actor_id is None or not others:
+        return {}
+    of_row = Q(event__row=event.row, event__verb=event.verb)
+    now = timezone.now()
+    since = now - max(MAIL_INTERVAL, one_in or MAIL_INTERVAL)
+    mails = Delivery.objects.filter(user__in=others, event__actor_id=event.actor_id, event__at__gt=since)
+    counted = mails.values("user").annotate(
+        number=Count("pk", filter=Q(event__at__gt=now - MAIL_INTERVAL)),
+        latest=Max("event__at"),
+        latest_of_row=Max("event__at", filter=of_row),
+    )
+    found = {}
+    for row in counted:
+        if one_in and row["latest_of_row"] and row["latest_of_row"] > now - one_in:
+            found[row["user"]] = MailWait(row["latest_of_row"] + one_in, is_of_row=True)
+        if row["number"] >= MAILS_AT_ONCE:
+            found[row["user"]] = MailWait(row["latest"] + MAIL_INTERVAL, is_of_row=False)
+    return found
+
+
+def waiting_mails(event: Event, user: User, *, is_of_row: bool) -> QuerySet[Delivery]:
+    """Mails of the same person to this user that no worker has begun to send; `is_of_row`: about the same row."""
+    found = Delivery.objects.filter(
+        user=user, event__actor_id=event.actor_id, sent_at=None, leased_until=None, due_at__gt=Now()
+    )
+    return (found.filter(event__row=event.row) if is_of_row else found).order_by("pk")
 
 
 def row_label(row: Model) -> str:

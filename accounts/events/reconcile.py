@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from accounts.models import Delivery
 from portal.core import due
+from portal.core.plain_text import visible
 
 
 def reconcile(delivery: Delivery, deadline: due.Deadline) -> due.Outcome:
@@ -33,8 +34,8 @@ def reconcile(delivery: Delivery, deadline: due.Deadline) -> due.Outcome:
 def message_for(delivery: Delivery) -> EmailMessage:
     host = urlsplit(settings.PORTAL_URL).hostname or "localhost"
     return EmailMessage(
-        subject=delivery.subject,
-        body=f"{delivery.body}\n\n-- \nGPU portal, {settings.PORTAL_URL}\n",
+        subject=visible(delivery.subject),
+        body=f"{visible(delivery.body)}\n\n-- \nGPU portal, {settings.PORTAL_URL}\n",
         to=[delivery.user.email if delivery.user else delivery.address],
         headers={"Message-ID": f"<delivery-{delivery.pk}@{host}>", "Auto-Submitted": "auto-generated"},
     )

@@ -9,7 +9,7 @@ from rest_framework.views import APIView
 
 from accounts.core.request_actor import actor
 from accounts.core.teams import TenantsOf, team_slugs
-from accounts.models import Scope
+from accounts.models import ApiToken, Scope
 from accounts.people.serializers import MeSerializer
 
 
@@ -17,7 +17,7 @@ class Me(APIView):
     required_scope = Scope.READ
     tenants_of: TenantsOf | None = None
 
-    @extend_schema(operation_id="me", summary="Get my account and the scopes of this token", responses=MeSerializer)
+    @extend_schema(operation_id="me", summary="Get my account and the token of this call", responses=MeSerializer)
     def get(self, request: Request) -> Response:
         by = actor(request)
         me = {
@@ -28,5 +28,6 @@ class Me(APIView):
             "teams": sorted(team_slugs(self.tenants_of, by)),
             "via": by.via,
             "confined_to": by.confined_to,
+            "token": request.auth if isinstance(request.auth, ApiToken) else None,
         }
         return Response(MeSerializer(me).data)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from accounts.core.actor import Actor
 from accounts.core.policy import clean_name, scope_refusal
 from accounts.models import Role, Scope, User
 from portal.core.errors import Refusal, refuse_if
+from portal.core.plain_text import hidden_refusal
+
+# The staff roles whose rights other people lend to an account, now or from a later date. tenants/approvers/delegation/
+# has it: this app knows no delegates.
+RolesLentTo = Callable[[User], Collection[str]]
 
 REASON_MAX = 300
 ADDRESS_MAX = 254
@@ -68,7 +73,7 @@ def reason_refusal(because: str, *, is_needed: bool) -> Refusal | None:
     if len(because) > REASON_MAX:
         text = f"Enter a reason of at most {REASON_MAX} characters; this one has {len(because)}."
         return Refusal("reason_too_long", text, "because")
-    return None
+    return hidden_refusal("because", because)
 
 
 def clean_reason(because: str, *, is_needed: bool) -> str:
@@ -78,8 +83,10 @@ def clean_reason(because: str, *, is_needed: bool) -> str:
     return because
 
 
-def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | None:
-    """For actions that could let an attacker sign in as the other person: no one gains rights that they lack."""
+def account_access_refusal(by: Actor, target: User, *, own: str, lent: Collection[str]) -> Refusal | None:
+    """For actions that could let an attacker sign in as the other person: no one gains rights that they lack. `lent`:
+    the roles whose rights the person has or will have as a delegate (RolesLentTo).
+    """
     if refusal := may_administer(by):
         return refusal
     if by.user is None:
@@ -91,6 +98,12 @@ def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | No
         return Refusal("break_glass", text, status=403)
     if lacking := sorted(set(target.roles) - set(by.roles)):
         text = f"{target.name} has the role '{lacking[0]}' and you do not. Ask an administrator who has it."
+        return Refusal("lacks_role", text, status=403)
+    if lacking := sorted(set(lent) - set(by.roles)):
+        text = (
+            f"{target.name} is a delegate, now or later, of a person with the role '{lacking[0]}', and you do not have "
+            "this role. Ask an administrator who has it."
+        )
         return Refusal("lacks_role", text, status=403)
     return None
 

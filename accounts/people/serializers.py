@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from accounts.api_tokens.serializers import TokenSerializer
 from accounts.models import Role, Scope
 
 
@@ -19,6 +20,10 @@ class MeSerializer(serializers.Serializer[Any]):
         help_text="Slugs of your own teams. Staff can see all teams: `GET /api/v1/teams`.",
     )
     via = serializers.CharField(help_text="`page`, or `token <prefix>`.")
+    token = TokenSerializer(
+        allow_null=True,
+        help_text="The token of this call; null for a session. `scopes` of the account apply now.",
+    )
     confined_to = serializers.CharField(
         allow_blank=True, help_text="The team that the token is limited to; empty for a personal token."
     )

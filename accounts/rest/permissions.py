@@ -22,6 +22,8 @@ class HasScope(BasePermission):
     """Every API view sets `required_scope = Scope.READ`, and `required_scopes = {"POST": …}` where methods differ. Of
     several scopes, one is enough here; the action checks which one is needed.
 
+    A view with `is_for_any_token = True` takes every token, also one whose only scope does not apply at present.
+
     A view that sets neither refuses every request, so that the mistake shows with the first one. A view that concerns
     a user and no team sets `is_personal = True` and refuses tokens of teams.
     """
@@ -29,7 +31,7 @@ class HasScope(BasePermission):
     def has_permission(self, request: Request, view: APIView) -> bool:
         by, scopes = actor(request), scopes_of(view, request.method or "GET")
         refuse_if(person_refusal(by) if getattr(view, "is_personal", False) else None)
-        if not any(by.has_scope(scope) for scope in scopes):
+        if not getattr(view, "is_for_any_token", False) and not any(by.has_scope(scope) for scope in scopes):
             refuse_if(scope_refusal(by, scopes[0]))
         return True
 

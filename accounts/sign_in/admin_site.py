@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from accounts.credentials.authentication_records import showed_second_factor
+from accounts.core.second_factor import showed_second_factor
 from portal.web.safe_redirect import safe_redirect_target
 
 

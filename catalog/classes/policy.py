@@ -11,6 +11,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Scope
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from portal.ui.text import plural
 
 # Kueue's limits for one ClusterQueue: groups (one per resource name), and flavors in a group.
@@ -87,6 +88,8 @@ def hold_refusal(
     if not 1 <= len(reason) <= HOLD_REASON_MAX:
         text = f"Enter a reason of 1 to {HOLD_REASON_MAX} characters; it is shown to all users with queued workloads."
         return Refusal("reason_missing", text, "reason")
+    if refusal := hidden_refusal("reason", reason):
+        return refusal
     if until is not None and until <= now:
         return Refusal("bad_period", "Enter an expected end in the future, or leave it empty.", "until")
     return None
@@ -122,6 +125,8 @@ def retire_refusal(
         return Refusal(
             "bad_message", f"Enter at most {MESSAGE_MAX} characters; the message has {len(message)}.", "message"
         )
+    if refusal := hidden_refusal("message", message):
+        return refusal
     if runs_until is not None and runs_until <= now:
         text = "Enter a time in the future until which workloads may run, or leave it empty for no end."
         return Refusal("bad_period", text, "runs_until")
@@ -158,7 +163,7 @@ def close_refusal(name: str, claims: ClassCommitments) -> Refusal | None:
 
 def dismiss_refusal(*, reason: str) -> Refusal | None:
     if 1 <= len(reason) <= HOLD_REASON_MAX:
-        return None
+        return hidden_refusal("reason", reason)
     text = f"Enter a reason of 1 to {HOLD_REASON_MAX} characters for not offering it; other operators read it."
     return Refusal("reason_missing", text, "reason")
 

@@ -204,4 +204,6 @@ def tokens(found: Json) -> Table:
 
 def me(found: Json) -> str:
     teams = ", ".join(map(plain, found["teams"])) or "none"
-    return f"Signed in as {plain(found['email'])}. Teams: {teams}. Token scopes: {', '.join(found['scopes'])}."
+    told = f"Signed in as {plain(found['email'])}. Teams: {teams}. Token scopes: {', '.join(found['scopes'])}."
+    token = found.get("token")  # a portal of an earlier release does not say it
+    return f"{told} Token {plain(token['name'])} expires on {when(token['expires_at'])}." if token else told

@@ -195,9 +195,10 @@ class StreamingApplication:
         index = int(worker) if worker.isascii() and worker.isdigit() and len(worker) < 5 else None
         namespace, source = await self.live.in_thread(gateway_queries.log_source, by, tenant, name, index)
         if "hx-request" in asked.headers:
-            return await logs.log_fragment(send, source)
+            return await logs.log_fragment(send, source, person=by.user_id)
         credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
-        follow = partial(logs.follow_log, self.live, asked, receive, send, credential=credential, source=source)
+        follow = partial(logs.follow_log, self.live, asked, receive, send)
+        follow = partial(follow, credential=credential, person=by.user_id, source=source)
         return await self.held(credential, follow)
 
     # ---- long polling --------------------------------------------------------------------------------------------

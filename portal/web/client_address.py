@@ -15,6 +15,19 @@ def client_address(request: HttpRequest) -> str:
     return forwarded[-1] if forwarded[-1] and _is_gateway(peer) else peer
 
 
+def network_of(address: str) -> str:
+    """The network that one machine may use freely: an IPv4 address, or an IPv6 /64. Other text stays as it is."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed.packed, 64), strict=False))
+
+
 def _is_gateway(peer: str) -> bool:
     try:
         address = ipaddress.ip_address(peer)

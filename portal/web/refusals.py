@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.db import IntegrityError, OperationalError
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
 from portal.core.errors import DATABASE_AWAY, Refusal, Refused, to_refusal
@@ -59,6 +62,8 @@ def page_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
         login = redirect_to_login(request.get_full_path())
         return HttpResponseClientRedirect(login.url) if fragment else login
+    if refusal.code == "second_factor_needed":
+        return _to_second_factor(request, refusal.message, fragment=fragment)
     if fragment:
         template = "components/status/_refusal.html"
     else:
@@ -67,6 +72,14 @@ def page_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     if refusal.retry_after_s is not None:
         response["Retry-After"] = str(refusal.retry_after_s)
     return response
+
+
+def _to_second_factor(request: HttpRequest, why: str, *, fragment: bool) -> HttpResponse:
+    """The page that adds a second factor or asks for its code. It returns to a page, not to a form that was sent."""
+    messages.info(request, why)
+    back = "?" + urlencode({"next": request.get_full_path()}) if request.method == "GET" and not fragment else ""
+    url = reverse("second-factor") + back
+    return HttpResponseClientRedirect(url) if fragment else redirect(url)
 
 
 def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:

@@ -11,6 +11,7 @@ from accounts.events.actions import deliver, record
 from portal.core.due import touch
 from portal.core.errors import get_or_refuse, refuse_if
 from portal.core.hints import page_hint
+from portal.core.plain_text import hidden_refusal
 from tenants.core import policy, queries
 from tenants.core.notifications import page_url
 from tenants.lifecycle import mails
@@ -47,6 +48,7 @@ def set_namespace_state(
     namespace = queries.lock_namespace(namespace_id)
     now, terms = queries.database_now(), ClosingTerms(grace_hours, keep_days)
     refuse_if(lifecycle_policy.may_set_state(by, lifecycle_of(namespace), to=to, terms=terms, at=now))
+    refuse_if(hidden_refusal("because", because))
     before, because = namespace.wanted, " ".join(because.split())[: policy.REASON_MAX]
     if before == to:
         return namespace

@@ -45,9 +45,7 @@ def lifecycle_state(life: NamespaceLifecycle, *, at: datetime) -> str:
 
 
 def may_set_state(by: Actor, life: NamespaceLifecycle, *, to: str, terms: ClosingTerms, at: datetime) -> Refusal | None:
-    return (
-        policy.may_operate(by) or _unknown(to) or (_bad_terms(terms) if to == CLOSED else None) or _over(life, to, at)
-    )
+    return policy.may_operate(by) or _unknown(to) or _bad_terms(terms) or _over(life, to, at)
 
 
 def may_resume_namespace(by: Actor, life: NamespaceLifecycle, *, at: datetime) -> Refusal | None:

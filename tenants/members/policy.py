@@ -9,6 +9,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Role, Scope
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from portal.ui.text import date_with_year
 
 OWNER, MANAGER, MEMBER, VIEWER = "owner", "manager", "member", "viewer"
@@ -18,6 +19,10 @@ MEMBER_ROLES = (OWNER, MANAGER, MEMBER, VIEWER)
 MANAGING_ROLES = (OWNER, MANAGER)
 
 MESSAGE_MAX = 300
+
+# Invitations of a team in a day: each is a mail to an address whose owner did not ask for it.
+INVITATIONS_TO_ADDRESS_MAX = 3
+INVITATIONS_MAX = 50
 
 LAST_OWNER = Refusal("last_owner", "A team needs at least one owner. Make another member an owner first.", status=409)
 
@@ -46,6 +51,23 @@ def may_give_role(by: Actor, standing: Standing, role: str) -> Refusal | None:
         return Refusal("unknown_role", f"There is no role {role!r}. Choose one of {', '.join(MEMBER_ROLES)}.", "role")
     if role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
         return Refusal("not_allowed", "Only an owner can make another person an owner.", "role", status=403)
+    return None
+
+
+def may_invite_again(email: str, *, to_address: int, by_team: int) -> Refusal | None:
+    """`to_address`, `by_team`: how many the team has sent within a day, revoked ones included."""
+    if to_address >= INVITATIONS_TO_ADDRESS_MAX:
+        text = (
+            f"This team has sent {to_address} invitations to '{email[:80]}' within a day; the limit is "
+            f"{INVITATIONS_TO_ADDRESS_MAX}. Try again tomorrow, or ask an administrator to create the account."
+        )
+        return Refusal("too_many_invitations", text, "email", status=409)
+    if by_team >= INVITATIONS_MAX:
+        text = (
+            f"This team has sent {by_team} invitations within a day; the limit is {INVITATIONS_MAX}. Try again "
+            "tomorrow, or ask an administrator to create the accounts: people with an account are added at once."
+        )
+        return Refusal("too_many_invitations", text, "email", status=409)
     return None
 
 
@@ -83,7 +105,7 @@ def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal |
     if len(message) > MESSAGE_MAX:
         text = f"Enter a message of at most {MESSAGE_MAX} characters; this one has {len(message)}."
         return Refusal("bad_message", text, "message")
-    return None
+    return hidden_refusal("message", message)
 
 
 def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | None:
@@ -95,6 +117,8 @@ def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | N
 
 def may_answer_join(by: Actor, standing: Standing, *, accept: bool, role: str, reason: str) -> Refusal | None:
     """A reason is required to decline and optional to accept."""
+    if refusal := hidden_refusal("reason", reason):
+        return refusal
     if len(reason) <= MESSAGE_MAX and (accept or reason):
         # Declining gives no role, but an unknown role in the input is still refused.
         return may_give_role(by, standing, role) if accept or role not in MEMBER_ROLES else None

@@ -23,6 +23,7 @@ from accounts.rest.strict.serializers import takes_no_fields
 from accounts.rest.verb_view import VerbView
 from portal.core.errors import get_or_refuse
 from tenants.approvers import actions as approver_actions
+from tenants.approvers.delegation.queries import roles_lent_to
 from tenants.people.queries import PersonRow, person_rows, teams_of
 from tenants.people.serializers import (
     AccountChangeSerializer,
@@ -116,7 +117,7 @@ class PasswordCode(VerbView):
     )
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
-        return _code(*account_setup_actions.make_password_code(pk, by=administrator(request)))
+        return _code(*account_setup_actions.make_password_code(pk, lent_to=roles_lent_to, by=administrator(request)))
 
 
 class SecondFactorDrop(VerbView):
@@ -133,7 +134,9 @@ class SecondFactorDrop(VerbView):
         by = administrator(request)
         get_or_refuse(User.objects.all(), pk=pk)
         typed = self.body(BecauseSerializer)
-        return _detail(credential_actions.drop_second_factor(pk, because=typed["because"], by=by))
+        return _detail(
+            credential_actions.drop_second_factor(pk, because=typed["because"], lent_to=roles_lent_to, by=by)
+        )
 
 
 class PersonDetail(VerbView):

@@ -26,6 +26,7 @@ from portal.core.errors import get_or_refuse, refuse
 from portal.web.refusals import refusal_in_form
 from tenants.approvers import actions as approver_actions
 from tenants.approvers import policy as approver_policy
+from tenants.approvers.delegation.queries import roles_lent_to
 from tenants.people import shown
 from tenants.people.forms import EVERY_CLASS, ApproverClassForm, PeopleFilterForm, PersonForm, RolesForm
 from tenants.people.queries import person_rows, teams_of
@@ -70,7 +71,9 @@ def person_new(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def person_password_code(request: HttpRequest, pk: int) -> HttpResponse:
-    return _code(request, *account_setup_actions.make_password_code(pk, by=administrator(request)))
+    return _code(
+        request, *account_setup_actions.make_password_code(pk, lent_to=roles_lent_to, by=administrator(request))
+    )
 
 
 def _code(request: HttpRequest, target: User, code: str) -> HttpResponse:
@@ -126,7 +129,7 @@ def person_restore(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def person_second_factor_drop(request: HttpRequest, pk: int) -> HttpResponse:
     target = credential_actions.drop_second_factor(
-        pk, because=request.POST.get("because", ""), by=administrator(request)
+        pk, because=request.POST.get("because", ""), lent_to=roles_lent_to, by=administrator(request)
     )
     messages.success(request, f"The second factor of {target.name} was removed. The account is signed out everywhere.")
     return redirect("person", pk)
@@ -169,6 +172,7 @@ def _page(
     """With the input of a refused form."""
     row = person_rows([target])[0]
     given = {one.slug for one in row.decides} | ({EVERY_CLASS} if row.decides_all else set())
+    lent = roles_lent_to(target)
     others = queries.active_administrators().exclude(pk=target.pk).count()
     context = {
         "row": row,
@@ -176,8 +180,8 @@ def _page(
         "tokens": api_token_queries.all_tokens(owner=target.email).count(),
         "may_set_roles": policy.may_set_roles(by, target, target.roles, other_admins=others),
         "may_suspend": policy.may_suspend(by, target, other_admins=others),
-        "may_make_code": account_setup_policy.may_make_password_code(by, target),
-        "may_drop_factor": credential_policy.may_drop_second_factor(by, target),
+        "may_make_code": account_setup_policy.may_make_password_code(by, target, lent=lent),
+        "may_drop_factor": credential_policy.may_drop_second_factor(by, target, lent=lent),
         "may_change_right": approver_policy.may_change_classes(by, approver=target.pk)
         or approver_policy.may_be_given_classes(target.name, is_approver=row.is_approver),
         "may_take_right": approver_policy.may_change_classes(by, approver=target.pk),

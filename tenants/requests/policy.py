@@ -10,6 +10,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Scope
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from portal.ui.text import plural_form
 from tenants.grants.types import ClassFacts
 from tenants.members.policy import MANAGING_ROLES, Standing
@@ -91,7 +92,7 @@ def request_refusal(lines: Collection[RequestedLine | ReclaimLine], justificatio
     if not 1 <= len(justification.strip()) <= JUSTIFICATION_MAX:
         text = f"Enter a justification of at most {JUSTIFICATION_MAX:,} characters."
         return Refusal("bad_justification", text, "justification")
-    return None
+    return hidden_refusal("justification", justification)
 
 
 def may_withdraw(by: Actor, standing: Standing, *, filed_by: int, is_reclaim: bool = False) -> Refusal | None:

@@ -18,6 +18,7 @@ from accounts.core.actor import Actor
 from accounts.models import User
 from gpu_cli.main import main
 from gpu_cli.session import Runtime
+from tests.support.rows import make
 
 PORTAL = "https://testserver"
 
@@ -110,6 +111,8 @@ class Gpu:
 
 
 def token_of(user: User, *scopes: str) -> str:
+    if "admin" in scopes:
+        make.second_factor(user)
     _row, text = api_token_actions.create_token(
         name="cli", scopes=list(scopes), expires_in_days=30, by=Actor(user=user, via="page")
     )

@@ -12,7 +12,8 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from accounts.models import User
+from accounts.models import Role, User
+from tests.support.rows import make
 
 # Replaces streams from doors: counts them, and delivers what a test passes to `window.stream`.
 QUIET_STREAM = """
@@ -75,5 +76,8 @@ def open_page(browser: Browser, live_server: LiveServer, transactional_db: None)
 def signed_in(user: User) -> str:
     """The session cookie of a signed-in user; the form has tests of its own."""
     client = Client()
-    client.force_login(user)
+    if user.has_role(Role.ADMIN):
+        make.administrator(client, user)
+    else:
+        client.force_login(user)
     return client.cookies[settings.SESSION_COOKIE_NAME].value

@@ -108,8 +108,7 @@ class Looked:
 
 def signed_in(who: User) -> Client:
     client = Client(raise_request_exception=False)
-    client.force_login(who)
-    return client
+    return make.administrator(client, who)
 
 
 def walk(pages: list[str], clients: list[Client], *, fills_in: bool = True) -> Looked:

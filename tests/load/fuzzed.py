@@ -37,6 +37,7 @@ from tests.matrix.tables.api_table import API
 from tests.matrix.tables.policy import RELATIONS
 from tests.matrix.world import CANARY, FUTURE, World, build
 from tests.support.http.visits import undone
+from tests.support.rows import make
 from workloads.models import Workload
 
 SEED = 2026
@@ -180,6 +181,7 @@ def _mark(team: Tenant, mark: str) -> None:
 def _token(who: User) -> str:
     """Its last use lies in the future, so that no call records a use."""
     text, now = token_text.new_token(), timezone.now()
+    make.second_factor(who)
     ApiToken.objects.create(
         user=who,
         name="fuzz",

@@ -80,7 +80,9 @@ def sweep(rows: Iterable[Row], world: World, *, whole: bool = False) -> Found:
 
 def is_nobody(row: Row, role: str) -> bool:
     """Whether the request is refused by authentication and scope alone, before its object is looked up."""
-    return role in DEAD or (role in TOKENS and (not row.is_api or role != f"token {row.scope}"))
+    return role in DEAD or (
+        role in TOKENS and (not row.is_api or row.scope not in ("any", role.removeprefix("token ")))
+    )
 
 
 def roles_asking(row: Row, *, is_sample: bool) -> tuple[str, ...]:

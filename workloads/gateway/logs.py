@@ -19,6 +19,7 @@ from portal.live.broadcaster import Broadcaster
 from portal.live.types import Receive, Send
 from portal.live.viewers import Viewer
 from workloads.gateway.asgi import EdgeRequest, Header, answer
+from workloads.gateway.followers import Followers
 from workloads.gateway.queries import LogSource
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# Each follower uses a thread that waits for the API server.
-FOLLOWERS_LIMIT = 64
 SILENCE_S = 3600.0
 LINES_FOLLOWED = 2000
 LINES_SHOWN = 200
@@ -44,7 +43,7 @@ HTML: list[Header] = [(b"content-type", b"text/html; charset=utf-8"), (b"x-conte
 
 NO_POD = "There is no log: the pod has not started yet or was deleted."
 UNREADABLE = "The log cannot be read at the moment. The pod may not have started yet."
-_followers = threading.BoundedSemaphore(FOLLOWERS_LIMIT)
+_followers = Followers()
 
 
 async def follow_log(
@@ -54,30 +53,35 @@ async def follow_log(
     send: Send,
     *,
     credential: Hashable,
+    person: int,
     source: LogSource | None,
 ) -> None:
-    """Returns the log as plain text, for as long as the pod writes (`?follow=0`: only the current lines)."""
+    """Returns the log as plain text, for as long as the pod writes (`?follow=0`: only the current lines). Raises
+    Refused: too_many_open (429).
+    """
     if source is None:
         return await answer(send, 200, NO_POD.encode(), NOTHING_YET)
-    if not _followers.acquire(blocking=False):
-        return await answer(send, 503, b"Too many logs are being followed. Try again later.", [(b"retry-after", b"30")])
-    try:
+    with _followers.one(person, source.namespace):
         goes_on = asked.query.get("follow", "1") != "0"
         opened = await asyncio.to_thread(_open, source, follow=goes_on, lines=LINES_FOLLOWED)
         if opened is None:
             return await answer(send, 200, UNREADABLE.encode(), NOTHING_YET)
         outgoing = SendWithTimeout(send)
-        await _relay(live, opened, receive, outgoing, Viewer(credential, outgoing.hurry))
-    except ClientStalled:
-        log.info("follower_stalled", pod=source.pod)
-    finally:
-        _followers.release()
+        try:
+            await _relay(live, opened, receive, outgoing, Viewer(credential, outgoing.hurry))
+        except ClientStalled:
+            log.info("follower_stalled", pod=source.pod)
 
 
-async def log_fragment(send: Send, source: LogSource | None) -> None:
-    """Returns the last lines of the log, for the page of the workload."""
+async def log_fragment(send: Send, source: LogSource | None, *, person: int) -> None:
+    """Returns the last lines of the log, for the page of the workload. Raises Refused: too_many_open (429)."""
     if source is None:
         return await answer(send, 200, _note(NO_POD), HTML)
+    with _followers.one(person, source.namespace):
+        return await _fragment(send, source)
+
+
+async def _fragment(send: Send, source: LogSource) -> None:
     opened = await asyncio.to_thread(_open, source, follow=False, lines=LINES_SHOWN)
     if opened is None:
         return await answer(send, 200, _note(UNREADABLE), HTML)

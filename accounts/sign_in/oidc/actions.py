@@ -14,6 +14,7 @@ from accounts.events.actions import deliver, record
 from accounts.models import Identity, User
 from accounts.people import policy as people_policy
 from accounts.people.actions import lock_actor_and_target
+from accounts.people.policy import RolesLentTo
 from accounts.sign_in.oidc import policy
 from accounts.sign_in.oidc.protocol import IdentityClaims, SignInRejected
 from portal.core.errors import refuse_if
@@ -54,14 +55,14 @@ def _new(claims: IdentityClaims, by: Actor) -> User:
 
 
 @transaction.atomic
-def connect_identity(user_id: int, *, issuer: str, subject: str, by: Actor) -> Identity:
+def connect_identity(user_id: int, *, issuer: str, subject: str, lent_to: RolesLentTo, by: Actor) -> Identity:
     """Connects this account to the user `subject` of the issuer: for accounts that are older than single sign-on.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), already_so (409).
     """
     by, user, _ = lock_actor_and_target(by, user_id)
     held = Identity.objects.filter(Q(user=user) | Q(subject=subject), issuer=issuer)
-    refuse_if(policy.may_connect_identity(by, user, is_held=held.exists()))
+    refuse_if(policy.may_connect_identity(by, user, is_held=held.exists(), lent=lent_to(user)))
     row = Identity.objects.create(user=user, issuer=issuer, subject=subject)
     event = record(by, "account.connected", user, after={"issuer": issuer})
     text = f"You can now sign in to this account with your account at {issuer}.\n\n{NOT_YOU}"
@@ -70,14 +71,14 @@ def connect_identity(user_id: int, *, issuer: str, subject: str, by: Actor) -> I
 
 
 @transaction.atomic
-def disconnect_identity(user_id: int, *, issuer: str, by: Actor) -> None:
+def disconnect_identity(user_id: int, *, issuer: str, lent_to: RolesLentTo, by: Actor) -> None:
     """The issuer's user can no longer sign in; all sessions of the account end. To correct a mistake or to reconnect.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), already_so (409).
     """
     by, user, _ = lock_actor_and_target(by, user_id)
     held = Identity.objects.filter(user=user, issuer=issuer)
-    refuse_if(policy.may_disconnect_identity(by, user, is_held=held.exists()))
+    refuse_if(policy.may_disconnect_identity(by, user, is_held=held.exists(), lent=lent_to(user)))
     held.delete()
     after = {"issuer": issuer, "sessions_ended": end_sessions(user)}
     event = record(by, "account.disconnected", user, after=after)

@@ -1,4 +1,4 @@
-"""Sign-in and API tokens: `gpu login`, `gpu token`."""
+"""Sign-in and API tokens: `gpu login`, `gpu logout`, `gpu token`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import typer
 
 from gpu_cli import formatting
 from gpu_cli.api import config
+from gpu_cli.api.errors import Refused
 from gpu_cli.session import AsJson, session_of
 
 # The scopes that a person at a terminal needs. Other scopes must be named.
 SCOPES = ["read", "launch", "request"]
+UNAUTHORIZED = 401
 tokens = typer.Typer(help="Your tokens: list, create, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -39,6 +41,31 @@ def login(
     file = config.path(environment)
     config.save(file, found)
     session.say(f"{portal}: {formatting.me(me)} Saved in {file}.")
+
+
+def logout(
+    context: typer.Context,
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="Also revoke the saved token: it stops working everywhere, at once.")
+    ] = False,
+) -> None:
+    """Delete the saved address and token from this machine."""
+    session = session_of(context)
+    file = config.path(session.outside.environment)
+    kept = config.load(file)
+    if kept is None:
+        session.say("No token is saved on this machine.")
+        return
+    if revoke:
+        # Before the file is deleted, so that a token that could not be revoked is not lost.
+        try:
+            session.client_of(kept).call("DELETE", "me", "token")
+        except Refused as refused:
+            if refused.status != UNAUTHORIZED:  # it does not work any more
+                raise
+    file.unlink(missing_ok=True)
+    done = "The token is revoked." if revoke else "The token still works; 'gpu logout --revoke' revokes it as well."
+    session.say(f"{kept.address}: signed out, {file} deleted. {done}")
 
 
 @tokens.command("list")
@@ -80,4 +107,5 @@ def revoke(
 
 def add_to(app: typer.Typer) -> None:
     app.command()(login)
+    app.command()(logout)
     app.add_typer(tokens, name="token")

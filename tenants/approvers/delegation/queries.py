@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.core.actor import Actor
-from accounts.models import User
+from accounts.models import Role, User
 from portal.core.errors import Refusal
 from tenants.approvers.delegation.policy import may_end_delegation
 from tenants.models import Deputy
@@ -19,6 +20,14 @@ from tenants.models import Deputy
 def is_delegate(user: User) -> bool:
     """True if the person is a delegate of some approver now. One query."""
     return Deputy.objects.in_force().filter(deputy=user).exists()
+
+
+def roles_lent_to(user: User) -> frozenset[str]:
+    """The staff roles whose rights this person has as a delegate, now or from a later date. Void delegations count: the
+    approver may get the role back. One query.
+    """
+    lent = Deputy.objects.filter(deputy=user, ended_at=None, period__endswith__gt=Now())
+    return frozenset({str(Role.APPROVER)}) if lent.exists() else frozenset()
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,15 @@ from tenants.members.invitations.queries import pending_invitations, pending_joi
 from tenants.members.mails import role_notice
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
 
+INVITATION_PERIOD = timedelta(days=1)
 INVITATION_LIFETIME = timedelta(days=30)
 
 
 def invite(tenant: Tenant, email: str, role: str, by: Actor) -> Invitation:
     refuse_if(address_refusal(email))
     now = timezone.now()
+    sent = Invitation.objects.filter(tenant=tenant, invited_at__gt=now - INVITATION_PERIOD)
+    refuse_if(member_policy.may_invite_again(email, to_address=sent.filter(email=email).count(), by_team=sent.count()))
     # An expired invitation is replaced by the new one.
     pending_invitations(email).filter(tenant=tenant, expires_at__lte=now).update(
         state=Invitation.State.REVOKED, ended_at=now

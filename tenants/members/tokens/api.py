@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api_tokens.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import actor, refuse_without_second_factor
 from accounts.models import ApiToken, Scope
 from accounts.rest.strict.serializers import takes_no_fields
 from accounts.rest.verb_view import VerbView
@@ -42,6 +42,8 @@ class TeamTokens(VerbView, generics.GenericAPIView[ApiToken]):
     def post(self, request: Request, tenant: str) -> Response:
         token_queries.team_with_tokens(tenant, by=self.by)
         typed = self.body(NewTokenSerializer)
+        if Scope.ADMIN in typed["scopes"]:
+            refuse_without_second_factor(request)
         token, text = token_actions.create_team_token(tenant, **typed, by=self.by)
         made = {**TokenSerializer(token).data, "token": text}
         return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -12,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.api_tokens import queries as accounts
 from accounts.api_tokens.forms import TokenForm
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import actor, has_second_factor
 from portal.web.refusals import refusal_in_form
 from tenants.members import queries
 from tenants.members.tokens import actions
@@ -27,12 +29,13 @@ def team_tokens(request: HttpRequest, tenant: str) -> HttpResponse:
     """GET: the list and a form. POST: creates a token, whose secret is only in this response."""
     by = actor(request)
     team, found = token_queries.team_with_tokens(tenant, by=by)
-    form = TokenForm(request.POST or None, tenant=tenant)
+    new_form = partial(TokenForm, tenant=tenant, has_second_factor=has_second_factor(request))
+    form = new_form(request.POST or None)
     secret = None
     if request.method == "POST" and form.is_valid():
         with refusal_in_form(form):
             _token, secret = actions.create_team_token(tenant, **form.cleaned_data, by=by)
-            form = TokenForm(tenant=tenant)
+            form = new_form()
     example = f'curl -H "Authorization: Bearer $TOKEN" {settings.PORTAL_URL}/api/v1/teams/{team.slug}/tokens'
     context = {
         "tenant": team,

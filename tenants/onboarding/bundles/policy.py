@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from tenants.requests import policy as request_policy
 
 SUMMARY_MAX = 200
@@ -41,6 +42,8 @@ def bundle_refusal(*, name: str, summary: str, days: int, lines: Collection[Bund
         return Refusal("bad_name", "Enter a name of 1 to 60 characters.", "name")
     if len(summary) > SUMMARY_MAX:
         return Refusal("bad_summary", f"Enter a summary of at most {SUMMARY_MAX} characters.", "summary")
+    if refusal := hidden_refusal("name", name) or hidden_refusal("summary", summary):
+        return refusal
     if not 1 <= days <= BUNDLE_DAYS_MAX:
         return Refusal("bad_period", f"Enter 1 to {BUNDLE_DAYS_MAX:,} days (three years).", "days")
     if not 1 <= len(lines) <= request_policy.LINES_MAX:

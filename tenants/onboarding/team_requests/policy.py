@@ -9,6 +9,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Role, Scope
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from tenants.onboarding.teams import policy
 
 NAME_MAX = 80
@@ -40,7 +41,7 @@ def team_refusal(*, name: str, slug: str, purpose: str) -> Refusal | None:
     if not 1 <= len(purpose) <= PURPOSE_MAX:
         text = f"Enter the purpose of the team in at most {PURPOSE_MAX} characters."
         return Refusal("bad_purpose", text, "purpose")
-    return policy.slug_refusal(slug)
+    return hidden_refusal("name", name) or hidden_refusal("purpose", purpose) or policy.slug_refusal(slug)
 
 
 def may_decide_team(by: Actor, team: DecidableTeam) -> Refusal | None:

@@ -12,6 +12,7 @@ from cluster.models import Cluster
 from cluster.reads import queries as read_queries
 from portal.core.due import touch
 from portal.core.errors import refuse, refuse_if
+from portal.core.plain_text import hidden_refusal
 from tenants.models import Membership, Namespace, Tenant
 from tenants.onboarding.teams import policy
 
@@ -54,6 +55,7 @@ def create_tenant_rows(
     refuse_if(policy.slug_refusal(slug))
     if not name.strip():
         raise refuse("bad_name", "Enter a team name of 1 to 80 characters.", field="name")
+    refuse_if(hidden_refusal("name", name) or hidden_refusal("purpose", purpose))
     tenant = Tenant.objects.create(slug=slug, name=" ".join(name.split())[:80], purpose=purpose[:300])
     Membership.objects.create(tenant=tenant, user=owner, role=Membership.Role.OWNER)
     row = Namespace.objects.create(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import transaction
 
 from accounts.core.actor import Actor
@@ -14,6 +16,9 @@ from tenants.members import queries as member_queries
 from tenants.models import QuotaRequest, RequestComment
 from tenants.requests.comments import policy
 from tenants.requests.comments.queries import may_comment_on
+
+# Comments of one person on one request within this time are one mail.
+MAIL_INTERVAL = timedelta(minutes=10)
 
 
 @transaction.atomic
@@ -33,6 +38,7 @@ def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: 
         [person for person in _concerned(request) if person.pk != by.user_id],
         subject=f"{by.name} {asks} request #{request.pk} of {request.tenant.name}",
         body=f"{text}\n\n" + page_url(f"/requests/{request.pk}"),
+        one_in=MAIL_INTERVAL,
     )
     hint_team_pages(request.tenant)
     return row

@@ -6,6 +6,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Scope
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from tenants.members.policy import Standing
 
 COMMENT_MAX = 2000
@@ -33,7 +34,7 @@ def may_comment(
 
 def comment_refusal(text: str) -> Refusal | None:
     if 1 <= len(text) <= COMMENT_MAX:
-        return None
+        return hidden_refusal("text", text)
     return Refusal(
         "bad_comment", f"Enter a comment of 1 to {COMMENT_MAX:,} characters; this one has {len(text):,}.", "text"
     )

@@ -10,6 +10,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Role, Scope
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from tenants.approvers.policy import ApproverRight
 from tenants.core.policy import REASON_MAX
 from tenants.grants.types import Overcommit
@@ -72,6 +73,8 @@ def resolve(line: QuotaLine, decision: Decision, now: datetime) -> ResolvedDecis
 
 def decision_refusal(one: ResolvedDecision, class_name: str, now: datetime) -> Refusal | None:
     reason, line = one.decision.reason.strip(), one.line
+    if found := grace_refusal(one.decision.grace_hours):
+        return found
     if not one.decision.approve:
         return may_deny(reason=reason)
     if one.is_reclaim:
@@ -79,8 +82,6 @@ def decision_refusal(one: ResolvedDecision, class_name: str, now: datetime) -> R
         answer = reclaim_policy.ReclaimDecision(one.units, one.starts, one.ends, *asked, held=one.held)
         if found := reclaim_policy.reclaim_decision_refusal(answer, class_name):
             return found
-    if found := grace_refusal(one.decision.grace_hours):
-        return found
     is_less = one.units < line.asked_units
     return may_approve(units=one.units, starts=one.starts, ends=one.ends, now=now, is_less=is_less, reason=reason)
 
@@ -143,7 +144,7 @@ def may_approve(
             "Enter a comment on why you approve less than requested.",
             "reason",
         )
-    return None
+    return hidden_refusal("reason", reason)
 
 
 def may_over_promise(excesses: Collection[Overcommit], *, is_ticked: bool, reason: str) -> Refusal | None:
@@ -164,12 +165,12 @@ def may_over_promise(excesses: Collection[Overcommit], *, is_ticked: bool, reaso
         )
     if not reason.strip():
         return Refusal("reason_missing", f"{what} Enter a comment that explains the overcommit.", "over_promise_reason")
-    return None
+    return hidden_refusal("over_promise_reason", reason)
 
 
 def may_deny(*, reason: str) -> Refusal | None:
     if 1 <= len(reason.strip()) <= REASON_MAX:
-        return None
+        return hidden_refusal("reason", reason)
     return Refusal(
         "reason_missing", f"Enter a comment of 1 to {REASON_MAX} characters. It is shown to the team.", "reason"
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.test import Client
 
 from accounts.account_setup import actions as account_setup_actions
@@ -17,6 +18,7 @@ from accounts.credentials import login_backoff
 from accounts.credentials import policy as credential_policy
 from accounts.models import Delivery, Event, Role, User
 from portal.core.errors import Refused
+from tenants.approvers.delegation.queries import roles_lent_to
 from tests.support.http.callers import caller, send
 from tests.support.rows import make
 
@@ -31,9 +33,7 @@ def ada(db: None) -> User:
 
 
 def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return make.administrator(Client(), user)
 
 
 def shown(answer: Any) -> str:
@@ -126,7 +126,7 @@ def test_programs_get_the_code_once(ada: User) -> None:
 
 
 def code_of(user: User) -> str:
-    return account_setup_actions.make_password_code(user.pk, by=system_actor("test"))[1]
+    return account_setup_actions.make_password_code(user.pk, lent_to=roles_lent_to, by=system_actor("test"))[1]
 
 
 def test_a_code_works_once(bob: User) -> None:
@@ -138,9 +138,9 @@ def test_a_code_works_once(bob: User) -> None:
 
 
 def test_it_works_for_three_days(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, now = code_of(bob), default_token_generator._now()
+    code, now = code_of(bob), PasswordResetTokenGenerator()._now()
     at = {"now": now + timedelta(days=3, minutes=1)}
-    monkeypatch.setattr(default_token_generator, "_now", lambda: at["now"])
+    monkeypatch.setattr(PasswordResetTokenGenerator, "_now", lambda _: at["now"])
     assert use(code, email=bob.email).status_code == 422
     at["now"] = now + timedelta(days=3, minutes=-1)
     assert use(code, email=bob.email).status_code == 302
@@ -216,8 +216,10 @@ def refusal(by: User, target: User) -> str:
     return next((found.code for found in both(Actor(by, "page"), target) if found), "")
 
 
-def both(by: Actor, target: User) -> list[Any]:
-    found = [policy.may_make_password_code(by, target), credential_policy.may_drop_second_factor(by, target)]
+def both(by: Actor, target: User, lent: Collection[str] = ()) -> list[Any]:
+    found = [
+        may(by, target, lent=lent) for may in (policy.may_make_password_code, credential_policy.may_drop_second_factor)
+    ]
     assert len({one.code if one else "" for one in found}) == 1, "whoever may open an account may do both"
     return found
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
+from allauth.mfa.models import Authenticator
 from django.conf import LazySettings
 from django.core.cache import cache
 from django.db import connection
@@ -23,12 +25,14 @@ from accounts.credentials import login_backoff
 from accounts.models import ApiToken, Event, Scope, User
 from accounts.rest import throttles
 from portal.core import hints
+from tenants.models import Tenant
 from tests.support.rows import make
 
 ME = "/api/v1/me"
 
 
 def token_of(user: User, *scopes: Scope) -> str:
+    make.second_factor(user)
     _, text = actions.create_token(
         name="ci", scopes=scopes or list(Scope), expires_in_days=7, by=Actor(user=user, via="page")
     )
@@ -58,6 +62,7 @@ def test_a_token_acts_as_its_owner(client: Client, alice: User, token: str) -> N
         "teams": [],
         "via": f"token {token[4:12]}",
         "confined_to": "",
+        "token": answer["token"],
     }
 
 
@@ -360,3 +365,51 @@ def test_an_address_is_believed_from_the_gateway_only(client: Client, alice: Use
     sign_in(Client(), HTTP_X_FORWARDED_FOR="203.0.113.1, 198.51.100.7", REMOTE_ADDR="10.0.0.3")
 
     assert [event.after["address"] for event in Event.objects.order_by("id")] == ["8.8.8.8", "198.51.100.7"]
+
+
+# ---- a token about itself -----------------------------------------------------------------------------------------
+
+
+def test_me_says_which_token_this_is(alice: User) -> None:
+    text = token_of(alice, Scope.READ, Scope.LAUNCH)
+    told = Client(headers={"Authorization": f"Bearer {text}"}).get(ME).json()["token"]
+    row = ApiToken.objects.get()
+    assert (told["name"], told["prefix"], told["scopes"]) == ("ci", row.prefix, ["read", "launch"])
+    assert datetime.fromisoformat(told["expires_at"]) == row.expires_at
+    assert text not in str(told)
+    by_session = Client()
+    by_session.force_login(alice)
+    assert by_session.get(ME).json()["token"] is None
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_any_token_revokes_itself(alice: User, scope: Scope) -> None:
+    client = Client(headers={"Authorization": f"Bearer {token_of(alice, scope)}"})
+    other = token_of_other_name(alice)
+    Authenticator.objects.all().delete()  # the scope admin does not apply, and is not needed either
+    assert client.delete(f"{ME}/token").status_code == 204
+    again = client.delete(f"{ME}/token")
+    assert (again.status_code, again.json()["code"]) == (401, "token_revoked")
+    assert Client(headers={"Authorization": f"Bearer {other}"}).get(ME).status_code == 200
+    event = Event.objects.get(verb="token.revoked")
+    assert event.actor_id == alice.pk
+
+
+def token_of_other_name(user: User) -> str:
+    by = Actor(user=user, via="page")
+    return actions.create_token(name="other", scopes=["read"], expires_in_days=7, by=by)[1]
+
+
+def test_a_teams_token_revokes_itself_too(alice: User, team_a: Tenant) -> None:
+    by = replace(Actor(user=alice, via="page"), confined_to="team-a")
+    row, text = actions.create_token(name="ci", scopes=["launch"], expires_in_days=7, tenant="team-a", by=by)
+    assert Client(headers={"Authorization": f"Bearer {text}"}).delete(f"{ME}/token").status_code == 204
+    row.refresh_from_db()
+    assert row.revoked_at is not None
+
+
+def test_a_session_has_no_token_to_revoke(alice: User) -> None:
+    client = Client()
+    client.force_login(alice)
+    answer = client.delete(f"{ME}/token")
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")

@@ -25,6 +25,7 @@ from accounts.credentials import actions as credential_actions
 from accounts.credentials import login_backoff, policy
 from accounts.models import Event, Role, User
 from portal.core.errors import Refused
+from tenants.approvers.delegation.queries import roles_lent_to
 from tests.support.rows import make
 from workloads.gateway.stream_access import StreamAccess, StreamViewer
 
@@ -231,17 +232,17 @@ def test_a_lost_one_is_taken_off_by_administrators_only(alice: User, bob: User, 
     client = signed_in_with_code(alice)
     for by, code in ((Actor(bob, "page"), "not_allowed"), (Actor(alice, "page"), "not_allowed")):
         with pytest.raises(Refused) as refused:
-            credential_actions.drop_second_factor(alice.pk, because="x", by=by)
+            credential_actions.drop_second_factor(alice.pk, because="x", lent_to=roles_lent_to, by=by)
         assert refused.value.code == code
     with pytest.raises(Refused) as refused:
-        credential_actions.drop_second_factor(olga.pk, because="x", by=Actor(olga, "page"))
+        credential_actions.drop_second_factor(olga.pk, because="x", lent_to=roles_lent_to, by=Actor(olga, "page"))
     assert refused.value.code == "own_account"
 
-    credential_actions.drop_second_factor(alice.pk, because="Phone lost", by=Actor(olga, "page"))
+    credential_actions.drop_second_factor(alice.pk, because="Phone lost", lent_to=roles_lent_to, by=Actor(olga, "page"))
 
     assert client.get("/tokens").status_code == 302
     assert by_password(alice)[1]["Location"] == "/tokens"
-    assert policy.may_drop_second_factor(system_actor("operators"), alice) is None
+    assert policy.may_drop_second_factor(system_actor("operators"), alice, lent=()) is None
     event = Event.objects.get(verb="account.second_factor_dropped")
     assert (event.actor_id, event.after) == (olga.pk, {"because": "Phone lost"})
 

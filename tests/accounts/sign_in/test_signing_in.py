@@ -20,6 +20,7 @@ from accounts.models import Delivery, Event, Identity, Role, User
 from accounts.sign_in.oidc import actions as oidc_actions
 from accounts.sign_in.oidc import protocol
 from portal.core.errors import Refused
+from tenants.approvers.delegation.queries import roles_lent_to
 from tenants.models import Invitation, Tenant
 from tests.accounts.sign_in.visitor import Visitor
 from tests.support.http.visits import rows_of
@@ -296,7 +297,9 @@ def test_leeway_is_for_clocks_and_not_for_people(visitor: Visitor, monkeypatch: 
 
 
 def test_an_account_of_before_is_connected_by_who_administers(visitor: Visitor, alice: User) -> None:
-    oidc_actions.connect_identity(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=system_actor("test"))
+    oidc_actions.connect_identity(
+        alice.pk, issuer=visitor.issuer.url, subject="subject-1", lent_to=roles_lent_to, by=system_actor("test")
+    )
     assert visitor.sign_in().status_code == 302
     assert visitor.client.session["_auth_user_id"] == str(alice.pk)
     [event, _] = Event.objects.order_by("id")
@@ -326,31 +329,37 @@ def test_each_is_connected_once_and_nobody_comes_to_what_they_lack(
     root = User.objects.create_superuser(email="root@example.org", name="Root")
     keys = {"alice": alice.pk, "bob": bob.pk, "olga": olga.pk, "ada": ada.pk, "root": root.pk, "nobody": 0}
     by = Actor(ada, "page")
-    oidc_actions.connect_identity(alice.pk, issuer=ISSUER, subject="subject-1", by=by)
+    oidc_actions.connect_identity(alice.pk, issuer=ISSUER, subject="subject-1", lent_to=roles_lent_to, by=by)
     with pytest.raises(Refused) as refused:
-        oidc_actions.connect_identity(keys[who], issuer=ISSUER, subject=subject, by=by)
+        oidc_actions.connect_identity(keys[who], issuer=ISSUER, subject=subject, lent_to=roles_lent_to, by=by)
     assert refused.value.code == code
     assert Identity.objects.count() == 1
 
 
 def test_only_administrators_connect(alice: User, bob: User) -> None:
     with pytest.raises(Refused, match="administrators"):
-        oidc_actions.connect_identity(bob.pk, issuer=ISSUER, subject="x", by=Actor(alice, "page"))
+        oidc_actions.connect_identity(
+            bob.pk, issuer=ISSUER, subject="x", lent_to=roles_lent_to, by=Actor(alice, "page")
+        )
 
 
 def test_who_is_disconnected_is_out_and_may_be_connected_anew(visitor: Visitor, alice: User, olga: User) -> None:
     by = Actor(make.user("Ada", roles=[Role.ADMIN]), "page")
-    oidc_actions.connect_identity(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=by)
+    oidc_actions.connect_identity(
+        alice.pk, issuer=visitor.issuer.url, subject="subject-1", lent_to=roles_lent_to, by=by
+    )
     visitor.sign_in()
     with pytest.raises(Refused, match="has the role 'operator' and you do not"):
-        oidc_actions.disconnect_identity(olga.pk, issuer=visitor.issuer.url, by=by)
+        oidc_actions.disconnect_identity(olga.pk, issuer=visitor.issuer.url, lent_to=roles_lent_to, by=by)
 
-    oidc_actions.disconnect_identity(alice.pk, issuer=visitor.issuer.url, by=by)
+    oidc_actions.disconnect_identity(alice.pk, issuer=visitor.issuer.url, lent_to=roles_lent_to, by=by)
 
     assert not visitor.is_in
     assert Event.objects.latest("id").after == {"issuer": visitor.issuer.url, "sessions_ended": 1}
     assert visitor.sign_in().status_code == 403
     with pytest.raises(Refused, match="Nothing was changed"):
-        oidc_actions.disconnect_identity(alice.pk, issuer=visitor.issuer.url, by=by)
-    oidc_actions.connect_identity(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=by)
+        oidc_actions.disconnect_identity(alice.pk, issuer=visitor.issuer.url, lent_to=roles_lent_to, by=by)
+    oidc_actions.connect_identity(
+        alice.pk, issuer=visitor.issuer.url, subject="subject-1", lent_to=roles_lent_to, by=by
+    )
     assert visitor.sign_in().status_code == 302

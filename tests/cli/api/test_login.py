@@ -166,3 +166,31 @@ def test_a_new_token_alone_is_on_stdout_and_can_be_revoked(
     assert other("status").code == 0
     assert gpu("token", "revoke", prefix).code == 0
     assert other("status").code == 2
+
+
+# ---- signing out --------------------------------------------------------------------------------------------------
+
+
+def test_logout_deletes_the_file_and_says_that_the_token_works_on(nobody: Gpu, bob: User, team_a: Tenant) -> None:
+    token = token_of(bob, "read")
+    nobody("login", PORTAL, "--token-stdin", stdin=token)
+    done = nobody("logout")
+    assert (done.code, nobody.config.exists()) == (0, False)
+    assert "gpu logout --revoke" in done.err
+    assert ApiToken.objects.get().revoked_at is None
+    assert nobody("logout").code == 0
+
+
+@pytest.mark.parametrize("scope", ["read", "launch"])
+def test_logout_revokes_the_token_whatever_its_scope(nobody: Gpu, bob: User, team_a: Tenant, scope: str) -> None:
+    config.save(nobody.config, config.Portal(PORTAL, token_of(bob, scope)))
+    done = nobody("logout", "--revoke")
+    assert (done.code, nobody.config.exists()) == (0, False)
+    assert ApiToken.objects.get().revoked_at is not None
+
+
+def test_a_token_that_is_revoked_already_is_forgotten(nobody: Gpu, bob: User) -> None:
+    config.save(nobody.config, config.Portal(PORTAL, token_of(bob, "read")))
+    ApiToken.objects.update(revoked_at="2026-01-01T00:00:00Z")
+    assert nobody("logout", "--revoke").code == 0
+    assert not nobody.config.exists()

@@ -188,6 +188,52 @@ def test_our_label_stays_on_our_namespace(worker: Api, ours: str) -> None:
     worker.patch("v1/namespaces", ours, {"metadata": {"labels": {"gpu-portal/owner": "tenants.namespace.5"}}})
 
 
+POD_SECURITY = "pod-security.kubernetes.io"
+
+
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [
+        ("enforce-version", "v1.18"),
+        ("enforce-version", "v1.33"),
+        ("warn", "privileged"),
+        ("warn-version", "v1.18"),
+        ("audit", "baseline"),
+        ("audit-version", "v1.18"),
+        ("of-a-later-kubernetes", "privileged"),
+    ],
+)
+def test_no_label_weakens_pod_security(worker: Api, ours: str, label: str, value: str) -> None:
+    """The rules of an old version allow what `restricted` refuses today."""
+    labels = {f"{POD_SECURITY}/{label}": value}
+    assert_fenced(create(worker, "v1/namespaces", namespace(f"fence-new-{uuid.uuid4().hex[:8]}", **labels)))
+    body = {"metadata": {"labels": labels}}
+    for content_type in (MERGE, APPLY):
+        identity = namespace(ours, **labels) if content_type == APPLY else body
+        params = {"dryRun": "All"} | ({"fieldManager": "probe", "force": "true"} if content_type == APPLY else {})
+        status, data = worker.raw(
+            "PATCH", path_of("v1/namespaces", ours), identity, params=params, content_type=content_type
+        )
+        assert_fenced((status, data.decode()))
+
+
+@pytest.mark.parametrize("label", ["warn", "audit", "enforce-version", "warn-version", "audit-version"])
+def test_the_strictest_values_are_allowed(worker: Api, ours: str, label: str) -> None:
+    labels = {f"{POD_SECURITY}/{label}": "latest" if label.endswith("-version") else "restricted"}
+    assert create(worker, "v1/namespaces", namespace(f"fence-new-{uuid.uuid4().hex[:8]}", **labels))[0] == 201
+
+
+def test_what_an_administrator_pinned_does_not_stop_the_worker(worker: Api, admin: Api, ours: str) -> None:
+    """The worker may leave it as it is, or remove it, but not set it to another version."""
+    key = f"{POD_SECURITY}/enforce-version"
+    admin.patch("v1/namespaces", ours, {"metadata": {"labels": {key: "v1.30"}}})
+    worker.patch("v1/namespaces", ours, {"metadata": {"labels": {"gpu-portal/owner": "tenants.namespace.5"}}})
+    with pytest.raises(ApiError, match=FENCE):
+        worker.patch("v1/namespaces", ours, {"metadata": {"labels": {key: "v1.29"}}})
+    worker.patch("v1/namespaces", ours, {"metadata": {"labels": {key: None}}})
+    assert key not in admin.get("v1/namespaces", ours)["metadata"]["labels"]
+
+
 def test_the_fence_does_not_lean_on_rbac(services: Json, ours: str) -> None:
     """The worker's name with all rights: the policy alone has to refuse what RBAC would refuse first."""
     admin = services["kubeconfigs"]["admin"]
@@ -331,7 +377,12 @@ def test_and_nothing_else_of_it(worker: Api, ours: str, job: str, body: Json) ->
 
 @pytest.mark.parametrize(
     "body",
-    [{"spec": {"suspend": False}}, {"metadata": {"labels": {"more": "x"}}}, {"spec": {"activeDeadlineSeconds": 9}}],
+    [
+        {"spec": {"suspend": False}},
+        {"metadata": {"labels": {"more": "x"}}},
+        {"metadata": {"labels": {"more": ""}}},
+        {"spec": {"activeDeadlineSeconds": 9}},
+    ],
 )
 def test_it_is_the_fence_that_refuses_it(worker: Api, ours: str, job: str, body: Json) -> None:
     assert_fenced(patch(worker, ours, body))

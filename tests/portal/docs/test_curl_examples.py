@@ -127,6 +127,7 @@ def test_the_calls_work_as_they_stand(
     make.grant(team_a, a100, units=4)
     for person in (alice, dana, olga):
         by = Actor(user=person, via="page")
+        make.second_factor(person)
         _, token = api_token_actions.create_token(name="shell", scopes=list(Scope), expires_in_days=1, by=by)
         client = Client()
         client.force_login(person)

@@ -236,6 +236,7 @@ def test_no_header_says_where_we_are(server: Server, bobs: str) -> None:
 
 def test_no_header_says_what_is_done(server: Server, bob: User) -> None:
     """With a token that could be revoked by itself."""
+    make.second_factor(bob)
     row, text = api_token_actions.create_token(
         name="a", scopes=["read", "admin"], expires_in_days=1, by=Actor(bob, "page")
     )

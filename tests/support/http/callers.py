@@ -11,10 +11,13 @@ from django.test import Client
 from accounts.api_tokens import actions
 from accounts.core.actor import Actor
 from accounts.models import Scope, User
+from tests.support.rows import make
 
 
 def bearer(user: User, *scopes: str) -> dict[str, str]:
-    """Returns the headers; the token has all scopes by default."""
+    """Returns the headers; the token has all scopes by default. Scope admin requires a second factor."""
+    if not scopes or Scope.ADMIN in scopes:
+        make.second_factor(user)
     by, name = Actor(user=user, via="page"), f"script {user.tokens.count() or ''}"
     _row, text = actions.create_token(name=name, scopes=scopes or list(Scope), expires_in_days=7, by=by)
     return {"Authorization": f"Bearer {text}"}

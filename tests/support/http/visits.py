@@ -12,6 +12,7 @@ from django.db.models import Model
 from django.test import Client
 
 from accounts.models import User
+from tests.support.rows import make
 
 _kept: dict[int, tuple[Client, str]] = {}
 
@@ -40,10 +41,12 @@ def undone() -> Iterator[None]:
 
 @contextmanager
 def signed_in_once(people: Iterable[User]) -> Iterator[None]:
-    """Signs everybody in once, since that takes longer than most requests. Inside, `visit` reuses these sessions."""
+    """Signs everybody in once, with a second factor, since that takes longer than most requests. Inside, `visit`
+    reuses these sessions.
+    """
     for who in people:
         client = Client()
-        client.force_login(who)
+        make.administrator(client, who)
         _kept[who.pk] = client, client.cookies[settings.SESSION_COOKIE_NAME].value
     try:
         yield

@@ -23,6 +23,7 @@ from tenants.lifecycle import actions as lifecycle_actions
 from tenants.lifecycle.closing import actions as closing_actions
 from tenants.lifecycle.closing import schedule
 from tenants.models import Grant, Membership, Namespace, Tenant
+from tests.support.http.callers import caller, send
 from tests.support.http.pages import page
 from tests.support.rows import make
 
@@ -87,6 +88,21 @@ def test_times_have_bounds(namespace_a: Namespace, olga: User, terms: dict[str, 
     namespace_a.refresh_from_db()
     assert namespace_a.wanted == "active"
     assert not Event.objects.filter(verb="namespace.changed").exists()
+
+
+@pytest.mark.parametrize("wanted", ["active", "suspended", "closed"])
+@pytest.mark.parametrize("field", ["grace_hours", "keep_days"])
+def test_a_time_below_zero_is_refused_whatever_is_wanted(
+    namespace_a: Namespace, olga: User, wanted: str, field: str
+) -> None:
+    """A bound that only closing has read was accepted, and ignored, by the others."""
+    body = {"wanted": wanted, field: -1}
+    answer = send(caller(olga, Scope.ADMIN), "PATCH", "/api/v1/teams/team-a/namespace", body)
+    code = {"grace_hours": "bad_grace", "keep_days": "bad_keep"}[field]
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, code, field)
+    assert "-1" in answer.json()["message"]
+    namespace_a.refresh_from_db()
+    assert namespace_a.wanted == "active"
 
 
 def test_after_the_grace_nobody_takes_it_back(namespace_a: Namespace, olga: User) -> None:

@@ -205,6 +205,8 @@ def calls(ids: dict[str, str]) -> Iterator[tuple[str, str, list[str], dict[str, 
         for method in METHODS:
             if not hasattr(view, method.lower()):
                 continue
+            if (method, pattern.name) == ("DELETE", "api-me-token"):
+                continue  # the walk would end with it, since the token revokes itself
             of_team, of_all = query_of(method, route, team="team-b"), query_of(method, route, owner="everybody")
             queries = sorted({of_team} if method != "GET" else {of_team, of_all, ""})
             name = f"{method} {pattern.name}"
@@ -227,6 +229,7 @@ def test_a_teams_token_meets_nothing_outside_of_its_team(
     settings.API_REQUESTS_PER_MINUTE = 10_000
     make.tenant(namespace_a.cluster, slug="team-d")
     by = Actor(nora, "page")
+    make.second_factor(nora)
     scopes = [scope for scope in Scope.values if scope != Scope.DECIDE]
     _token, text = token_actions.create_team_token("team-a", name="ci", scopes=scopes, expires_in_days=9, by=by)
     _token, own = api_token_actions.create_token(name="own", scopes=list(Scope), expires_in_days=9, by=by)

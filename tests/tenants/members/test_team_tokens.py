@@ -38,6 +38,7 @@ def make_token(
     user: User, *scopes: str, days: int = 30, name: str = "ci", team: str = "team-a"
 ) -> tuple[ApiToken, Client]:
     """Creates a token of the team, with all scopes by default; returns it with a client that uses it."""
+    make.second_factor(user)
     token, text = token_actions.create_team_token(
         team, name=name, scopes=scopes or SCOPES, expires_in_days=days, by=page(user)
     )
@@ -45,6 +46,7 @@ def make_token(
 
 
 def personal(user: User, *scopes: str, name: str = "own") -> Client:
+    make.second_factor(user)
     _token, text = api_token_actions.create_token(
         name=name, scopes=scopes or list(Scope), expires_in_days=30, by=page(user)
     )
@@ -368,7 +370,7 @@ def test_for_others_there_is_no_such_list(request: pytest.FixtureRequest, team_a
 def test_the_page_of_everybodys_tokens(client: Client, team_a: Tenant, alice: User, bob: User, olga: User) -> None:
     make_token(alice, name="of the team")
     personal(bob, name="of bob")
-    client.force_login(olga)
+    make.administrator(client, olga)
     assert "/tokens/everybody" in client.get("/tokens").text
     shown = client.get("/tokens/everybody").text
     assert "of the team" in shown

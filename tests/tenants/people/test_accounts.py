@@ -36,9 +36,7 @@ def ada(db: None) -> User:
 
 
 def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return make.administrator(Client(), user)
 
 
 # ---- access -------------------------------------------------------------------------------------------------------
@@ -82,6 +80,7 @@ def test_for_everybody_else_there_is_nothing(a100: GpuClass, dana: User, roles: 
 
 def test_a_token_that_only_reads_changes_nothing(ada: User, bob: User, a100: GpuClass) -> None:
     client = caller(ada, Scope.READ)
+    make.second_factor(ada)
     assert client.get(f"{PEOPLE}/{bob.pk}").status_code == 200
     for method, path, body in calls(bob.pk, a100.slug):
         if method != "GET":

@@ -13,6 +13,7 @@ from tenants.models import Tenant
 from tests.support.cluster.worker import Worker
 from tests.support.processes.streaming import BUSY_S, PROMISED_S, Doors, Stream, session_of
 from tests.support.waiting import wait_until
+from workloads.gateway.followers import OF_PERSON_MAX
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run
@@ -51,6 +52,21 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
     assert headers["content-type"].startswith("text/html")
     assert fragment.startswith(b'<pre class="term')
     assert doors.get("/live/logs/team-a/another", authorization=bearer)[0] == 404
+
+    # Fifty followers of one person, in several sessions, leave others theirs.
+    sessions = [session_of(by_bob.person) for _ in range(5)]
+    many = [Stream(doors, "/live/logs/team-a/one", sessions[number % 5]) for number in range(50)]
+    try:
+        found = [stream.response.status for stream in many]
+        assert (found.count(200), found.count(429)) == (OF_PERSON_MAX, 50 - OF_PERSON_MAX)
+        for _ in range(OF_PERSON_MAX):
+            hers = Stream(doors, "/live/logs/team-a/one", session_of(by_alice.person))
+            many.append(hers)
+            assert hers.response.status == 200
+        assert wait_until(lambda: many[-1].has("Jupyter Server"))
+    finally:
+        for stream in many:
+            stream.close()
 
     # A user who follows the log is disconnected on losing the right to read it.
     hers, his = (Stream(doors, "/live/logs/team-a/one", session_of(who)) for who in (by_alice.person, by_bob.person))

@@ -41,6 +41,8 @@ def of_team(user: User, *scopes: str) -> tuple[ApiToken, str]:
 
 def personal(user: User, *scopes: str) -> str:
     by = Actor(user, "page")
+    if "admin" in scopes:
+        make.second_factor(user)
     return api_token_actions.create_token(name="own", scopes=scopes, expires_in_days=3, by=by)[1]
 
 

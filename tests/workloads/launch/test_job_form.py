@@ -94,6 +94,7 @@ def test_the_same_by_a_call_and_what_it_answers(her: Client, a100: GpuClass) -> 
         ),
         ({"workers": 2, "volume": "data"}, "volume", "A volume can be attached to one node only"),
         ({"workers": 2, "kind": "notebook", "image": "minimal"}, "workers", "A notebook has 1 worker"),
+        ({"workers": 0, "kind": "notebook", "image": "minimal"}, "workers", "A notebook has 1 worker"),
     ],
 )
 def test_a_refusal_stands_beside_its_field_and_in_the_answer(

@@ -31,7 +31,7 @@ def job_options_refusal(wanted: LaunchSpec) -> Refusal | None:
 
 
 def _of_jobs_alone(said: Options) -> Refusal | None:
-    if (said.workers or 1) != 1:
+    if said.workers not in (None, 1):
         return Refusal("jobs_only", "A notebook has 1 worker. Only jobs can have several.", "workers")
     if said.script:
         return Refusal("jobs_only", "A notebook runs JupyterLab. Only jobs can have a script.", "script")

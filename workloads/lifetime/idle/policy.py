@@ -16,6 +16,7 @@ from typing import Any
 
 from cluster.client.jupyter import NotebookActivity
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from portal.ui.text import date_and_time, plural
 from workloads.core.policy import RunFacts
 
@@ -153,4 +154,6 @@ def may_keep(run: RunFacts, *, is_watched: bool, hours: int = 1, reason: str | N
     if reason is not None and not 1 <= len(reason.strip()) <= REASON_LIMIT:
         text = f"Enter a reason of 1 to {REASON_LIMIT} characters: other users may wait for the notebook's units."
         return Refusal("no_reason", text, "reason")
+    if refusal := hidden_refusal("reason", reason or ""):
+        return refusal
     return None

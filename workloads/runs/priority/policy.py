@@ -8,6 +8,7 @@ from accounts.core.policy import scope_refusal
 from accounts.models import Scope
 from cluster.manifests.run_spec import PRIORITIES
 from portal.core.errors import Refusal
+from portal.core.plain_text import hidden_refusal
 from workloads.launch.priorities.policy import unknown_priority
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def may_change_priority(
     if not 1 <= len(because) <= BECAUSE_LIMIT:
         text = f"Enter a reason of 1 to {BECAUSE_LIMIT} characters: the person who requested the run reads it."
         return Refusal("reason_missing", text, "because")
+    if refusal := hidden_refusal("because", because):
+        return refusal
     if is_over or is_stopping:
         return Refusal("not_running", "The run is not queued any more. Its priority cannot change.", status=409)
     if holds_units:

@@ -12,7 +12,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
 from accounts.core.actor import Actor
-from accounts.models import Delivery, Event, User
+from accounts.models import Delivery, Event, Scope, User
 from catalog.models import GpuClass, Pool
 from portal.core.errors import Refused, to_refusal
 from tenants.core import queries as core_queries
@@ -22,6 +22,7 @@ from tenants.requests import actions
 from tenants.requests.decisions import actions as decision_actions
 from tenants.requests.decisions.types import Decision, OverPromise
 from tenants.requests.types import RequestedLine
+from tests.support.http.callers import caller, send, told
 from tests.support.rows import make
 from tests.support.threads import at_once
 
@@ -183,6 +184,18 @@ def test_while_capacity_is_unknown_every_growth_is_a_promise_in_the_dark(
     request = file(team_a, alice, asked(a100, 1))
     with pytest.raises(Refused, match="no current cluster data and no allocation limit"):
         approve(request, dana)
+
+
+@pytest.mark.parametrize("is_approved", [True, False])
+@pytest.mark.parametrize("hours", [-1, 24 * 365])
+def test_a_grace_out_of_bounds_is_refused_for_a_denial_too(
+    team_a: Tenant, limited: GpuClass, alice: User, dana: User, is_approved: bool, hours: int
+) -> None:
+    request = file(team_a, alice, asked(limited, 2))
+    line = {"id": request.lines.get().pk, "approve": is_approved, "reason": "No cards.", "grace_hours": hours}
+    answer = send(caller(dana, Scope.DECIDE), "POST", f"/api/v1/requests/{request.pk}/decide", {"lines": [line]})
+    assert told(answer) == (422, "bad_grace", "lines[0].grace_hours")
+    assert request.lines.get().state == "pending"
 
 
 def test_denying_needs_a_reason_and_grants_nothing(team_a: Tenant, limited: GpuClass, alice: User, dana: User) -> None:
@@ -351,6 +364,6 @@ def test_a_decision_asks_no_more_of_the_database_than_it_has_to(
     line = request.lines.get()
     # Queries: the test's savepoint and its release; the request, a lock timeout; classes, namespace, lines with locks;
     # the clock, role and rights; promises to all and to the team, four about the cluster; the line and its grant;
-    # the namespace touched, pool and plans made due; the event, managers, emails.
-    with django_assert_num_queries(22):
+    # the namespace touched, pool and plans made due; the event, managers, how many emails the actor caused, emails.
+    with django_assert_num_queries(23):
         decision_actions.decide_request(request.pk, [Decision(line.pk, approve=True)], by=page(dana))

@@ -120,7 +120,7 @@ def test_unless_said_it_is_a_day(line: QuotaLine, dana: User) -> None:
 def test_what_is_denied_or_given_back_states_none(line: QuotaLine, alice: User, dana: User) -> None:
     by = Actor(dana, "page")
     decision_actions.decide_request(
-        line.request_id, [Decision(line.pk, approve=False, reason="No.", grace_hours=999)], by=by
+        line.request_id, [Decision(line.pk, approve=False, reason="No.", grace_hours=5)], by=by
     )
     line.refresh_from_db()
     assert line.decided_grace is None
