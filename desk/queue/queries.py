@@ -266,6 +266,7 @@ def _wish(one: QueueRecord, gpu_class: GpuClass | None, sent: AppliedObject | No
         number=one.number,
         requested_at=one.requested_at,
         hold=life_cycle.hold_sentence(gpu_class, now=now) if gpu_class else "",
+        borrowing_limit=gpu_class.borrowing_limit if gpu_class else None,
         sent=sent.result if sent else "",
         sent_at=sent.sent_at if sent else None,
         sent_text=sent.text if sent else "",

@@ -14,8 +14,8 @@ from workloads.status.failure_record import FailureRecord
 class DesiredRun:
     """A workload and its current run, from their rows. `sent` is the result of creating the Job ("" = not sent yet),
     with `sent_text`; `problem` is the code of the worker's last failure, with `problem_text`; `hold`: the sentence
-    about the class while its scheduling is paused, "" otherwise; `sealed`: which of the run's secrets the worker cannot
-    decrypt. `units` are per worker.
+    about the class while its scheduling is paused, "" otherwise; `borrowing_limit` of the class, None if unknown;
+    `sealed`: which of the run's secrets the worker cannot decrypt. `units` are per worker.
     """
 
     kind: str
@@ -36,6 +36,7 @@ class DesiredRun:
     problem: str = ""
     problem_text: str = ""
     hold: str = ""
+    borrowing_limit: int | None = None
     stop_requested_at: datetime | None = None
     is_followed: bool = False
     admitted_at: datetime | None = None

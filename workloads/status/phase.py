@@ -171,6 +171,7 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     message, about = (pending.message, pending.about) if pending is not None and not pending.is_true else ("", "")
     size = {"units": wish.units, "workers": wish.workers}
     found = explain_queue.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
+    found = explain_queue.with_borrowing(found, wish.borrowing_limit, class_name=wish.class_name)
     found = admission.with_numbers(found, wish.asked, seen.at.limits if seen.at else {})
     by_nodes = nodes.by_nodes(seen.nodes, message, class_name=wish.class_name, workers=wish.workers)
     found = queue_holds.queue_hold(seen.at, queue, message, now) or by_nodes or found

@@ -213,6 +213,7 @@ def desired_run(
         problem_text=workload.error_text,
         sealed=UnreadableSecrets.of(workload.error_code, workload.error_text, run.spec.get("secrets", ())),
         hold=life_cycle.hold_sentence(gpu_class, now=timezone.now()),
+        borrowing_limit=gpu_class.borrowing_limit,
         stop_requested_at=run.stop_requested_at,
         is_followed=run.next_wanted_by_id is not None,
         admitted_at=run.admitted_at,

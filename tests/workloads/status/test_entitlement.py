@@ -28,6 +28,7 @@ OVER = (
     "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current "
     "podset request (2) > maximum capacity (0)"
 )
+NEEDED = "insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed"
 
 
 @pytest.fixture(autouse=True)
@@ -141,3 +142,23 @@ def test_no_query_for_runs_that_have_enough_quota(
     with CaptureQueriesContext(connection) as lacking:
         shown()
     assert len(lacking) <= len(enough) + 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (0, "cannot be borrowed from other teams (borrowing limit 0), even if units are free."),
+        (3, "Up to 3 more can be borrowed, as soon as other teams do not use them."),
+    ],
+)
+def test_the_limit_that_keeps_it_from_borrowing_is_named(
+    namespace_a: Namespace, team_a: Tenant, a100: GpuClass, alice: User, limit: int, words: str
+) -> None:
+    GpuClass.objects.filter(pk=a100.pk).update(borrowing_limit=limit)
+    grant(team_a, a100, 2, LONG_AGO, NOW + timedelta(days=9))
+    waits(namespace_a, a100, alice, units=2, text=NEEDED)
+    told = shown().status
+    assert told.sentence.endswith(f"your team's quota is in use. {a100.name + ' ' if not limit else ''}{words}")
+    assert told.facts["borrowing_limit"] == limit
+    assert told.explained is not None
+    assert told.explained.sentence == told.sentence

@@ -70,7 +70,7 @@ CASES = {
     "the time of its next try is over": (
         of(replace(pending(NEEDED), requeue_at=NOW, requeue_count=3)),
         "waiting_for_quota",
-        "Waiting for quota: 2 units of A100 are missing; your team's quota is in use, and no more can be borrowed.",
+        "Waiting for quota: 2 units of A100 are missing; your team's quota is in use.",
         (NOT_YET, "wait", "when a running workload of your team ends"),
     ),
     "a check has still to agree": (
@@ -115,7 +115,7 @@ CASES = {
     "one of two flavors of its class has no quota": (
         of(pending(TWO_FLAVORS)),
         "waiting_for_quota",
-        "Waiting for quota: 2 units of A100 are missing; your team's quota is in use, and no more can be borrowed.",
+        "Waiting for quota: 2 units of A100 are missing; your team's quota is in use.",
         (NOT_YET, "wait", ""),
     ),
     "its only flavor never has enough": (

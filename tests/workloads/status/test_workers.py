@@ -109,12 +109,12 @@ def test_a_try_that_runs_says_which_it_is_and_a_disruption_is_none() -> None:
         (
             "insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed",
             "waiting_for_quota",
-            "2 units of A100 are missing; it needs 8, more than your team's quota has free, and no more can be",
+            "2 units of A100 are missing; it needs 8, more than your team's quota has free.",
         ),
         (
             "insufficient unused quota for nvidia.com/gpu in flavor a100-1, 8 more needed",
             "waiting_for_quota",
-            "8 units of A100 are missing; your team's quota is in use, and no more can be borrowed.",
+            "8 units of A100 are missing; your team's quota is in use.",
         ),
         ('topology "gpu-portal" allows to fit only 3 out of 4 pod(s)', "gang_fits_in_part", "Only 3 of 4 workers"),
         ('topology "gpu-portal" doesn\'t allow to fit any of 4 pod(s)', "gang_fits_in_part", "Only 0 of 4 workers"),

@@ -87,7 +87,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         lacking = f"{units_of(missing, class_name)} {are(missing)} missing"
         return Explanation(
             "waiting_for_quota",
-            f"Waiting for quota: {lacking}; {left}, and no more can be borrowed.",
+            f"Waiting for quota: {lacking}; {left}.",
             "It starts when a running workload of your team ends. Stopping one frees its units at once.",
             facts={"units": units, "missing_units": missing},
         )
@@ -106,6 +106,18 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     if not message:
         return Explanation("queued", "Waiting in your team's queue.")
     return Explanation("queued", f"Waiting in your team's queue. Kueue reports: {message[:300]}", is_known=False)
+
+
+def with_borrowing(found: Explanation, limit: int | None, *, class_name: str) -> Explanation:
+    """Says what keeps the run from borrowing what its team's quota lacks. Kueue's message is the same for each limit."""
+    if found.reason != "waiting_for_quota" or limit is None:
+        return found
+    why = (
+        f"Up to {limit} more can be borrowed, as soon as other teams do not use them."
+        if limit
+        else f"{class_name} cannot be borrowed from other teams (borrowing limit 0), even if units are free."
+    )
+    return replace(found, sentence=f"{found.sentence} {why}", facts={**found.facts, "borrowing_limit": limit})
 
 
 def _no_device_class(name: str, class_name: str, *, is_there: bool) -> Explanation:
