@@ -152,9 +152,19 @@ def as_resource(profile: str) -> str:
 
 def profile_of(name: str, card: MigCard) -> MigProfile | None:
     """Returns the meaning of a name on this GPU: 1g.10gb is one memory slice of 80 GB, and two of 40."""
+    meanings = _meanings(name, card)
+    return meanings.pop() if len(meanings) == 1 else None
+
+
+def has_profile(name: str, card: MigCard) -> bool:
+    """Also true if the name means different things in the sizes in which the GPU is sold."""
+    return bool(_meanings(name, card))
+
+
+def _meanings(name: str, card: MigCard) -> set[MigProfile]:
     found = _PROFILE.fullmatch(name)
     if found is None:
-        return None
+        return set()
     extra = found["minus"] or found["plus"] or ""
     meanings = set()
     for size in card.sizes:
@@ -163,7 +173,7 @@ def profile_of(name: str, card: MigCard) -> MigProfile | None:
         profile = card.profiles.get((int(found["compute"]), memory, extra))
         if profile is not None and abs(slices / memory - 1) <= _ROUNDING:
             meanings.add(profile)
-    return meanings.pop() if len(meanings) == 1 else None
+    return meanings
 
 
 def share_of(name: str, card: MigCard) -> Fraction | None:
