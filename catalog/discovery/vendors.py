@@ -10,6 +10,7 @@ from catalog.discovery import mig_profiles
 from catalog.discovery.naming import SLUG_LIMIT, class_title, product_slug
 from catalog.discovery.types import ClassProposal, Device, NodeFacts, UnlabelledCapacity
 from cluster.manifests.names import dns_label
+from cluster.manifests.run import GAUDI_NODE_LABELS
 
 INVALID = "-MIG-INVALID"
 # Number of partitions of a GPU in AMD's compute modes; CPX makes one of each compute die.
@@ -27,7 +28,7 @@ def of_resource(node: NodeFacts, resource: str, units: int) -> ClassProposal | N
     if vendor == "gpu.intel.com" and not kind.endswith("monitoring"):
         return _intel(node, resource, kind, units)
     if resource == "habana.ai/gaudi":
-        return ClassProposal("gaudi", "Intel Gaudi", "habana", "Gaudi", resource, _present(node, "gaudi"))
+        return ClassProposal("gaudi", "Intel Gaudi", "habana", "Gaudi", resource, _gaudi_label(node))
     return None
 
 
@@ -219,10 +220,10 @@ def device_class_of(device: Device) -> str:
     return device.driver
 
 
-def _present(node: NodeFacts, word: str) -> dict[str, str]:
+def _gaudi_label(node: NodeFacts) -> dict[str, str]:
     """A label that says this hardware is there; a flavor with a topology needs one."""
-    names = sorted(name for name, value in node.labels.items() if word in name and value == "true")
-    return {names[0]: "true"} if names else {"kubernetes.io/os": node.labels.get("kubernetes.io/os", "linux")}
+    found = next((name for name in GAUDI_NODE_LABELS if name in node.labels), "kubernetes.io/os")
+    return {found: node.labels.get(found, "linux")}
 
 
 def _note(resource: str, *, is_single: bool, counts_as_whole: bool) -> str:

@@ -341,6 +341,22 @@ def test_a_renamed_shared_slice_keeps_its_profile() -> None:
 
 
 @pytest.mark.parametrize(
+    ("labels", "selected"),
+    [
+        ({"feature.node.kubernetes.io/pci-1200_1da3.present": "true"}, None),
+        ({"habana.ai/device.count": "8", "habana.ai/driver.version": "1.22.0"}, {"habana.ai/device.count": "8"}),
+        ({"intel.feature.node.kubernetes.io/gaudi-ready": "true"}, {"kubernetes.io/os": "linux"}),
+    ],
+    ids=str,
+)
+def test_gaudi_is_selected_by_a_label_that_its_tools_set(
+    labels: dict[str, str], selected: dict[str, str] | None
+) -> None:
+    (found,) = discover([NodeFacts("n1", labels, (), {"habana.ai/gaudi": 8, "cpu": 64, "memory": 256})]).proposals
+    assert found.node_labels == (selected or labels)
+
+
+@pytest.mark.parametrize(
     ("product", "whole_mib", "profile", "compute_slices", "weight"),
     [
         ("NVIDIA-A30", "24576", "1g.6gb", "1", Fraction(1, 4)),
