@@ -19,6 +19,7 @@ from catalog.checks.types import (
     counts_kind,
     labels_text,
 )
+from catalog.contract.types import FEW_REPLICAS
 from catalog.discovery.types import ClassProposal
 from portal.ui.text import first_names
 
@@ -157,6 +158,21 @@ def exclusive_on_shared(site: CheckedSite) -> Iterator[Finding]:
                 f"{' or '.join(kinds)}, and a share is exposed as {offer.resource}.",
                 "Add nvidia.com/gpu.sharing-strategy=none to the labels of the class, "
                 "or rename shares there (renameByDefault of the device plugin).",
+            )
+
+
+def many_time_slices(site: CheckedSite) -> Iterator[Finding]:
+    for offer in site.open:
+        if offer.sharing == "time-slicing" and offer.replicas > FEW_REPLICAS:
+            what = "slice" if offer.partition != "none" else "GPU"
+            yield Finding(
+                "many_time_slices",
+                Severity.WARNING,
+                offer.subject,
+                f"Class {offer.name} is time-sliced ×{offer.replicas} on one {what}: while all pods compute, each "
+                f"waits for {offer.replicas - 1} others, and the memory of the {what} has to do for all.",
+                f"Use at most {FEW_REPLICAS} replicas and a class of its own for them, or MIG slices, which are "
+                "isolated.",
             )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from catalog.checks.types import CheckedNode, CheckedSite, Finding, Severity, Subject
 from catalog.discovery.products import PRODUCT_LABELS
+from cluster.manifests.run import GAUDI_NODE_LABELS
 from portal.ui.text import first_names
 
 PROFILES = 3
@@ -212,6 +213,6 @@ def _present(node: CheckedNode) -> list[str]:
         "amd.com": any(name.startswith(("amd.com/gpu.", "beta.amd.com/gpu.")) for name in labels),
         "gpu.intel.com": labels.get("intel.feature.node.kubernetes.io/gpu") == "true"
         or any(n.startswith("gpu.intel.com/") and n.endswith(".present") and v == "true" for n, v in labels.items()),
-        "habana.ai": labels.get("intel.feature.node.kubernetes.io/gaudi") == "true",
+        "habana.ai": any(labels.get(name, "0") not in ("0", "false") for name in GAUDI_NODE_LABELS),
     }
     return [vendor for vendor in VENDORS if found[vendor]]

@@ -22,7 +22,7 @@ from catalog.models import GpuClass, Image, Pool
 from cluster.models import Cluster
 from cluster.reads import queries
 from portal.core.due import touch
-from portal.core.errors import Refused, get_or_refuse, refuse, refuse_if
+from portal.core.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if
 
 LifeCycle = GpuClass.LifeCycle
 EDITABLE_FIELDS = (
@@ -64,6 +64,8 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
     if not changed:
         return gpu_class
     before = {name: getattr(gpu_class, name) for name in changed}
+    # What is wrong with an open class since before a rule existed does not keep it from being edited.
+    known = field_checks.class_problems(vars(gpu_class))
     if gpu_class.life_cycle != LifeCycle.DRAFT and (fixed := [name for name in IDENTITY_FIELDS if name in changed]):
         text = (
             f"{gpu_class.slug} is open: its {fixed[0]} cannot change, because it defines what teams were granted. "
@@ -72,7 +74,7 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
         raise refuse("in_use", text, field=fixed[0], status=409)
     for name, value in changed.items():
         setattr(gpu_class, name, value)
-    refuse_invalid(gpu_class)
+    refuse_invalid(gpu_class, known=known)
     if gpu_class.life_cycle != LifeCycle.DRAFT:
         _refuse_confusion(gpu_class)
     gpu_class.save(update_fields=list(changed))
@@ -95,6 +97,8 @@ def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
         refuse_if(policy.close_refusal(gpu_class.name, commitments.commitments_of(gpu_class)))
         return _change(gpu_class, "class.moved", by=by, life_cycle=LifeCycle.RETIRED, **_NOT_HELD)
     if to == LifeCycle.ACTIVE:
+        if gpu_class.life_cycle == LifeCycle.DRAFT:
+            refuse_invalid(gpu_class)
         _refuse_confusion(gpu_class)
     return _change(gpu_class, "class.moved", by=by, life_cycle=LifeCycle(to), **_STAYS)
 
@@ -210,8 +214,10 @@ def _known_fields(values: dict[str, Any]) -> None:
         raise refuse("unknown_field", f"A class has no editable field '{unknown[0]}'.", field=unknown[0])
 
 
-def refuse_invalid(row: GpuClass | Image) -> None:
-    """Raises Refused for the first invalid value, with its field; the table's constraints check the same."""
+def refuse_invalid(row: GpuClass | Image, *, known: Collection[Refusal] = ()) -> None:
+    """Raises Refused for the first invalid value that is not `known`, with its field. The table's constraints check
+    the same, except for what follows from the hardware.
+    """
     try:
         row.full_clean(validate_unique=False, validate_constraints=False)
     except ValidationError as error:
@@ -219,7 +225,8 @@ def refuse_invalid(row: GpuClass | Image) -> None:
         raise refuse("invalid", " ".join(messages), field=field) from error
     if isinstance(row, GpuClass):
         for refusal in field_checks.class_problems(vars(row)):
-            raise Refused(refusal)
+            if refusal not in known:
+                raise Refused(refusal)
 
 
 def _refuse_confusion(gpu_class: GpuClass) -> None:

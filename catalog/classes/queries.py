@@ -11,6 +11,7 @@ from django.utils import timezone
 from catalog.classes import life_cycle
 from catalog.classes.capacity.queries import capacities
 from catalog.contract.types import Axes
+from catalog.discovery import mig_profiles
 from catalog.models import GpuClass
 from cluster.manifests import names
 from cluster.manifests.run_spec import PodSpec
@@ -52,7 +53,14 @@ def axes_of(gpu_class: GpuClass) -> Axes:
         memory_mib=gpu_class.memory_mib,
         interface=gpu_class.interface,
         resource=gpu_class.resource,
+        slices_on_gpu=_slices_on_gpu(gpu_class),
     )
+
+
+def _slices_on_gpu(gpu_class: GpuClass) -> int | None:
+    card = mig_profiles.card_of(gpu_class.product) if gpu_class.partition != "none" else None
+    profile = mig_profiles.profile_of(gpu_class.partition, card) if card is not None else None
+    return profile.most if profile is not None else None
 
 
 def pod_spec(gpu_class: GpuClass, *, units: int, image: str, namespace: str) -> PodSpec:

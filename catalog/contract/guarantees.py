@@ -7,8 +7,15 @@ Habana, NVIDIA's DRA driver, AMD's guide to partitions.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from catalog.contract import exclusive, shared, slices
 from catalog.contract.types import Axes, Contract
+
+_CLAIMED_PILOT = (
+    "Services in production: NVIDIA's DRA driver allocates GPUs as a technology preview, which NVIDIA does not support "
+    "in production, so this class is a pilot."
+)
 
 
 def contract_of(axes: Axes) -> Contract:
@@ -17,6 +24,13 @@ def contract_of(axes: Axes) -> Contract:
     Guarantees on memory, compute and faults come first: they decide what may run here. Then jitter, telemetry,
     interruption.
     """
+    found = _contract_of(axes)
+    if axes.interface == "dra" and axes.vendor == "nvidia":
+        return replace(found, tier="pilot", avoid=(*found.avoid, _CLAIMED_PILOT))
+    return found
+
+
+def _contract_of(axes: Axes) -> Contract:
     if axes.interface == "none":
         return exclusive.without_gpu()
     if axes.sharing == "mps":

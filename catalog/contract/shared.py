@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.contract.types import INTERRUPTION, NO, PART, Axes, Contract, Guarantee, gib
+from catalog.contract.types import FEW_REPLICAS, INTERRUPTION, NO, PART, Axes, Contract, Guarantee, gib
 
 _TELEMETRY = Guarantee(
     "Telemetry",
@@ -10,6 +10,13 @@ _TELEMETRY = Guarantee(
     "Whole GPU only",
     "usage cannot be attributed to one pod.",
     "The GPU measures its load as a whole, and every pod on it sees the same metrics.",
+)
+_TELEMETRY_OF_SLICE = Guarantee(
+    "Telemetry",
+    NO,
+    "Whole slice only",
+    "usage cannot be attributed to one pod.",
+    "The driver measures memory and activity of each slice, and every pod on the slice sees the same metrics.",
 )
 
 
@@ -28,13 +35,16 @@ def time_sliced(axes: Axes) -> Contract:
             "Long training and benchmarks: step time depends on the other pods, so runs cannot be compared.",
             "Serving with a latency target: every time slice of another pod delays yours.",
             "Programs that need a known amount of memory: no memory is reserved for you.",
+            *_many(axes, what),
         ),
         expected=(
             f"An out-of-memory error although your program is small: another pod filled the memory of the {what}.",
             "Speed that changes from minute to minute: other pods start and stop.",
             f"A program that ends because of another pod's fault: all pods on the {what} share its faults.",
-            "The same utilisation for every pod: it is measured once for all of them.",
-            f"2 units are refused: a second share may be on the same {what} and adds neither memory nor speed.",
+            "No utilisation in nvidia-smi: the driver does not measure it for a slice."
+            if axes.is_slice
+            else "The same utilisation for every pod: it is measured once for all of them.",
+            f"Only 1 unit per workload: a second share may be on the same {what} and adds neither memory nor speed.",
             *_counted(axes),
         ),
         incident=(
@@ -43,6 +53,15 @@ def time_sliced(axes: Axes) -> Contract:
             f"No {what} in the pod although a unit was allocated: a fault of the hardware or its driver.",
         ),
         tier="pilot" if axes.interface == "dra" else "",
+    )
+
+
+def _many(axes: Axes, what: str) -> tuple[str, ...]:
+    if axes.replicas <= FEW_REPLICAS:
+        return ()
+    return (
+        f"More than light interactive work: while all {axes.replicas} pods compute, each waits for "
+        f"{axes.replicas - 1} others, and the memory of the {what} has to do for all of them.",
     )
 
 
@@ -88,21 +107,23 @@ def _promises_when_shared(axes: Axes, what: str, how: str) -> tuple[Guarantee, .
             "each time slice of another pod pauses your process.",
             "While another process computes, yours does not run.",
         ),
-        _TELEMETRY,
+        _TELEMETRY_OF_SLICE if axes.is_slice else _TELEMETRY,
         INTERRUPTION,
     )
 
 
 def _counted(axes: Axes) -> tuple[str, ...]:
-    """How units add up: they look like more hardware than there is. Most GPUs have seven slices at most."""
+    """How units add up: they look like more hardware than there is."""
     if not axes.is_slice:
         return (
             f"More units than GPUs: each GPU is advertised {axes.replicas} times, and each unit is shared access to "
             "one GPU.",
         )
+    on_gpu = axes.slices_on_gpu
+    so = f", so {on_gpu} slices on a GPU are {on_gpu * axes.replicas} units" if on_gpu and on_gpu > 1 else ""
     return (
-        f"More units than slices: each slice is advertised {axes.replicas} times, so 7 slices on a GPU are "
-        f"{7 * axes.replicas} units, and each unit is shared access to one slice.",
+        f"More units than slices: each slice is advertised {axes.replicas} times{so}, and each unit is shared access "
+        "to one slice.",
     )
 
 
@@ -162,7 +183,7 @@ def mps(axes: Axes) -> Contract:
             "An out-of-memory error at your limit while the GPU has free memory: the limit is per client.",
             "All clients of a GPU end together: one of them had a fatal fault.",
             "Speed that depends on the memory bandwidth other clients use: bandwidth is shared.",
-            "2 units are refused: the device plugin gives a pod one client of a GPU.",
+            "Only 1 unit per workload: a second client may be on the same GPU and adds no speed of its own.",
         ),
         incident=(
             "Clients that cannot start because the MPS server does not answer: its daemon on the node is down.",

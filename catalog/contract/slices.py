@@ -52,7 +52,8 @@ def _name_of(axes: Axes) -> str:
 def _mig_promises(axes: Axes) -> tuple[Guarantee, ...]:
     size = gib(axes.memory_mib) if axes.memory_mib else f"the memory of {axes.partition}"
     # `1g.10gb.me` on a node, `1g.10gb+me` in a claim; `-me` says that there are none.
-    media = ", with the media engines of the GPU" if re.search(r"[.+]me(\.|$)", axes.partition) else ""
+    media = ", with media engines of the GPU" if re.search(r"[.+]me(\.|$)", axes.partition) else ""
+    media = ", with graphics APIs" if re.search(r"[.+]gfx$", axes.partition) else media
     return (
         Guarantee(
             "Memory",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 YES, PART, NO = "yes", "part", "no"
+# With more time-sliced replicas of a GPU, pods wait for one another longer than people expect of a GPU.
+FEW_REPLICAS = 4
 
 
 @dataclass(frozen=True)
 class Axes:
     """Axes of one class, values as in GpuClass. `memory_mib`: of one unit, None if the nodes do not report it.
 
-    `resource` distinguishes a slice with its own resource name from one exposed as `nvidia.com/gpu`.
+    `resource` distinguishes a slice with its own resource name from one exposed as `nvidia.com/gpu`. `slices_on_gpu`:
+    the most slices of this partition that one GPU has; None if its profiles are not known.
     """
 
     vendor: str
@@ -21,6 +24,7 @@ class Axes:
     memory_mib: int | None
     interface: str
     resource: str = ""
+    slices_on_gpu: int | None = None
 
     @property
     def is_slice(self) -> bool:

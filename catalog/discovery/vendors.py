@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
+from catalog.discovery import mig_profiles
 from catalog.discovery.naming import SLUG_LIMIT, class_title, product_slug
 from catalog.discovery.types import ClassProposal, Device, NodeFacts, UnlabelledCapacity
 from cluster.manifests.names import dns_label
+from cluster.manifests.run import GAUDI_NODE_LABELS
 
 INVALID = "-MIG-INVALID"
 # Number of partitions of a GPU in AMD's compute modes; CPX makes one of each compute die.
@@ -26,7 +28,7 @@ def of_resource(node: NodeFacts, resource: str, units: int) -> ClassProposal | N
     if vendor == "gpu.intel.com" and not kind.endswith("monitoring"):
         return _intel(node, resource, kind, units)
     if resource == "habana.ai/gaudi":
-        return ClassProposal("gaudi", "Intel Gaudi", "habana", "Gaudi", resource, _present(node, "gaudi"))
+        return ClassProposal("gaudi", "Intel Gaudi", "habana", "Gaudi", resource, _gaudi_label(node))
     return None
 
 
@@ -52,8 +54,8 @@ def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
             f"Node {node.name} reports {resource} as shared by MPS, which device plugins do not support for MIG slices."
         )
     memory = _number(label(f"{about}.memory"))
-    slices = _number(label(f"{about}.slices.gi"))
-    weight = Fraction(slices, 7) if partition != "none" and slices else Fraction(1)
+    whole = _number(label("gpu.memory")) if about != "gpu" else None
+    weight = _share(product, partition, whole, _number(label(f"{about}.slices.gi")))
     separating = ["gpu.product", f"{about}.sharing-strategy"] + ([f"{about}.replicas"] if sharing != "none" else [])
     words = [product_slug(product)]
     words += [re.sub(r"[.+]", "-", partition)] if partition != "none" else []
@@ -191,14 +193,24 @@ def of_devices(node: NodeFacts, group: list[Device], resource: str) -> ClassProp
         device_class=device_class_of(first),
         device_selector=" && ".join(conditions),
         memory_mib=first.memory_mib,
-        weight=_weight_of_slice(profile),
+        weight=_share(product, profile or "none", None, _compute_slices(profile)),
     )
 
 
-def _weight_of_slice(profile: str) -> Fraction:
-    """A profile begins with its compute slices, of which a GPU has seven."""
-    slices = re.match(r"(\d+)g\.", profile)
-    return Fraction(int(slices[1]), 7) if slices else Fraction(1)
+def _share(product: str, partition: str, whole_mib: int | None, compute_slices: int | None) -> Fraction:
+    """The part of a GPU that a unit takes. `whole_mib`: memory of the whole GPU. Of a GPU whose profiles are not known
+    it is the compute slices out of seven, the most that any GPU has: staff sees the proposal before it counts.
+    """
+    if partition == "none":
+        return Fraction(1)
+    card = mig_profiles.card_of(product, whole_mib)
+    share = mig_profiles.share_of(partition, card) if card is not None else None
+    return share or (Fraction(compute_slices, 7) if compute_slices else Fraction(1))
+
+
+def _compute_slices(profile: str) -> int | None:
+    found = re.match(r"(\d+)g\.", profile)
+    return int(found[1]) if found else None
 
 
 def device_class_of(device: Device) -> str:
@@ -208,10 +220,10 @@ def device_class_of(device: Device) -> str:
     return device.driver
 
 
-def _present(node: NodeFacts, word: str) -> dict[str, str]:
+def _gaudi_label(node: NodeFacts) -> dict[str, str]:
     """A label that says this hardware is there; a flavor with a topology needs one."""
-    names = sorted(name for name, value in node.labels.items() if word in name and value == "true")
-    return {names[0]: "true"} if names else {"kubernetes.io/os": node.labels.get("kubernetes.io/os", "linux")}
+    found = next((name for name in GAUDI_NODE_LABELS if name in node.labels), "kubernetes.io/os")
+    return {found: node.labels.get(found, "linux")}
 
 
 def _note(resource: str, *, is_single: bool, counts_as_whole: bool) -> str:

@@ -48,12 +48,20 @@ NO_TOKEN_IN_PAGES = "--ServerApp.tornado_settings={'hub_prefix': '', 'hub_host':
 # uid and gid of the user in the Jupyter project's images; the volume gets this group.
 USER_ID = 1000
 GROUP_ID = 100
+# A node with Gaudi has no label of the name of its resource. By Intel's rule for NFD, by NFD's own PCI labels (vendor
+# alone, as Habana's operator configures it, or with the device class), and by Habana's feature discovery.
+GAUDI_NODE_LABELS = (
+    "intel.feature.node.kubernetes.io/gaudi",
+    "feature.node.kubernetes.io/pci-1da3.present",
+    "feature.node.kubernetes.io/pci-1200_1da3.present",
+    "habana.ai/device.count",
+)
 # A run without a GPU avoids nodes with GPUs: their cpu and memory are for GPU workloads.
 GPU_NODE_LABELS = (
     "nvidia.com/gpu.present",
     "feature.node.kubernetes.io/amd-gpu",
     "intel.feature.node.kubernetes.io/gpu",
-    "habana.ai/gaudi",
+    *GAUDI_NODE_LABELS,
 )
 
 

@@ -104,6 +104,13 @@ def weight_of(one: GpuClass) -> Fraction:
     return weights.exact_weight(one.weight, one.replicas)
 
 
+def gpus_per_unit(one: GpuClass) -> Fraction:
+    """Returns the part of a physical GPU that a unit takes, whatever staff lets it count."""
+    return weights.physical_share(
+        product=one.product, partition=one.partition, replicas=one.replicas, weight=one.weight
+    )
+
+
 @dataclass(frozen=True)
 class _TeamTotals:
     """Units of a class that no earlier class has counted."""
@@ -156,4 +163,4 @@ def _borrowed(used: Mapping[str, int], own: Mapping[int, TeamUnits], teams: Mapp
 
 def _cards(one: GpuClass, capacity: Capacity) -> Fraction | None:
     is_mig = one.vendor == "nvidia" and one.partition != "none" and one.sharing == GpuClass.Sharing.NONE
-    return weight_of(one) * capacity.free if is_mig and capacity.free is not None else None
+    return gpus_per_unit(one) * capacity.free if is_mig and capacity.free is not None else None

@@ -15,6 +15,7 @@ from catalog.contract import guarantees
 from catalog.contract import types as contract_types
 from catalog.guide.reasons import start_estimate
 from catalog.models import GpuClass
+from desk.capacity.totals import gpus_per_unit
 from desk.catalog.queries import CatalogData, CatalogItem
 from desk.catalog.unit_grid import UnitGrid, unit_grid
 from desk.classes import storage
@@ -174,7 +175,10 @@ def counted_as(one: GpuClass, item: CatalogItem) -> str:
         return "Counted in CPU cores, not in GPUs."
     if unit == "GPU" and item.figures.weight == 1:
         return "Counted in GPUs."
-    text = f"1 {unit} = {weights.weight_text(item.figures.weight)} GPU"
+    weight, takes = item.figures.weight, gpus_per_unit(one)
+    text = f"1 {unit} = {weights.weight_text(weight)} GPU"
+    if one.partition != "none" and takes != weight:
+        text = f"1 {unit} counts as {weights.weight_text(weight)} GPU and takes {weights.weight_text(takes)} of one"
     cards, free = item.figures.cards, item.capacity.free
     if cards is None or not free:
         return f"{text}."

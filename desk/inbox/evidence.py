@@ -13,7 +13,7 @@ from typing import Any
 from django.utils import timezone
 
 from catalog.models import GpuClass
-from desk.capacity.totals import weight_of
+from desk.capacity.totals import gpus_per_unit
 from portal.ui.text import plural
 from tenants.models import Tenant
 from tenants.requests.usage_evidence import UsageEvidence
@@ -70,10 +70,10 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
 
 
 def cards_per_unit(one: GpuClass) -> Fraction | None:
-    """Physical GPUs per unit: a slice is its weight, a share is 1 / replicas. None: no GPU."""
+    """Physical GPUs per unit: a slice takes a part of one, a share is 1 / replicas. None: no GPU."""
     if one.interface in (GpuClass.Interface.NONE, GpuClass.Interface.STORAGE):
         return None
-    return Fraction(1, one.replicas) if one.partition == "none" else weight_of(one)
+    return gpus_per_unit(one)
 
 
 def _number(value: float | None) -> str:

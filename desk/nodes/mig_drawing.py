@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from catalog.discovery import mig_placement
+from catalog.discovery import mig_placement, mig_profiles
 from cluster.reads.observed import Node
 from portal.ui.text import plural
 
@@ -82,12 +82,12 @@ def mig_node(node: Node, *, used: Mapping[str, int], yours: Mapping[str, int]) -
     found = _ONE_PROFILE.fullmatch(node.labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED"))
     if found is not None:
         profiles = {found["profile"]: _profile(node, WHOLE, "gpu", used, yours)}
-        card = mig_placement.card_of(found["product"], None)
+        card = mig_profiles.card_of(found["product"])
         cards = _fewest(card, profiles)
     else:
         names = sorted(match[1] for label in node.labels if (match := _COUNT.fullmatch(label)))
         profiles = {name: _profile(node, f"nvidia.com/mig-{name}", f"mig-{name}", used, yours) for name in names}
-        card = mig_placement.card_of(node.labels.get("nvidia.com/gpu.product", ""), _number(node, "gpu.memory"))
+        card = mig_profiles.card_of(node.labels.get("nvidia.com/gpu.product", ""), _number(node, "gpu.memory"))
         cards = (_number(node, "gpu.count") or 0) - node.allocatable.get(WHOLE, 0)
     profiles = {name: one for name, one in profiles.items() if one.count}
     if not profiles:
@@ -110,11 +110,11 @@ def _profile(node: Node, resource: str, label: str, used: Mapping[str, int], you
     return _Profile(count, used.get(resource, 0), yours.get(resource, 0))
 
 
-def _fewest(card: mig_placement.MigCard | None, profiles: Mapping[str, _Profile]) -> int:
+def _fewest(card: mig_profiles.MigCard | None, profiles: Mapping[str, _Profile]) -> int:
     """Returns the lowest number of GPUs that hold these slices. With strategy single a node reports only slices."""
     total = 0
     for name, one in profiles.items():
-        shape = mig_placement.shape_of(name, card) if card is not None else None
+        shape = mig_profiles.profile_of(name, card) if card is not None else None
         total += -(-one.count // shape.most) if shape is not None else 0
     return total
 
@@ -134,7 +134,7 @@ def _states(one: _Profile) -> list[SliceState]:
 
 
 def _drawing(
-    card: mig_placement.MigCard, boxes: mig_placement.MigLayout, number: int, states: dict[str, list[SliceState]]
+    card: mig_profiles.MigCard, boxes: mig_placement.MigLayout, number: int, states: dict[str, list[SliceState]]
 ) -> CardDrawing:
     """Consumes the states that it draws from `states`."""
     drawn, spoken = [], []

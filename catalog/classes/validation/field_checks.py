@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog.classes.validation import cel, run_limits
+from catalog.classes.validation import cel, hardware, run_limits
 from portal.core.errors import Refusal
 
 _PREFIX = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -30,6 +30,7 @@ def class_problems(values: Mapping[str, Any]) -> list[Refusal]:
         *_counted(values),
         *_stored(values),
         *_shared(values),
+        *hardware.hardware_problems(values),
         *_amounts(values),
         *run_limits.run_limit_problems(values),
         *_labels(values),

@@ -45,8 +45,9 @@ def apply(text: str, *, prune: bool, dry_run: bool, by: Actor) -> ApplyOutcome:
     wanted, problems = reader.read_document(text, fields)
     if problems:
         return ApplyOutcome(problems=problems)
-    changes = diff.diff_documents(stored_document(cluster), wanted, fields, prune=prune)
-    outcome = ApplyOutcome(diff.diff_lines(changes, fields), list(_invalid(wanted)))
+    stored = stored_document(cluster)
+    changes = diff.diff_documents(stored, wanted, fields, prune=prune)
+    outcome = ApplyOutcome(diff.diff_lines(changes, fields), list(_invalid(wanted, stored)))
     if not outcome.problems:
         outcome.problems = _carry_out(changes, wanted, cluster, by)
     transaction.set_rollback(dry_run or bool(outcome.problems))
@@ -56,10 +57,14 @@ def apply(text: str, *, prune: bool, dry_run: bool, by: Actor) -> ApplyOutcome:
 # ---- errors of a file --------------------------------------------------------------------------------------------
 
 
-def _invalid(wanted: CatalogDocument) -> Iterator[FileProblem]:
+def _invalid(wanted: CatalogDocument, stored: CatalogDocument) -> Iterator[FileProblem]:
+    """What a stored class has had wrong since before a rule existed does not keep its file from being applied."""
+    before = stored.classes or {}
     for slug, values in (wanted.classes or {}).items():
+        known = field_checks.class_problems(before[slug]) if slug in before else []
         for refusal in field_checks.class_problems(values):
-            yield _problem(f"classes.{slug}", refusal)
+            if refusal not in known:
+                yield _problem(f"classes.{slug}", refusal)
 
 
 # ---- applying a file ---------------------------------------------------------------------------------------------

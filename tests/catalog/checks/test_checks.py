@@ -98,6 +98,11 @@ def many(number: int, *, resources: int = 1) -> tuple[CheckedClass, ...]:
     )
 
 
+def habana(labels: Mapping[str, str]) -> CheckedNode:
+    """A node whose Gaudi device plugin does not run."""
+    return CheckedNode(discovery_types.NodeFacts("n1", labels, (), {"cpu": 64, "memory": 256}), {})
+
+
 def profiles(*names: str) -> CheckedSite:
     return site(node(devices={f"nvidia.com/mig-{name}": 1 for name in names}, labels=CUT))
 
@@ -201,6 +206,23 @@ CASES = [
         site(node(labels=SLICED), node("n2"), classes=(offer(labels=BY_PRODUCT),)),
         site(node(labels=SLICED), classes=(TIME_SLICED,)),
         "but each GPU of n1 is shared",
+        A_CLASS,
+    ),
+    Case(
+        "many_time_slices",
+        site(
+            node(labels={**SLICED, "gpu.replicas": "5"}),
+            classes=(offer(labels=BY_PRODUCT, sharing="time-slicing", replicas=5),),
+        ),
+        site(node(labels=SLICED), classes=(TIME_SLICED,)),
+        "Class A100 is time-sliced ×5 on one GPU: while all pods compute, each waits for 4 others,",
+        A_CLASS,
+    ),
+    Case(
+        "many_time_slices",
+        site(classes=(offer(sharing="time-slicing", replicas=8, partition="1g.10gb"),)),
+        site(classes=(offer(sharing="mps", replicas=8),)),
+        "time-sliced ×8 on one slice: while all pods compute, each waits for 7 others, and the memory of the slice",
         A_CLASS,
     ),
     Case(
@@ -366,6 +388,12 @@ CASES = [
     ),
     Case(
         "nothing_advertised",
+        site(habana({"habana.ai/device.count": "8"})),
+        site(habana({"habana.ai/device.count": "0", "intel.feature.node.kubernetes.io/gaudi": "false"})),
+        "n1",
+    ),
+    Case(
+        "nothing_advertised",
         site(node(devices={}, labels={"gpu.present": "true"})),
         site(node(labels={"gpu.present": "true"})),
         "The labels of node n1 state GPUs of nvidia.com, but nothing is advertised",
@@ -494,12 +522,15 @@ def accepted(cluster: Cluster) -> None:
 
 
 def test_a_catalog_of_everything_that_was_proposed_has_nothing_wrong(cluster: Cluster) -> None:
-    """One hint remains on the simulated hardware: its A100 GPUs are divided into four MIG profiles."""
+    """On the simulated hardware ten containers share an Intel GPU, and A100 GPUs are divided into four profiles."""
     mirrored.hardware_seen(cluster)
     accepted(cluster)
     answer = check_report(cluster)
     assert answer.is_current
-    assert [(one.code, one.severity) for one in answer.findings or ()] == [("too_many_profiles", Severity.HINT)]
+    assert [(one.code, one.severity) for one in answer.findings or ()] == [
+        ("many_time_slices", Severity.WARNING),
+        ("too_many_profiles", Severity.HINT),
+    ]
 
 
 def test_without_a_mirror_nothing_is_said_to_be_well(cluster: Cluster) -> None:

@@ -160,6 +160,19 @@ def exclusive_on_shared(site: Site) -> Stage:
     return Stage(f"each GPU of {node} is shared among 4 by time-slicing", other, break_it, mend)
 
 
+def many_time_slices(site: Site) -> Stage:
+    node, other = site.node("turns-many"), site.node("turns-few")
+    sliced = {"sharing": "time-slicing", "replicas": 4, "units_per_workload": 1}
+    many = site.offer("turns-many", **sliced)
+    site.offer("turns-few", **sliced)
+    return Stage(
+        f"Class {node} is time-sliced ×5 on one GPU",
+        other,
+        site.edit(many, replicas=5),
+        site.edit(many, replicas=4),
+    )
+
+
 def unlike_products(site: Site) -> Stage:
     stages = ("mixed", "pure")
     for stage in stages:
@@ -307,6 +320,7 @@ STAGES: tuple[Callable[[Site], Stage], ...] = (
     slices_not_offered,
     label_contradicts_class,
     exclusive_on_shared,
+    many_time_slices,
     unlike_products,
     unlike_interconnects,
     same_capacity,

@@ -82,7 +82,45 @@ SHAPES: list[tuple[dict[str, Any], str, str]] = [
     ({"tolerations": [{"key": "x", "effect": "Never"}]}, "tolerations", "one of NoSchedule, PreferNoSchedule"),
     ({"tolerations": [{"operator": "Exists", "value": "x"}]}, "tolerations", "has no value; remove 'x'"),
 ]
-BOTH = [(values, field, said) for values, _, field, said in CASES] + SHAPES
+A100 = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
+T4 = {"vendor": "nvidia", "product": "Tesla-T4"}
+MPS = {**SHARED, "sharing": "mps"}
+# Fields that contradict each other or the hardware: the database accepts them too.
+HARDWARE: list[tuple[dict[str, Any], str, str]] = [
+    (
+        {**A100, "resource": "nvidia.com/mig-1g.10gb", "partition": "9g.99gb"},
+        "partition",
+        "nvidia.com/mig-1g.10gb counts units of the partition 1g.10gb, not 9g.99gb: enter 1g.10gb as the partition, "
+        "or the resource nvidia.com/mig-9g.99gb.",
+    ),
+    (
+        {"resource": "nvidia.com/mig-1g.10gb.shared", **SHARED},
+        "partition",
+        "counts units of the partition 1g.10gb, not",
+    ),
+    ({"resource": "amd.com/cpx_nps4", "partition": "qpx_nps1"}, "partition", "enter cpx_nps4 as the partition"),
+    ({"resource": "amd.com/spx_nps1", "partition": "cpx_nps1"}, "partition", "counts whole GPUs, not cpx_nps1"),
+    (
+        {**DRA, "partition": "2g.20gb", "device_selector": 'device.attributes["gpu.nvidia.com"].profile == "1g.10gb"'},
+        "partition",
+        "The CEL selector takes devices of the profile 1g.10gb, not 2g.20gb: enter 1g.10gb as the partition, or change",
+    ),
+    ({**T4, "partition": "1g.10gb"}, "partition", "Tesla-T4 has no MIG, so it has no 1g.10gb: enter none, or"),
+    (
+        {**A100, "resource": "nvidia.com/mig-9g.99gb", "partition": "9g.99gb"},
+        "partition",
+        "NVIDIA-A100-SXM4-80GB (7 compute slices, 80 GB) has no MIG profile 9g.99gb: enter the profile that its nodes",
+    ),
+    ({**A100, "partition": "1g.6gb"}, "partition", "has no MIG profile 1g.6gb"),
+    ({**A100, "partition": "half"}, "partition", "'half' is not a MIG profile"),
+    ({**MPS, "replicas": 49}, "replicas", "at most 48 clients on one GPU: enter 2 to 48 replicas, not 49"),
+    (
+        {**MPS, "replicas": 17, "product": "Tesla-V100-SXM2-32GB"},
+        "replicas",
+        "at most 16 clients on one GPU Tesla-V100-SXM2-32GB: enter 2 to 16 replicas, not 17",
+    ),
+]
+BOTH = [(values, field, said) for values, _, field, said in CASES] + SHAPES + HARDWARE
 
 
 def name_of(value: object) -> str:
@@ -191,6 +229,57 @@ def test_the_file_says_it_with_its_path(
     assert f"classes.x.{field}: " in str(error.value)
     assert said in str(error.value)
     assert not GpuClass.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {**A100, "partition": "1g.10gb"},
+        {**A100, "partition": "1g.10gb.me", "resource": "nvidia.com/mig-1g.10gb.me"},
+        {**A100, "partition": "1g.10gb+me", "resource": "nvidia.com/mig-1g.10gb.me"},
+        {**A100, **SHARED, "partition": "1g.10gb", "resource": "nvidia.com/mig-1g.10gb.shared"},
+        {"vendor": "nvidia", "product": "NVIDIA-H200", "partition": "1g.18gb", "resource": "nvidia.com/mig-1g.18gb"},
+        {"vendor": "nvidia", "product": "NVIDIA-H100-NVL", "partition": "1g.12gb"},
+        {"vendor": "nvidia", "product": "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", "partition": "1g.24gb.gfx"},
+        # A product that is not known may have any profile.
+        {"vendor": "nvidia", "product": "NVIDIA-B400", "partition": "2g.99gb", "resource": "nvidia.com/mig-2g.99gb"},
+        {**DRA, **A100, "partition": "1g.10gb+me"},
+        {
+            **DRA,
+            **A100,
+            "partition": "1g.10gb+me",
+            "device_selector": 'device.attributes["gpu.nvidia.com"].profile == "1g.10gb+me"',
+        },
+        {"vendor": "amd", "resource": "amd.com/cpx_nps4", "partition": "cpx_nps4"},
+        {"vendor": "amd", "resource": "amd.com/gpu", "partition": "cpx_nps1"},
+        {"vendor": "amd", "resource": "amd.com/spx_nps1"},
+        {**MPS, "replicas": 48},
+        {**MPS, "replicas": 16, "product": "Tesla-V100-SXM2-32GB"},
+    ],
+    ids=str,
+)
+def test_what_the_hardware_has_is_accepted(cluster: Cluster, values: dict[str, Any]) -> None:
+    assert actions.create_class(slug="x", by=BY, **base(**values)).pk
+
+
+def test_a_class_from_before_a_rule_is_still_edited_and_opened_only_without_fault(
+    cluster: Cluster, tmp_path: Any
+) -> None:
+    wrong = {"partition": "9g.99gb", "product": "NVIDIA-A100-SXM4-80GB", "vendor": "nvidia"}
+    made = make.gpu_class(cluster, slug="old", **wrong)
+    assert actions.edit_class(made.pk, by=BY, price_per_unit_hour=Decimal(2)).price_per_unit_hour == 2
+    with pytest.raises(Refused) as refused:
+        actions.edit_class(made.pk, by=BY, product="Tesla-T4")
+    assert refused.value.code == "no_mig"
+    exported = io.StringIO()
+    call_command("catalog", "export", stdout=exported)
+    path = tmp_path / "catalog.yaml"
+    path.write_text(exported.getvalue())
+    call_command("catalog", "apply", str(path), stdout=io.StringIO())
+    draft = make.gpu_class(cluster, slug="draft", life_cycle="draft", **wrong)
+    with pytest.raises(Refused) as refused:
+        actions.activate(draft.pk, by=BY)
+    assert refused.value.code == "unknown_profile"
 
 
 def test_a_slug_that_is_taken_is_said_beside_it(cluster: Cluster, olga: User) -> None:

@@ -29,8 +29,15 @@ KINDS = {
     "MPS": axes(sharing="mps", replicas=8, memory_mib=10240),
     "MPS, memory unknown": axes(sharing="mps", replicas=3, memory_mib=None),
     "MIG time-sliced": axes(
-        partition="1g.10gb", sharing="time-slicing", replicas=4, memory_mib=9856, resource="nvidia.com/mig-1g.10gb"
+        partition="1g.10gb",
+        sharing="time-slicing",
+        replicas=4,
+        memory_mib=9856,
+        resource="nvidia.com/mig-1g.10gb",
+        slices_on_gpu=7,
     ),
+    "A30 MIG time-sliced": axes(partition="1g.6gb", sharing="time-slicing", replicas=8, slices_on_gpu=4),
+    "MIG time-sliced, unknown GPU": axes(partition="2g.99gb", sharing="time-slicing", replicas=3),
     "DRA": axes(interface="dra", resource="dra.portal/h100"),
     "DRA slice": axes(interface="dra", partition="1g.10gb+me", resource="dra.portal/mig"),
     "DRA shared": axes(interface="dra", sharing="time-slicing", replicas=2, resource="dra.portal/h100"),
@@ -157,7 +164,9 @@ def test_how_many_neighbours_there_can_be(kind: str, expected: str) -> None:
 
 def test_only_what_is_experimental_is_a_pilot() -> None:
     pilots = {kind for kind, one in KINDS.items() if contract_of(one).tier == "pilot"}
-    assert pilots == {"MPS", "MPS, memory unknown", "DRA shared"}
+    assert pilots == {"MPS", "MPS, memory unknown", "DRA shared", "DRA", "DRA slice"}
+    for kind in ("DRA", "DRA slice", "DRA shared"):
+        assert any("technology preview" in sentence for sentence in contract_of(KINDS[kind]).avoid), kind
     assert any("experimental" in sentence for sentence in contract_of(KINDS["MPS"]).avoid)
     assert "experimental" in said("DRA shared", "Compute").reason
 
@@ -195,6 +204,36 @@ def test_a_time_sliced_slice_shares_one_slice_and_its_units_are_explained() -> N
     assert "7 slices on a GPU are 28 units, and each unit is shared access to one slice." in units
 
 
+def test_units_of_a_slice_are_counted_by_the_slices_of_its_own_gpu() -> None:
+    units = "\n".join(contract_of(KINDS["A30 MIG time-sliced"]).expected)
+    assert "4 slices on a GPU are 32 units, and" in units
+    unknown = "\n".join(contract_of(KINDS["MIG time-sliced, unknown GPU"]).expected)
+    assert "each slice is advertised 3 times, and each unit" in unknown
+
+
+def test_a_time_sliced_slice_is_measured_by_the_slice() -> None:
+    told = said("MIG time-sliced", "Telemetry")
+    assert told.lead == "Whole slice only"
+    assert told.reason.startswith("The driver measures memory and activity of each slice,")
+    assert said("time-slicing", "Telemetry").lead == "Whole GPU only"
+    expected = "\n".join(contract_of(KINDS["MIG time-sliced"]).expected)
+    assert "same utilisation" not in expected
+    assert "No utilisation in nvidia-smi" in expected
+
+
+@pytest.mark.parametrize("kind", [*TIME_SLICED, "MPS"])
+def test_nothing_is_claimed_that_depends_on_a_setting_of_the_device_plugin(kind: str) -> None:
+    """Whether it refuses 2 units depends on failRequestsGreaterThanOne. The portal gives a workload 1 in any case."""
+    told = sentences(contract_of(KINDS[kind]))
+    assert not [one for one in told if "refused" in one]
+    assert [one for one in told if one.startswith("Only 1 unit per workload:")]
+
+
+def test_more_than_four_time_slices_are_warned_of() -> None:
+    assert not [one for one in contract_of(KINDS["time-slicing"]).avoid if "each waits for" in one]
+    assert [one for one in contract_of(KINDS["A30 MIG time-sliced"]).avoid if "each waits for 7 others" in one]
+
+
 def test_a_shared_gpu_explains_why_there_are_more_units_than_gpus() -> None:
     told = "More units than GPUs: each GPU is advertised 4 times, and each unit is shared access to one GPU."
     assert told in contract_of(KINDS["time-slicing"]).expected
@@ -208,11 +247,20 @@ def test_a_slice_says_by_which_name_it_is_requested() -> None:
 
 
 @pytest.mark.parametrize(
-    ("partition", "has_media"), [("1g.10gb.me", True), ("1g.10gb+me", True), ("1g.24gb-me", False), ("1g.24gb", False)]
+    ("partition", "has_media"),
+    [("1g.10gb.me", True), ("1g.10gb+me", True), ("1g.24gb-me", False), ("1g.24gb+me.all", True), ("1g.24gb", False)],
 )
 def test_media_engines_belong_to_the_slice_that_is_named_for_them(partition: str, has_media: bool) -> None:
     text = next(one for one in contract_of(axes(partition=partition)).promises if one.topic == "Compute").text
-    assert ("with the media engines" in text) is has_media
+    assert ("with media engines" in text) is has_media
+
+
+@pytest.mark.parametrize(
+    ("partition", "has_graphics"), [("1g.24gb.gfx", True), ("2g.48gb+gfx", True), ("1g.24gb", False)]
+)
+def test_graphics_belong_to_the_slice_that_is_named_for_them(partition: str, has_graphics: bool) -> None:
+    text = next(one for one in contract_of(axes(partition=partition)).promises if one.topic == "Compute").text
+    assert ("with graphics APIs" in text) is has_graphics
 
 
 def test_intels_plugin_counts_and_does_nothing_else() -> None:

@@ -65,7 +65,7 @@ MIXED: dict[str, tuple[Any, ...]] = {
         *("nvidia.com/gpu", A100 | strategy("none", "mig-2g.20gb")),
     ),
     "a100-sxm4-80gb-3g-40gb": (
-        *("nvidia.com/mig-3g.40gb", "3g.40gb", "none", 1, 4, 40192, Fraction(3, 7), 1),
+        *("nvidia.com/mig-3g.40gb", "3g.40gb", "none", 1, 4, 40192, Fraction(1, 2), 1),
         *("nvidia.com/gpu", A100 | strategy("none", "mig-3g.40gb")),
     ),
     # Every GPU with the same MIG layout: slices under the resource name of a GPU.
@@ -338,6 +338,50 @@ def test_a_renamed_shared_slice_keeps_its_profile() -> None:
     assert (found.slug, found.resource) == ("h100-1g-10gb-me-shared", "nvidia.com/mig-1g.10gb.me.shared")
     assert (found.partition, found.replicas, found.memory_mib) == ("1g.10gb.me", 3, 9984)
     assert found.weight == Fraction(1, 21)
+
+
+@pytest.mark.parametrize(
+    ("labels", "selected"),
+    [
+        ({"feature.node.kubernetes.io/pci-1200_1da3.present": "true"}, None),
+        ({"habana.ai/device.count": "8", "habana.ai/driver.version": "1.22.0"}, {"habana.ai/device.count": "8"}),
+        ({"intel.feature.node.kubernetes.io/gaudi-ready": "true"}, {"kubernetes.io/os": "linux"}),
+    ],
+    ids=str,
+)
+def test_gaudi_is_selected_by_a_label_that_its_tools_set(
+    labels: dict[str, str], selected: dict[str, str] | None
+) -> None:
+    (found,) = discover([NodeFacts("n1", labels, (), {"habana.ai/gaudi": 8, "cpu": 64, "memory": 256})]).proposals
+    assert found.node_labels == (selected or labels)
+
+
+@pytest.mark.parametrize(
+    ("product", "whole_mib", "profile", "compute_slices", "weight"),
+    [
+        ("NVIDIA-A30", "24576", "1g.6gb", "1", Fraction(1, 4)),
+        ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", "97887", "2g.48gb.gfx", "2", Fraction(1, 2)),
+        ("NVIDIA-A100-SXM4-80GB", "81920", "1g.20gb", "1", Fraction(1, 4)),
+        ("NVIDIA-A100-SXM4-40GB", "40960", "1g.10gb", "1", Fraction(1, 4)),
+        ("NVIDIA-B400", "300000", "2g.99gb", "2", Fraction(2, 7)),
+    ],
+)
+def test_a_slice_is_a_part_of_its_own_gpu(
+    product: str, whole_mib: str, profile: str, compute_slices: str, weight: Fraction
+) -> None:
+    labels = {"gpu.product": product, "gpu.memory": whole_mib, f"mig-{profile}.slices.gi": compute_slices}
+    node = NodeFacts(
+        "n1", {f"nvidia.com/{name}": value for name, value in labels.items()}, (), {f"nvidia.com/mig-{profile}": 4}
+    )
+    (found,) = discover([node]).proposals
+    assert (found.partition, found.weight) == (profile, weight)
+
+
+def test_a_claimed_slice_is_a_part_of_its_own_gpu() -> None:
+    node = NodeFacts("n1", {}, (), {"cpu": 64, "memory": 256})
+    attributes = {"productName": "NVIDIA A30", "profile": "1g.6gb", "type": "gpu"}
+    (found,) = discover([node], [Device("gpu.nvidia.com", "n1", attributes, 5836)]).proposals
+    assert found.weight == Fraction(1, 4)
 
 
 def test_amd_partitions_under_the_name_of_a_card_are_told_by_the_label() -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import pytest
 
-from catalog.discovery import mig_placement
+from catalog.discovery import mig_placement, mig_profiles
 
-A100 = mig_placement.MigCard(8, 7, 80.0)
-A30 = mig_placement.MigCard(4, 4, 24.0)
+A100 = mig_profiles.card_of("NVIDIA-A100-SXM4-80GB")
+A30 = mig_profiles.card_of("NVIDIA-A30")
+assert A100 is not None
+assert A30 is not None
 PROFILES_8 = {"1g.10gb": 7, "1g.10gb.me": 1, "1g.20gb": 4, "2g.20gb": 3, "3g.40gb": 2, "4g.40gb": 1, "7g.80gb": 1}
 PROFILES_4 = {"1g.6gb": 4, "1g.6gb.me": 1, "2g.12gb": 2, "2g.12gb.me": 1, "4g.24gb": 1}
 
 
-def feasible(card: mig_placement.MigCard, profiles: dict[str, int]) -> list[dict[str, int]]:
+def feasible(card: mig_profiles.MigCard, profiles: dict[str, int]) -> list[dict[str, int]]:
     """Returns every multiset of profiles that has a layout; tries one more of each than fits on a GPU."""
     ranges = [range(most + 2) for most in profiles.values()]
     all_counts = (dict(zip(profiles, numbers, strict=True)) for numbers in product(*ranges))
@@ -26,7 +27,7 @@ def feasible(card: mig_placement.MigCard, profiles: dict[str, int]) -> list[dict
     ("card", "profiles", "all_layouts", "without_media"), [(A100, PROFILES_8, 128, 78), (A30, PROFILES_4, 20, 10)]
 )
 def test_exactly_the_layouts_that_the_hardware_has(
-    card: mig_placement.MigCard, profiles: dict[str, int], all_layouts: int, without_media: int
+    card: mig_profiles.MigCard, profiles: dict[str, int], all_layouts: int, without_media: int
 ) -> None:
     found = feasible(card, profiles)
     assert len(found) == all_layouts
@@ -62,53 +63,10 @@ def test_where_slices_lie(counts: dict[str, int], expected: list[tuple[str, int]
     assert (found and [(box.profile, box.start) for box in found]) == expected
 
 
-@pytest.mark.parametrize(
-    ("product", "memory_mib", "profile", "memory_slices"),
-    [
-        ("NVIDIA-A100-SXM4-80GB", 81920, "1g.10gb", 1),
-        ("NVIDIA-A100-SXM4-40GB", 40960, "1g.10gb", 2),
-        ("NVIDIA-A100-SXM4-80GB", None, "1g.10gb", 1),
-        ("NVIDIA-H100-NVL", 95830, "1g.24gb", 2),
-        ("NVIDIA-H200", 143771, "1g.35gb", 2),
-        ("NVIDIA-H200", 143771, "3g.71gb", 4),
-        ("NVIDIA-GB300", 284208, "1g.35gb", 1),
-        ("NVIDIA-A30", 24576, "2g.12gb+me", 2),
-        ("NVIDIA-A100-SXM4-80GB", 81920, "1g.10gb.me", 1),
-    ],
-)
-def test_a_name_means_what_the_card_makes_of_it(
-    product: str, memory_mib: int | None, profile: str, memory_slices: int
-) -> None:
-    card = mig_placement.card_of(product, memory_mib)
-    assert card is not None
-    shape = mig_placement.shape_of(profile, card)
-    assert shape is not None
-    assert shape.memory == memory_slices
-
-
 @pytest.mark.parametrize("profile", ["1g.24gb.gfx", "1g.24gb.me.all", "1g.24gb-me", "5g.60gb", "cpx_nps4", ""])
 def test_an_unknown_name_is_not_drawn(profile: str) -> None:
-    assert mig_placement.shape_of(profile, A100) is None
     assert mig_placement.card_layout(A100, {"1g.10gb": 1, profile: 1}) is None
     assert mig_placement.node_layout(A100, {"1g.10gb": 1, profile: 1}, 2) is None
-
-
-@pytest.mark.parametrize(
-    ("product", "memory_mib"),
-    [("NVIDIA-L40S", 46068), ("NVIDIA-RTX-PRO-6000-Blackwell", 97887), ("NVIDIA-H200", None), ("", 81920)],
-)
-def test_a_card_that_is_not_known_is_not_drawn(product: str, memory_mib: int | None) -> None:
-    assert mig_placement.card_of(product, memory_mib) is None
-
-
-def test_newer_cards_are_drawn_on_an_assumption() -> None:
-    assert_assumed: dict[str, Any] = {
-        name: mig_placement.card_of(name, 180 * 1024) for name in ("NVIDIA-B200", "NVIDIA-H200")
-    }
-    assert {name: card.is_assumed for name, card in assert_assumed.items()} == {
-        "NVIDIA-B200": True,
-        "NVIDIA-H200": False,
-    }
 
 
 def test_slices_of_a_node_are_spread_over_its_cards() -> None:

@@ -146,6 +146,24 @@ def test_without_a_gpu_it_stays_off_nodes_that_have_some() -> None:
     golden_files.check("run_cpu", [manifests.job(CPU)])
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"intel.feature.node.kubernetes.io/gaudi": "true"},
+        {"feature.node.kubernetes.io/pci-1200_1da3.present": "true"},
+        {"feature.node.kubernetes.io/pci-1da3.present": "true"},
+        {"habana.ai/device.count": "8", "habana.ai/driver.version": "1.22.0"},
+    ],
+    ids=str,
+)
+def test_without_a_gpu_it_stays_off_gaudi_nodes_whoever_labels_them(labels: dict[str, str]) -> None:
+    affinity = manifests.job(CPU)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    absent = {one["key"] for one in term["matchExpressions"] if one["operator"] == "DoesNotExist"}
+    assert absent & labels.keys()
+    assert "habana.ai/gaudi" not in absent, "the name of a resource, of no label"
+
+
 @pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU, OPTIONS, WORKERS])
 def test_nothing_is_sent_that_kueue_or_the_cluster_decides(spec: RunSpec) -> None:
     job = manifests.job(spec)

@@ -125,6 +125,15 @@ def test_free_slices_are_told_as_physical_cards_too(mig: GpuClass, a100: GpuClas
     assert of(a100).cards is None
 
 
+def test_four_slices_of_double_memory_fill_a_gpu_whatever_they_count(mig: GpuClass) -> None:
+    """A slice of a seventh of the compute and a quarter of the memory leaves three quarters."""
+    GpuClass.objects.filter(pk=mig.pk).update(partition="1g.20gb", weight="0.1429")
+    mig.refresh_from_db()
+    mirrored.hardware_seen(mig.cluster)
+    found = of(mig)
+    assert (found.capacity.free, found.cards, found.weight) == (7, Fraction(7, 4), Fraction(1, 7))
+
+
 @pytest.mark.parametrize(
     ("weight", "replicas", "exact"),
     [("0.1429", 1, "1/7"), ("0.4286", 1, "3/7"), ("0.0357", 4, "1/28"), ("0.2500", 4, "1/4"), ("0.1500", 1, "3/20")],

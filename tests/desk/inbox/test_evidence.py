@@ -270,12 +270,25 @@ def test_the_apis_queries_do_not_grow_with_classes_and_runs(
 # ---- numbers as text ---------------------------------------------------------------------------------------------
 
 
+A100 = "NVIDIA-A100-SXM4-80GB"
+
+
 @pytest.mark.parametrize(
     ("fields", "cards"),
     [
         ({}, Fraction(1)),
         ({"weight": "2.5"}, Fraction(1)),
+        # The profiles of an unknown GPU are not known: the weight stands for them.
         ({"partition": "3g.40gb", "weight": "0.4286"}, Fraction(3, 7)),
+        # Of compute and memory the larger share, whatever the unit counts in totals.
+        ({"partition": "1g.20gb", "product": A100, "weight": "0.1429"}, Fraction(1, 4)),
+        ({"partition": "3g.40gb", "product": A100, "weight": "0.4286"}, Fraction(1, 2)),
+        ({"partition": "1g.20gb", "product": "NVIDIA-H100-80GB-HBM3", "weight": "0.5"}, Fraction(1, 4)),
+        ({"partition": "1g.6gb", "product": "NVIDIA-A30", "weight": "0.1429"}, Fraction(1, 4)),
+        (
+            {"partition": "1g.10gb", "product": A100, "weight": "0.5", "sharing": "time-slicing", "replicas": 4},
+            Fraction(1, 28),
+        ),
         ({"sharing": "time-slicing", "replicas": 4, "weight": "0.2000"}, Fraction(1, 4)),
         ({"interface": "none", "resource": "", "weight": "0"}, None),
     ],
