@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.models import Event, User
+from accounts.models import Event, Role, User
 from accounts.rest.strict.query import OWN_CODES
+from catalog.models import GpuClass
+from cluster.models import Cluster
 from tenants.models import Namespace, Tenant
 from tests.support.http import contract
+from tests.support.rows import make
 
 pytestmark = pytest.mark.django_db
 FILLED = {"pk": "1", "number": "1", "slug": "a100", "team": "team-a", "name": "one", "prefix": "p", "registry": "r"}
@@ -95,3 +98,61 @@ def test_a_stranger_learns_nothing_by_it(charlie: User, alice: User, namespace_a
     for operation in ("workloads_get", "workloads_declare", "teams_get"):
         told = [answer_of(who, operation, "team=team-a&no_such=1") for who in (charlie, alice)]
         assert told[0] == told[1]
+
+
+def lists_with(parameter: str) -> list[str]:
+    found = [one for one in OPERATIONS if OPERATIONS[one][0] == "get" and parameter in parameters(one)]
+    assert found
+    return found
+
+
+@pytest.fixture
+def staff(dana: User) -> User:
+    """May read every list of staff."""
+    dana.roles = [*dana.roles, Role.OPERATOR, Role.ADMIN]
+    dana.save()
+    return dana
+
+
+def test_a_team_that_is_not_there_is_not_found_and_so_is_a_team_of_others(
+    alice: User, staff: User, team_a: Tenant, cluster: Cluster
+) -> None:
+    make.tenant(cluster, slug="team-b", namespace="team-b")
+    for operation in lists_with("team"):
+        status, said = answer_of(staff, operation, "team=nobody")
+        assert (status, said.get("code")) == (404, "not_found"), operation
+        if operation not in ("inbox_list", "queue_get"):
+            assert answer_of(alice, operation, "team=team-b") == (status, said), operation
+            assert answer_of(alice, operation, "team=nobody") == (status, said), operation
+
+
+def test_a_class_that_is_not_there_is_refused_and_so_is_a_class_of_other_teams(
+    alice: User, staff: User, namespace_a: Namespace, a100: GpuClass, cluster: Cluster
+) -> None:
+    make.gpu_class(cluster, slug="hidden", visibility=GpuClass.Visibility.NAMED)
+    for operation in lists_with("gpu_class"):
+        team = "team=team-a&" if operation == "workloads_list" else ""
+        status, said = answer_of(staff, operation, f"{team}gpu_class=h100x")
+        assert (status, said["code"], said["field"]) == (422, "unknown_class", "gpu_class"), operation
+        assert answer_of(staff, operation, f"{team}gpu_class={a100.slug}")[0] == 200, operation
+        if operation not in ("inbox_list", "queue_get"):
+            assert answer_of(alice, operation, "gpu_class=hidden")[1]["code"] == "unknown_class", operation
+            assert answer_of(alice, operation, f"gpu_class={a100.slug}")[0] == 200, operation
+
+
+def test_a_person_that_is_not_there_is_refused_and_so_is_a_person_of_other_teams(
+    alice: User, bob: User, charlie: User, staff: User, namespace_a: Namespace
+) -> None:
+    unknown = [answer_of(alice, "workloads_list", f"created_by={one}") for one in (charlie.email, "nobody@example.org")]
+    assert [(status, said["code"], said["field"]) for status, said in unknown] == [
+        (422, "unknown_person", "created_by")
+    ] * 2
+    told = [
+        said["message"].replace(one, "…")
+        for (_, said), one in zip(unknown, (charlie.email, "nobody@example.org"), strict=True)
+    ]
+    assert told[0] == told[1]
+    assert answer_of(alice, "workloads_list", f"created_by={bob.email.upper()}") == (200, {"items": [], "next": None})
+    status, said = answer_of(staff, "tokens_list", "owner=nobody@example.org")
+    assert (status, said["code"], said["field"]) == (422, "unknown_person", "owner")
+    assert answer_of(staff, "tokens_list", f"owner={charlie.email}")[0] == 200

@@ -11,11 +11,11 @@ from rest_framework.response import Response
 from accounts.api_tokens import actions, policy, queries
 from accounts.api_tokens.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
 from accounts.core.request_actor import actor, refuse_without_second_factor
-from accounts.models import ApiToken, Scope
+from accounts.models import ApiToken, Scope, User
 from accounts.rest.strict.query import text_parameter
 from accounts.rest.strict.serializers import takes_no_fields
 from accounts.rest.verb_view import VerbView
-from portal.core.errors import Refused, refuse_if
+from portal.core.errors import Refused, refuse, refuse_if
 
 EVERYBODY = "everybody"
 OWNER = text_parameter("owner", 254, f"Administrators only: an email address, or `{EVERYBODY}`. Includes team tokens.")
@@ -35,7 +35,11 @@ class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
             return queries.tokens_of(by.person)
         refuse_if(policy.may_see_all_tokens(by))
         refuse_without_second_factor(self.request)
-        return queries.all_tokens(owner="" if owner == EVERYBODY else owner)
+        if owner == EVERYBODY:
+            return queries.all_tokens()
+        if not User.objects.filter(email=owner.lower()).exists():
+            raise refuse("unknown_person", f"No account has the address '{owner[:80]}'.", field="owner")
+        return queries.all_tokens(owner=owner)
 
     @extend_schema(
         operation_id="tokens_list",

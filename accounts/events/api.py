@@ -17,6 +17,7 @@ from accounts.events import queries as event_queries
 from accounts.events.serializers import EventSerializer
 from accounts.models import Event, Scope
 from accounts.rest.strict.query import text_filter
+from portal.core.errors import NOT_FOUND, Refused
 
 
 class EventFilter(FilterSet):
@@ -38,7 +39,10 @@ class Events(generics.ListAPIView[Event]):
 
     def get_queryset(self) -> QuerySet[Event]:
         by = actor(self.request)
-        return event_queries.events_for(by, tenants=team_slugs(self.tenants_of, by))
+        known, asked = team_slugs(self.tenants_of, by), self.request.query_params.get("team")
+        if asked is not None and asked not in known:
+            raise Refused(NOT_FOUND)
+        return event_queries.events_for(by, tenants=known)
 
     @extend_schema(operation_id="events_list", summary="List events of my teams and my account, newest first")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -19,7 +19,7 @@ from rich.status import Status
 from gpu_cli import formatting
 from gpu_cli.api import config
 from gpu_cli.api.client import Client
-from gpu_cli.api.errors import CommandError, Refused, UsageError
+from gpu_cli.api.errors import WHICH_TEAM, CommandError, NotPossible, Refused, UsageError
 
 Name = Annotated[str, typer.Argument(help="Name of a notebook or job.")]
 
@@ -75,9 +75,10 @@ class Session:
         if team:
             return team
         teams = self.client.get("me")["teams"]
-        if len(teams) != 1:
-            told = ", ".join(teams[:9]) if teams else "none"
-            raise UsageError(f"Select a team with --team or GPU_TEAM. Your teams: {told}.")
+        if not teams:
+            raise NotPossible("You are in no team. Ask for one on the page of the portal.")
+        if len(teams) > 1:
+            raise UsageError(f"Select a team with --team or GPU_TEAM. Your teams: {', '.join(teams[:9])}.")
         return str(teams[0])
 
     # ---- output --------------------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ class Session:
         if self.wants_json and isinstance(problem, Refused):
             typer.echo(json.dumps(problem.body, indent=2))
         self.say(str(problem))
-        if isinstance(problem, Refused) and problem.code == "which_team":
+        if isinstance(problem, Refused) and problem.code == WHICH_TEAM:
             self.say("Use --team or set GPU_TEAM.")
 
 

@@ -76,7 +76,8 @@ class Images(generics.GenericAPIView[Image]):
                 f"Enter {' or '.join(IMAGE_KINDS)} as the kind of an image, not '{kind[:40]}'.",
                 field="kind",
             )
-        gpu_class = self._asked(request, slug) if slug else None
+        visible = class_access_queries.visible_classes(actor(request), read_queries.current_cluster())
+        gpu_class = class_access_queries.class_to_filter(visible, slug) if slug else None
         page = self.paginate_queryset(self._images(kind)) or []
         found = api_rows.image_rows(page, gpu_class=gpu_class)
         return self.get_paginated_response(ImageSerializer(found, many=True).data)
@@ -84,11 +85,3 @@ class Images(generics.GenericAPIView[Image]):
     def _images(self, kind: str) -> QuerySet[Image]:
         found = Image.objects.select_related("successor")
         return found.filter(kind=kind) if kind else found
-
-    def _asked(self, request: Request, slug: str) -> GpuClass:
-        visible = class_access_queries.visible_classes(actor(request), read_queries.current_cluster()).select_related(
-            "cluster"
-        )
-        if "\0" in slug or (found := visible.filter(slug=slug).first()) is None:
-            raise refuse("unknown_class", f"Class '{slug[:40]}' does not exist; see the catalog.", field="gpu_class")
-        return found

@@ -58,6 +58,7 @@ class Inbox(generics.GenericAPIView[QuotaRequest]):
         if chosen.group and chosen.group not in GROUPS:
             text = f"Unknown group '{chosen.group[:40]}'. Use one of {', '.join(GROUPS)}."
             raise refuse("unknown_group", text, field="group")
+        queries.check_filter(by, mine, chosen)
         page = self.paginate_queryset(queries.pending_requests(mine, chosen)) or []
         # The group is computed for the user, whatever this token may do.
         rows = queries.inbox_rows(page, by=replace(by, scopes=ALL_SCOPES), mine=mine)

@@ -12,9 +12,11 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Sum
 
 from accounts.core.actor import Actor
 from catalog.classes import queries as catalog
+from cluster.reads import queries as read_queries
 from desk.inbox.context import DecisionContext, TeamClass, base_promises, decision_context
 from portal.core.errors import Refusal
 from tenants.approvers.policy import ApproverRights
+from tenants.class_access import queries as class_access_queries
 from tenants.core import queries as core_queries
 from tenants.grants import combined_promises
 from tenants.grants import types as grant_types
@@ -52,6 +54,15 @@ class InboxRow:
     request: RequestRow
     triage: Triage
     pool: Mapping[int, str]
+
+
+def check_filter(by: Actor, mine: ApproverRights, chosen: InboxFilter) -> None:
+    """For the API, whose filters are slugs. Raises Refused: not_found (404) for a team, unknown_class (422)."""
+    if chosen.team:
+        request_queries.team_of_requests(by, chosen.team)
+    if chosen.gpu_class and not (mine.classes and chosen.gpu_class in mine.classes):
+        known = class_access_queries.known_classes(by, read_queries.current_cluster())
+        class_access_queries.class_to_filter(known, chosen.gpu_class)
 
 
 def pending_requests(mine: ApproverRights, chosen: InboxFilter) -> QuerySet[QuotaRequest]:

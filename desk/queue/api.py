@@ -18,6 +18,8 @@ from cluster.reads import queries as read_queries
 from desk.queue import queries
 from desk.queue.queries import QueuedRun, QueueFilter
 from desk.queue.serializers import QueueSerializer
+from tenants.class_access import queries as class_access_queries
+from tenants.core.lookups import team_of_request
 
 
 class QueueView(APIView):
@@ -37,11 +39,15 @@ class QueueView(APIView):
         responses=QueueSerializer,
     )
     def get(self, request: Request) -> Response:
-        queries.require_staff(actor(request))
+        by, cluster = queries.require_staff(actor(request)), read_queries.current_cluster()
         asked = request.query_params
         chosen = QueueFilter(asked.get("gpu_class", ""), asked.get("team", ""), asked.get("reason", ""))
+        if chosen.team:
+            team_of_request(request, chosen.team)
+        if chosen.gpu_class:
+            class_access_queries.class_to_filter(class_access_queries.known_classes(by, cluster), chosen.gpu_class)
         limit = parse_limit(asked.get("limit"))
-        found = queries.read_queue(read_queries.current_cluster(), chosen, cursor=asked.get("cursor"), limit=limit)
+        found = queries.read_queue(cluster, chosen, cursor=asked.get("cursor"), limit=limit)
         address = request.build_absolute_uri()
         shown = {
             "items": [_item(row) for row in found.rows],

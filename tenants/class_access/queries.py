@@ -10,6 +10,7 @@ from accounts.core.actor import Actor
 from catalog.classes import queries as catalog
 from catalog.models import GpuClass
 from cluster.models import Cluster
+from portal.core.errors import refuse
 from tenants.members.models import in_teams_of
 from tenants.models import ClassAccess
 
@@ -27,6 +28,16 @@ def known_classes(by: Actor, cluster: Cluster) -> QuerySet[GpuClass]:
     if by.user is not None and not by.sees_all:
         found = found.exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
     return _visible(found, by)
+
+
+def class_to_filter(classes: QuerySet[GpuClass], slug: str) -> GpuClass:
+    """Returns the class that a filter of a list names. `classes`: those that the caller may know. One query. Raises
+    Refused: unknown_class (422).
+    """
+    found = classes.filter(slug=slug).select_related("cluster").first()
+    if found is None:
+        raise refuse("unknown_class", f"There is no class '{slug[:40]}'. See the catalog.", field="gpu_class")
+    return found
 
 
 def _visible(found: QuerySet[GpuClass], by: Actor) -> QuerySet[GpuClass]:

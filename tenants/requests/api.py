@@ -73,7 +73,8 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
             raise refuse(
                 "unknown_state", f"There is no state '{state[:40]}'. Choose one of {', '.join(STATES)}.", field="state"
             )
-        found = request_queries.requests_for(by, tenant=asked.get("team", ""), state=state)
+        team = request_queries.team_of_requests(by, asked["team"]).slug if "team" in asked else ""
+        found = request_queries.requests_for(by, tenant=team, state=state)
         rows = request_queries.request_rows(self.paginate_queryset(found) or [], by=by)
         return self.get_paginated_response(RequestSerializer(rows, many=True).data)
 

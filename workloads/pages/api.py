@@ -26,6 +26,7 @@ from workloads.core.parameters import TeamVerbView, require_team
 from workloads.launch import actions
 from workloads.launch.serializers import LaunchSerializer, WantedSerializer
 from workloads.models import Workload
+from workloads.pages import queries as page_queries
 from workloads.rest.responses import (
     WAIT_PARAMETERS,
     wants_to_wait,
@@ -59,11 +60,16 @@ class Workloads(TeamVerbView, generics.GenericAPIView[Workload]):
 
     def _page(self) -> list[Workload]:
         if is_filtered(self.request, self):
+            asked = self.request.query_params
+            page_queries.check_filter(self.by, self.tenant, asked.get("gpu_class", ""), asked.get("created_by", ""))
             found = self.filter_queryset(queries.visible_workloads(self.by, self.tenant).only("pk"))
             return workload_sql.workloads_by_id([one.pk for one in self.paginate_queryset(found) or ()])
         assert isinstance(self.paginator, KeysetPagination)
         newest = partial(queries.newest_workloads, self.by, self.tenant)
-        return self.paginator.paginate_read(Workload, newest, self.request)
+        page = self.paginator.paginate_read(Workload, newest, self.request)
+        if not page:
+            queries.team(self.by, self.tenant)  # 404 for a team that the caller may not see
+        return page
 
     @extend_schema(
         operation_id="workloads_list",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from gpu_cli.api.errors import UsageError
+from gpu_cli.api.errors import NoToken, UsageError
 
 READABLE_BY_OTHERS = 0o077
 
@@ -44,7 +44,7 @@ def resolve(environment: Mapping[str, str], *, portal: str = "") -> Portal:
     if not token and kept is not None and kept.address == address:
         token = kept.token
     if not token:
-        raise UsageError(f"No token for {address}. Run 'gpu login', or set GPU_TOKEN or GPU_TOKEN_FILE.")
+        raise NoToken(f"No token for {address}. Run 'gpu login', or set GPU_TOKEN or GPU_TOKEN_FILE.")
     return Portal(address, validate_token(token))
 
 
@@ -55,7 +55,7 @@ def _from_environment(environment: Mapping[str, str]) -> str:
         try:
             return Path(file).read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"Cannot read {file}, set in GPU_TOKEN_FILE: {type(error).__name__}.") from None
+            raise NoToken(f"Cannot read {file}, set in GPU_TOKEN_FILE: {type(error).__name__}.") from None
     return ""
 
 
@@ -87,7 +87,7 @@ def validate_token(text: str) -> str:
     """Refuses a text that a header cannot contain: the error of an HTTP library would contain the token."""
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError("This is not a token. A token starts with gpt_ and has no spaces.")
+        raise NoToken("This is not a token. A token starts with gpt_ and has no spaces.")
     return token
 
 
@@ -95,7 +95,7 @@ def load(file: Path) -> Portal | None:
     """Returns None if `gpu login` was never run."""
     try:
         if os.name == "posix" and file.stat().st_mode & READABLE_BY_OTHERS:
-            raise UsageError(
+            raise NoToken(
                 f"Other users can read the token in {file}. Run 'chmod 600 {file}', and revoke the token if in doubt."
             )
         kept = json.loads(file.read_text())
@@ -104,7 +104,7 @@ def load(file: Path) -> Portal | None:
         return None
     except (OSError, ValueError, KeyError, TypeError):
         # The message does not contain the content, because it includes a token.
-        raise UsageError(f"Cannot read {file}. Run 'gpu login' again.") from None
+        raise NoToken(f"Cannot read {file}. Run 'gpu login' again.") from None
 
 
 def save(file: Path, portal: Portal) -> None:

@@ -6,15 +6,31 @@ from typing import Any
 
 from gpu_cli.api.exit_codes import ExitCode
 
+UNAUTHORIZED = 401
+# The code of a call that needs --team: an argument is missing, as where this command finds that out by itself.
+WHICH_TEAM = "which_team"
+
 
 class CommandError(Exception):
     """An error whose text is a sentence for people."""
 
-    exit = ExitCode.REFUSED
+    exit = ExitCode.USAGE
 
 
 class UsageError(CommandError):
-    """The call cannot be made: no address, no token, or an invalid value."""
+    """The call cannot be made: no address, or an invalid value."""
+
+
+class NoToken(CommandError):
+    """The call cannot be made: there is no token, or none that could be one."""
+
+    exit = ExitCode.NOT_SIGNED_IN
+
+
+class NotPossible(CommandError):
+    """What was read of the portal does not allow the call, so it was not made."""
+
+    exit = ExitCode.REFUSED
 
 
 class Refused(CommandError):
@@ -24,6 +40,10 @@ class Refused(CommandError):
         super().__init__(message)
         self.status = status
         self.body = body
+        if status == UNAUTHORIZED:
+            self.exit = ExitCode.NOT_SIGNED_IN
+        else:
+            self.exit = ExitCode.USAGE if self.code == WHICH_TEAM else ExitCode.REFUSED
 
     @property
     def code(self) -> str:

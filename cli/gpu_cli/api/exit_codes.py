@@ -10,10 +10,12 @@ from typing import Any
 class ExitCode(IntEnum):
     DONE = 0
     FAILED = 1
-    REFUSED = 2  # by the portal, the workload cannot start, or an invalid value (click uses it, too)
+    USAGE = 2  # as click's own errors
     TIMED_OUT_QUEUED = 3
     TIMED_OUT_RUNNING = 4
     UNREACHABLE = 5
+    REFUSED = 6  # by the portal, or the workload can never start
+    NOT_SIGNED_IN = 7
 
 
 def exit_code(run: Mapping[str, Any], *, timed_out: bool) -> ExitCode:

@@ -10,7 +10,7 @@ import typer
 
 from gpu_cli import formatting
 from gpu_cli.api.client import Json, new_idempotency_key
-from gpu_cli.api.errors import UsageError
+from gpu_cli.api.errors import NotPossible, UsageError
 from gpu_cli.session import AsJson, Session, Team, session_of
 
 LINE = re.compile(r"(?P<gpu_class>[^=:]+)=(?P<units>\d{1,9})(?::(?P<kind>base|boost))?")
@@ -122,7 +122,7 @@ def _decide(session: Session, number: int, lines: list[str] | None, beside: Json
         found = session.client.get("requests", str(number))
         named = [{"id": one["id"]} for one in found["lines"] if one["state"] == "pending"]
         if not named:
-            raise UsageError(f"Request {number} has no pending lines.")
+            raise NotPossible(f"Request {number} has no pending lines.")
     body = {"lines": [{**one, **beside} for one in named], **more}
     session.give(session.client.call("POST", "requests", str(number), "decide", body=body).body, formatting.request)
 

@@ -12,7 +12,7 @@ from httpx import URL
 
 from gpu_cli import formatting, run_watch
 from gpu_cli.api.client import Answer, Json, new_idempotency_key
-from gpu_cli.api.errors import CommandError, Refused, UsageError
+from gpu_cli.api.errors import CommandError, NotPossible, Refused, UsageError
 from gpu_cli.api.exit_codes import ExitCode
 from gpu_cli.commands import launch_options
 from gpu_cli.log_stream import print_log
@@ -125,7 +125,7 @@ def wait(
     if number is None or not until:
         found = session.client.get("workloads", name, team=team)
         if found["run"] is None:
-            raise UsageError(f"{name} has no run. Start one with 'gpu run {name}'.")
+            raise NotPossible(f"{name} has no run. Start one with 'gpu run {name}'.")
         number = number or int(found["run"]["number"])
         until = until or ("finished" if found["kind"] == "job" else "ready")
     _end(session, run_watch.wait(session, name, number, team=team, until=until, timeout_s=timeout_s), timeout)

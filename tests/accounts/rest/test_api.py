@@ -16,9 +16,11 @@ from django.urls import get_resolver
 from accounts.core.actor import Actor, system_actor
 from accounts.events import actions
 from accounts.models import ApiToken, Event, User
+from cluster.models import Cluster
 from tenants.models import Tenant
 from tests.support.http import contract as contract_of
 from tests.support.http.callers import caller
+from tests.support.rows import make
 
 
 @pytest.fixture
@@ -169,7 +171,8 @@ def test_staff_see_all(happenings: None, dana: User) -> None:
     assert len(verbs(caller(dana).get("/api/v1/events"))) == 7
 
 
-def test_events_are_filtered(happenings: None, dana: User, team_a: Tenant) -> None:
+def test_events_are_filtered(happenings: None, dana: User, team_a: Tenant, cluster: Cluster) -> None:
+    make.tenant(cluster, slug="team-c", namespace="team-c")
     as_dana = caller(dana)
 
     assert verbs(as_dana.get("/api/v1/events?team=team-c")) == ["other.done"]

@@ -55,7 +55,7 @@ def test_what_was_not_done_is_done_once(gpu: Gpu) -> None:
     """The first call did not arrive, and the portal answered the others that it did nothing: the retry is done once."""
     busy = answered(409, body={"code": "busy", "message": "Busy.", "field": None}, Retry_After="2")
     gpu.between.faults = [unheard(httpx.ConnectTimeout), answered(503, Retry_After="5"), busy]
-    assert gpu(*ANSWER).code == 2  # the portal's own 404: there is no such request
+    assert gpu(*ANSWER).code == 6  # the portal's own 404: there is no such request
     assert gpu.slept[1:] == [5.0, 2.0]
 
 
@@ -97,5 +97,5 @@ def test_a_page_in_place_of_json_is_told(gpu: Gpu) -> None:
 def test_who_is_refused_is_not_asked_again(gpu: Gpu) -> None:
     gpu.environment["GPU_TOKEN"] = "gpt_aaaaaaaa_" + 43 * "x"
     done = gpu("status")
-    assert (done.code, gpu.slept, len(gpu.between.asked)) == (2, [], 1)
+    assert (done.code, gpu.slept, len(gpu.between.asked)) == (7, [], 1)
     assert done.err.strip()

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import typer
 
+from accounts.models import ApiToken, User
 from gpu_cli.api.errors import UsageError
 from gpu_cli.api.exit_codes import ExitCode, exit_code
+from gpu_cli.main import app
 from gpu_cli.run_watch import has_reached, next_stage, parse_duration
+from tenants.models import Namespace, Tenant
+from tests.cli.command import Gpu, answered
+from tests.support.rows import make
 
 AT = "2026-11-22T10:00:00Z"
 
@@ -44,8 +51,8 @@ LOST_ITS_CLASS = run("running", "admitted", "started", verdict="never")
         (run("failed", "admitted", "started", "ended", outcome="failed", verdict="over"), True, 1),
         (run("failed", "ended", outcome="lost"), False, 1),
         (run("stopped", "ended", outcome="stopped"), False, 1),
-        (NEVER, False, 2),
-        (NEVER, True, 2),
+        (NEVER, False, 6),
+        (NEVER, True, 6),
         (WAITS, True, 3),
         (PUT_BACK, True, 3),
         (ASSIGNED, True, 4),
@@ -88,3 +95,82 @@ def test_times(text: str, expected: float) -> None:
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(UsageError, match="not a duration"):
         parse_duration(text)
+
+
+# One call of every command that sends something, with arguments that are complete.
+LINE = ("--until", "2027-03-31", "--because", "A course.")
+JOB = ("--class", "a100", "--image", "PyTorch")
+COMMANDS = (
+    ("classes",),
+    ("capacity",),
+    ("quota",),
+    ("status",),
+    ("status", "train"),
+    ("why", "train"),
+    ("open", "train"),
+    ("request", "new", "a100=1", *LINE),
+    ("request", "list"),
+    ("request", "show", "12"),
+    ("request", "withdraw", "12"),
+    ("inbox", "list"),
+    ("inbox", "approve", "12"),
+    ("inbox", "deny", "12", "--reason", "Reserved."),
+    ("token", "list"),
+    ("token", "create", "ci"),
+    ("token", "revoke", "udsqhhsz"),
+    ("launch", "train", *JOB),
+    ("run", "train", *JOB),
+    ("wait", "train"),
+    ("stop", "train"),
+    ("logs", "train"),
+)
+
+
+def names_of_commands() -> set[tuple[str, ...]]:
+    def below(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        if not hasattr(command, "commands"):
+            yield path
+            return
+        for name, one in command.commands.items():
+            yield from below(one, (*path, name))
+
+    return set(below(typer.main.get_command(app), ()))
+
+
+def test_every_command_is_tried_below() -> None:
+    tried = {tuple(one[: 2 if one[0] in ("request", "inbox", "token") else 1]) for one in COMMANDS}
+    assert tried | {("login",)} == names_of_commands()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_usage_error_no_token_a_bad_token_and_a_refusal_are_told_apart(
+    gpu: Gpu, command: tuple[str, ...], team_a: Tenant
+) -> None:
+    assert gpu(*command, "--no-such-option").code == ExitCode.USAGE == 2
+    token = gpu.environment.pop("GPU_TOKEN")
+    assert gpu(*command).code == ExitCode.NOT_SIGNED_IN == 7
+    assert gpu.between.asked == []
+    gpu.environment["GPU_TOKEN"] = "gpt_aaaaaaaa_" + 43 * "x"
+    assert gpu(*command).code == ExitCode.NOT_SIGNED_IN
+    gpu.environment["GPU_TOKEN"] = token
+    gpu.between.faults.append(answered(403, body={"code": "not_allowed", "message": "No.", "field": None}))
+    assert gpu(*command).code == ExitCode.REFUSED == 6
+
+
+def test_a_token_that_was_revoked_or_has_expired_is_none(gpu: Gpu, bob: User, team_a: Tenant) -> None:
+    ApiToken.objects.update(revoked_at="2026-01-01T00:00Z")
+    assert gpu("status").code == ExitCode.NOT_SIGNED_IN
+    ApiToken.objects.update(revoked_at=None, expires_at="2026-01-01T00:00Z")
+    assert gpu("status").code == ExitCode.NOT_SIGNED_IN
+
+
+def test_a_team_that_has_to_be_named_is_a_missing_argument_wherever_it_is_noticed(
+    gpu: Gpu, bob: User, namespace_a: Namespace
+) -> None:
+    make.member(make.tenant(namespace_a.cluster, slug="team-b", namespace="team-b"), bob)
+    assert [gpu(one).code for one in ("status", "quota")] == [ExitCode.USAGE] * 2
+    assert [gpu(one, "--team", "nobody").code for one in ("status", "quota")] == [ExitCode.REFUSED] * 2
+
+
+def test_who_is_in_no_team_is_refused_wherever_it_is_noticed(gpu: Gpu, db: None) -> None:
+    assert [gpu(one).code for one in ("status", "quota")] == [ExitCode.REFUSED] * 2

@@ -61,7 +61,7 @@ def test_a_token_that_does_not_work_replaces_none(nobody: Gpu, bob: User, team_a
     kept = nobody.config.read_text()
     wrong = "gpt_aaaaaaaa_" + 43 * "x"
     refused = nobody("login", PORTAL, "--token-stdin", stdin=wrong)
-    assert refused.code == 2
+    assert refused.code == 7
     assert wrong not in refused.err
     assert nobody.config.read_text() == kept
 
@@ -72,7 +72,7 @@ def test_a_kept_token_is_for_its_own_portal(nobody: Gpu, bob: User, team_a: Tena
     for arguments, portal in ((("--portal", "https://other.example.org"), ""), ((), "https://other.example.org")):
         nobody.environment["GPU_PORTAL"] = portal
         refused = nobody(*arguments, "status")
-        assert refused.code == 2
+        assert refused.code == 7
         assert "No token for https://other.example.org" in refused.err
     assert nobody.between.asked == []
 
@@ -80,13 +80,13 @@ def test_a_kept_token_is_for_its_own_portal(nobody: Gpu, bob: User, team_a: Tena
 def test_the_environment_comes_first_and_a_file_will_do(nobody: Gpu, bob: User, team_a: Tenant, tmp_path: Path) -> None:
     nobody("login", PORTAL, "--token-stdin", stdin=token_of(bob, "read"))
     ApiToken.objects.all().delete()
-    assert nobody("status").code == 2
+    assert nobody("status").code == 7
     file = tmp_path / "token"
     file.write_text(token_of(bob, "read") + "\n")
     nobody.environment["GPU_TOKEN_FILE"] = str(file)
     assert nobody("status").code == 0
     nobody.environment["GPU_TOKEN"] = "gpt_wrong"
-    assert nobody("status").code == 2
+    assert nobody("status").code == 7
     del nobody.environment["GPU_TOKEN"]
     nobody.environment["GPU_TOKEN_FILE"] = str(tmp_path / "missing")
     assert "Cannot read" in nobody("status").err
@@ -96,7 +96,7 @@ def test_a_file_that_others_can_read_is_not_used(nobody: Gpu, bob: User, team_a:
     nobody("login", PORTAL, "--token-stdin", stdin=token_of(bob, "read"))
     nobody.config.chmod(0o640)
     refused = nobody("status")
-    assert refused.code == 2
+    assert refused.code == 7
     assert "chmod 600" in refused.err
 
 
@@ -118,7 +118,7 @@ def test_addresses_that_are_well(text: str) -> None:
 def test_what_is_no_token_is_refused_without_being_shown(nobody: Gpu, text: str) -> None:
     nobody.environment |= {"GPU_PORTAL": PORTAL, "GPU_TOKEN": text or " "}
     refused = nobody("status")
-    assert refused.code == 2
+    assert refused.code == 7
     assert not text or text not in refused.err
     assert nobody.between.asked == []
 
@@ -165,7 +165,7 @@ def test_a_new_token_alone_is_on_stdout_and_can_be_revoked(
     other.environment["GPU_TOKEN"] = token
     assert other("status").code == 0
     assert gpu("token", "revoke", prefix).code == 0
-    assert other("status").code == 2
+    assert other("status").code == 7
 
 
 # ---- signing out --------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_who_may_not_look_any_more_is_told(gpu: Gpu, train: Workload, bob: User)
     """The portal ends the stream; the next call gives the reason."""
     gpu.between.faults = [ask, log(b"one\n", then=lambda: bob.memberships.all().delete())]
     done = gpu("logs", "-f", "train")
-    assert (done.code, done.out) == (2, "one\n")
+    assert (done.code, done.out) == (6, "one\n")
     assert "Not found: the address is wrong" in done.err
 
 

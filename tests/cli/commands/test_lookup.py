@@ -104,9 +104,9 @@ def test_a_stranger_meets_nothing(
 ) -> None:
     running.workload(namespace_a, a100, name="one", by=bob)
     stranger = gpu_of(charlie, "read")
-    for arguments in (("status", "one"), ("why", "one"), ("quota",)):
+    for arguments in (("status",), ("status", "one"), ("why", "one"), ("quota",)):
         done = stranger(*arguments, "--team", "team-a")
-        assert (done.code, done.out) == (2, "")
+        assert (done.code, done.out) == (6, "")
         assert "Not found: the address is wrong" in done.err
 
 

@@ -73,8 +73,8 @@ def test_what_is_no_line_is_told_before_anybody_is_asked(gpu: Gpu, team_a: Tenan
 
 def test_a_refusal_is_the_portals_own_sentence_and_for_programs_its_body(gpu: Gpu, team_a: Tenant) -> None:
     refused = gpu("request", "new", "nothing=2", *ASKED)
-    assert (refused.code, refused.out) == (2, "")
+    assert (refused.code, refused.out) == (6, "")
     told = gpu("request", "new", "nothing=2", *ASKED, "--json")
-    assert told.code == 2
+    assert told.code == 6
     assert (told.json["code"], told.json["message"]) == ("unknown_class", refused.err.strip())
     assert told.json["field"] == "lines[0].gpu_class"

@@ -50,7 +50,7 @@ def test_launch_prints_the_page(gpu: Gpu, what: tuple[str, ...]) -> None:
     row = Workload.objects.get()
     assert (row.kind, row.command, row.options["env"]) == ("job", ["python", "train.py", "--lr", "3"], {"A": "b=c"})
     again = gpu("launch", "train", *what)
-    assert (again.code, again.out) == (2, "")
+    assert (again.code, again.out) == (6, "")
 
 
 def test_without_a_command_it_is_a_notebook(gpu: Gpu, granted: Tenant, a100: GpuClass) -> None:
@@ -100,7 +100,7 @@ def test_a_run_that_fails_has_the_containers_code_in_its_json(gpu: Gpu, what: tu
 
 def test_what_is_refused_starts_nothing(gpu: Gpu, what: tuple[str, ...]) -> None:
     done = run_it(gpu, what, "--units", "3")
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (6, "")
     assert "3 of A100 80GB whole card requested; your team can use at most 2" in done.err
     assert not Run.objects.exists()
 
@@ -126,7 +126,7 @@ def test_what_can_never_start_is_not_waited_for(gpu: Gpu, what: tuple[str, ...])
     text = "insufficient quota for nvidia.com/gpu in flavor a100-1, request (2) > maximum capacity (1)"
     gpu.meanwhile = iter([lambda: None, lambda: mirror_wait(Workload.objects.get(), text)])
     done = run_it(gpu, what, "--units", "2", "--stop", "--timeout", "10h")
-    assert (done.code, len(gpu.slept)) == (2, 2)
+    assert (done.code, len(gpu.slept)) == (6, 2)
     assert done.err.splitlines()[-2:] == [
         "blocked: 2 units of A100 80GB whole card requested, but your team may use at most 1 now.",
         "Cannot start with this configuration.",
@@ -160,20 +160,20 @@ def test_the_same_key_is_the_same_run(gpu: Gpu, what: tuple[str, ...]) -> None:
     """A retried CI step gets the run of its first try."""
     assert run_it(gpu, what, "--detach", "--key", "build-1").out == "1\n"
     assert gpu("run", "train", "--detach", "--key", "build-1").out == "1\n"
-    assert gpu("run", "train", "--detach").code == 2  # still running
+    assert gpu("run", "train", "--detach").code == 6  # still running
     ended("succeeded", "It is done.")()
     assert gpu("run", "train", "--detach", "--key", "build-2").out == "2\n"
 
 
 def test_a_newer_push_waits_for_the_end_of_a_run_that_is_being_stopped(gpu: Gpu, what: tuple[str, ...]) -> None:
     run_it(gpu, what, "--detach")
-    assert run_it(gpu, what, "--detach").code == 2  # no stop was requested
+    assert run_it(gpu, what, "--detach").code == 6  # no stop was requested
     gpu("stop", "train")
     gpu.meanwhile = iter([ended("stopped", "Stopped.")])
     done = run_it(gpu, what, "--detach")
     assert (done.code, done.out) == (0, "2\n"), done.err
     gpu("stop", "train")
-    assert run_it(gpu, what, "--timeout", "10s").code == 2  # the run does not end
+    assert run_it(gpu, what, "--timeout", "10s").code == 6  # the run does not end
 
 
 def test_declare_only_and_runs_of_what_was_declared(gpu: Gpu, what: tuple[str, ...]) -> None:
@@ -242,7 +242,7 @@ def test_a_run_that_does_not_begin_says_why(gpu: Gpu, what: tuple[str, ...]) -> 
     run_it(gpu, what, "--detach", *PUSH)
     gpu.meanwhile = iter([is_in_the_way])
     done = gpu("run", "train", *PUSH, "--json")
-    assert (done.code, done.json["code"]) == (2, "not_found")
+    assert (done.code, done.json["code"]) == (6, "not_found")
     assert "Run 2 did not start. Stopped. It was not restarted: " in done.err
 
 
@@ -261,7 +261,7 @@ def test_whoever_cancels_an_older_push_does_not_take_the_newer_one_back(
 def test_a_push_takes_the_place_of_its_own_group_alone(gpu: Gpu, what: tuple[str, ...]) -> None:
     run_it(gpu, what, "--detach", "--group", "fix-7")
     refused = run_it(gpu, what, *PUSH)
-    assert (refused.code, Run.objects.get().stop_requested_at) == (2, None)
+    assert (refused.code, Run.objects.get().stop_requested_at) == (6, None)
     assert "of the group fix-7" in refused.err
     assert "Set group." in run_it(gpu, what, "--cancel-running").err
 
@@ -313,7 +313,7 @@ def test_stop_is_asked_once(gpu: Gpu, what: tuple[str, ...]) -> None:
     assert done.code == 0
     assert done.out.startswith("stopping: ")
     assert gpu("stop", "train").code == 0
-    assert gpu("stop", "nothing").code == 2
+    assert gpu("stop", "nothing").code == 6
 
 
 def test_whoever_cancels_a_job_of_ci_leaves_no_card_behind(gpu: Gpu, what: tuple[str, ...]) -> None:

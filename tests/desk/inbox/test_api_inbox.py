@@ -36,6 +36,7 @@ def test_an_approver_reads_group_and_reasons(
     assert (items[0]["team"], items[0]["lines"][0]["asked_units"]) == ("team-a", 2)
     assert [one["id"] for one in calls.items("/inbox?group=conflict")] == [too_much.pk]
     assert [one["id"] for one in calls.items("/inbox?team=team-a")] == [clear.pk]
+    make.gpu_class(cluster, slug="other")
     assert calls.items("/inbox?gpu_class=other") == []
 
 

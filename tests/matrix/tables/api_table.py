@@ -124,7 +124,7 @@ API = (
     write("POST", "api-request-decide", "request.decided", DECIDES, "request", scope="decide", body="denied"),
     write("POST", "api-request-withdraw", "request.withdrawn", only(*MANAGERS), "request", scope="request"),
     # workloads
-    read("api-workloads", ANYBODY, "team in query", foreign=ANYBODY, random=ANYBODY),
+    read("api-workloads", IN_SIGHT, "team in query"),
     write("POST", "api-workloads", "workload.launched", only(*LAUNCHERS), "team in query", done=201, body="launch"),
     read("api-workload", IN_SIGHT, "workload"),
     write("PUT", "api-workload", "workload.changed", only("member", *MANAGERS), "workload there", body="declare",

@@ -109,7 +109,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
 
 
 def with_borrowing(found: Explanation, limit: int | None, *, class_name: str) -> Explanation:
-    """Says what keeps the run from borrowing what its team's quota lacks. Kueue's message is the same for each limit."""
+    """Says which limit keeps the run from borrowing. Kueue's message is the same for each."""
     if found.reason != "waiting_for_quota" or limit is None:
         return found
     why = (
