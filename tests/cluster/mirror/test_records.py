@@ -407,6 +407,7 @@ OBJECTS: list[tuple[str, Raw, Raw]] = [
             "capacity_bytes": 0,
             "access_modes": ["ReadWriteOnce"],
             "volume": "",
+            "node": "",
             "conditions": [],
         },
     ),

@@ -72,7 +72,8 @@ ON_NODES: dict[str, Situation] = {
     ),
     "PVC unbound": Situation(
         PODS, "preparing", "volume_unbound",
-        r"Waiting for the volume: the storage system has not provisioned it yet\.",
+        r"Waiting for the volume [\w-]+: the storage system has not provisioned it yet(?: \(storage class \S+\)|; its "
+        r"storage class \S+ does not exist in the cluster)\.",
         STUCK, TELL, "volume_unbound", "PVC missing",
         then="runs when the operators have provided it",
     ),

@@ -120,10 +120,11 @@ def _unbound(claim: ClaimState | None) -> Explanation:
         return Explanation("volume_unbound", text, CONTACT_OPERATORS)
     named = f"the volume {claim.name}"
     if found := _NO_CLASS.search(claim.problem):
-        text = f"Waiting for {named}: its storage class {found[1]} does not exist in the cluster."
+        lacks = f"its storage class {found[1]} does not exist in the cluster"
+        text = f"Waiting for {named}: the storage system has not provisioned it yet; {lacks}."
         return Explanation("volume_unbound", text, "Contact an operator, or choose another volume.")
-    of = f" of the storage class {claim.storage_class}" if claim.storage_class else ""
-    text = f"Waiting for {named}: the storage system{of} has not provisioned it yet."
+    of = f" (storage class {claim.storage_class})" if claim.storage_class else ""
+    text = f"Waiting for {named}: the storage system has not provisioned it yet{of}."
     return Explanation("volume_unbound", text, CONTACT_OPERATORS)
 
 

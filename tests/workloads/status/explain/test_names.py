@@ -67,10 +67,13 @@ def test_a_storage_class_that_does_not_exist_is_named() -> None:
     message = "0/8 nodes are available: pod has unbound immediate PersistentVolumeClaims."
     lacks = ClaimState("data", "gold", problem='storageclass.storage.k8s.io "gold" not found')
     told = scheduling.unschedulable(message, claim=lacks)
-    assert told.sentence == "Waiting for the volume data: its storage class gold does not exist in the cluster."
+    assert told.sentence == (
+        "Waiting for the volume data: the storage system has not provisioned it yet; its storage class gold does not "
+        "exist in the cluster."
+    )
     slow = scheduling.unschedulable(message, claim=ClaimState("data", "gold"))
     assert slow.sentence == (
-        "Waiting for the volume data: the storage system of the storage class gold has not provisioned it yet."
+        "Waiting for the volume data: the storage system has not provisioned it yet (storage class gold)."
     )
 
 
