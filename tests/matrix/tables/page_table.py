@@ -80,8 +80,9 @@ PAGES = (
     # the user's own account; the bodies hold no real password and no code, which tests/accounts covers
     read("account", ANYBODY),
     write("POST", "password-change", "", everybody("invalid")),
-    read("second-factor", ANYBODY),
-    write("POST", "second-factor", "", ANYBODY, done=(200, 422)),
+    # every session of this world has passed one
+    read("second-factor", ANYBODY, done=302),
+    write("POST", "second-factor", "", ANYBODY, done=302),
     write("POST", "recovery-codes", "", everybody("invalid")),
     write("POST", "second-factor-remove", "", everybody("invalid")),
     write("POST", "session-end", "", everybody("not_found"), "session"),
