@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
+from catalog.contract import guarantees
 from catalog.contract.types import gib, gib_apart
-from catalog.guide.requirements import ClassOption, Requirements, peak_text
+from catalog.guide.requirements import DECODE, LONG_HOURS, ClassOption, Requirements, peak_text, split_over
 from portal.ui.text import plural, plural_form
 
 # With less free memory than this share, a slightly larger batch ends the process.
@@ -16,8 +19,14 @@ def may_use(option: ClassOption, asked: int) -> bool:
     return option.granted is not None and option.granted + option.borrowable >= asked
 
 
-def start_estimate(option: ClassOption, asked: int) -> tuple[bool, str]:
-    """Returns (starts at once, a sentence about the start) for that many units in one workload."""
+def borrows(option: ClassOption, asked: int) -> bool:
+    """It would use units beyond the team's quota, which their owner can reclaim."""
+    return (option.granted or 0) < asked <= (option.granted or 0) + option.borrowable
+
+
+def start_estimate(option: ClassOption, units: int, workers: int = 1) -> tuple[bool, str]:
+    """Returns (starts at once, a sentence about the start) for that many units on one node, for each worker."""
+    asked = units * workers
     if option.held:
         return False, option.held
     if option.granted is None:
@@ -37,6 +46,8 @@ def start_estimate(option: ClassOption, asked: int) -> tuple[bool, str]:
     if option.left < asked:
         quota = f"{option.left} left of your team's {option.granted}"
         return False, f"Queued until quota is free: {quota}, {asked} requested."
+    if workers > 1:
+        return _together(option, units, workers)
     if option.most_on_one_node >= asked:
         return True, f"Starts now: {option.free} free, {option.left} left in your team's quota."
     if option.free >= asked:
@@ -45,9 +56,29 @@ def start_estimate(option: ClassOption, asked: int) -> tuple[bool, str]:
     return False, f"Queued until {kind} are free: {option.free} free, {asked} requested."
 
 
-def reasons_for(best: ClassOption, needs: Requirements) -> tuple[str, ...]:
+def _together(option: ClassOption, units: int, workers: int) -> tuple[bool, str]:
+    """Workers start together, each on a node with room for its units; several may be on one node."""
+    now = sum(free // units for free in option.free_by_node)
+    if now >= workers:
+        return True, (
+            f"Starts now: {option.free} free, room for {workers} workers of {units}, "
+            f"{option.left} left in your team's quota."
+        )
+    if option.has_more_nodes:
+        return False, f"{option.free} free; whether {workers} nodes have {units} free each is shown at launch."
+    return False, f"Queued until all {workers} workers of {units} fit on the nodes: {now} of them fit now."
+
+
+def reasons_for(best: ClassOption, needs: Requirements, others: Collection[ClassOption] = ()) -> tuple[str, ...]:
+    """`others`: the other classes that fit."""
     found = [_memory_reason(best, needs), _isolation_reason(best)]
-    if needs.cards > 1:
+    split = split_over(best, needs)
+    if split.workers > 1:
+        found.append(
+            f"{plural(needs.cards, 'GPU')} as {split.workers} workers of {plural(split.units, 'GPU')}, each on one "
+            "node: a job starts them together, or none of them. Traffic between workers crosses the network."
+        )
+    elif needs.cards > 1:
         joined = INTERCONNECT_NAMES.get(best.interconnect)
         links = f"connected by {joined}" if joined else "interconnect unknown"
         crossing = ", so that no traffic crosses the network" if needs.several_nodes else ""
@@ -59,6 +90,11 @@ def reasons_for(best: ClassOption, needs: Requirements) -> tuple[str, ...]:
         found.append("It supports FP8.")
     if needs.dra:
         found.append("Its devices are selected by attributes (DRA).")
+    if needs.video:
+        engines = "decoders (NVDEC)" if needs.video == DECODE else "encoders (NVENC) and decoders (NVDEC)"
+        found.append(f"It has video {engines}.")
+    if others and 0 < best.price < min(one.price for one in others):
+        found.append(f"It costs the least of {len(others) + 1} classes that fit.")
     return tuple(found)
 
 
@@ -67,9 +103,10 @@ def _memory_reason(best: ClassOption, needs: Requirements) -> str:
     if usable is None:
         return "Its nodes do not report its memory, and your peak is unknown: measure your peak on it."
     if peak is None:
+        first = "your peak is unknown, so this is the smallest class that fits otherwise. Measure your peak on it."
         if best.axes.sharing == "none":
-            return f"{gib(usable)} of GPU memory; exceeding it kills only your process."
-        return f"{gib(usable)} of GPU memory, a limit of the driver: measure your peak on it."
+            return f"{gib(usable)} of GPU memory, exceeding it kills only your process; {first}"
+        return f"{gib(usable)} of GPU memory, a limit of the driver; {first}"
     if best.axes.sharing == "time-slicing":
         return (
             f"{gib(usable)} of GPU memory for up to {best.axes.replicas} processes together: {best.axes.replicas} "
@@ -118,6 +155,19 @@ def trade_off_of(best: ClassOption, needs: Requirements) -> str:
         found.append("Not an NVIDIA GPU: CUDA programs and images do not run on it.")
     if needs.cards > 1 and best.interconnect == "unknown":
         found.append("The interconnect of its GPUs is not known.")
-    if needs.long and (best.granted or 0) < needs.cards <= (best.granted or 0) + best.borrowable:
-        found.append("The run would use borrowed units, which can be reclaimed at any time: write checkpoints.")
+    if guarantees.contract_of(best.axes).tier == "pilot" and best.axes.sharing != "mps":
+        found.append("This class is a pilot.")
+    found += _when_interrupted(best, needs)
     return " ".join(found)
+
+
+def _when_interrupted(best: ClassOption, needs: Requirements) -> Iterator[str]:
+    if borrows(best, needs.cards) and (needs.long or needs.resumes is not None):
+        then = {
+            True: "it then resumes from its last checkpoint.",
+            False: "it then starts from the beginning.",
+            None: "write checkpoints.",
+        }[needs.resumes]
+        yield f"The run would use borrowed units, which can be reclaimed at any time: {then}"
+    if needs.long and best.hours_limit is not None and best.hours_limit < LONG_HOURS:
+        yield f"Runs are stopped after {best.hours_limit} h: continue from a checkpoint in another run."

@@ -1,35 +1,32 @@
 """Which class suits a need: takes answers, returns one class with its reasons, or why none fits. Pure.
 
-A class that does not fit is ruled out with a sentence (catalog/guide/requirements.py). Of the others the smallest
-sufficient class comes first, so that larger ones stay free for users who need them; classes that the team may not use
-come last.
+A class that does not fit is ruled out with a sentence (catalog/guide/requirements.py). The others are in the order of
+catalog/guide/ranking.py. Every class that is not recommended is listed, with the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from math import ceil
-from typing import Any
 
 from catalog.contract.types import gib_apart
+from catalog.guide.ranking import Ranking
 from catalog.guide.reasons import may_use, reasons_for, start_estimate, trade_off_of
 from catalog.guide.requirements import (
     INTERACTIVE,
-    SERVING,
     ClassOption,
     Requirements,
     RequirementStage,
     objection,
     peak_text,
+    split_over,
 )
-from catalog.guide.types import Recommendation, RecommendedClass, RuledOutClass
+from catalog.guide.types import OtherClass, Recommendation, RecommendedClass
 from portal.ui.text import plural
 
 KEEP_EXCLUSIVE, CHANGE = "use an exclusive class", "no class fits"
 Stopped = tuple[ClassOption, RequirementStage, str]
-INTERCONNECT_RANK = {"nvswitch": 0, "nvlink": 1, "unknown": 2, "pcie": 3}
 
 
 def recommend(needs: Requirements, options: Iterable[ClassOption]) -> Recommendation:
@@ -37,22 +34,24 @@ def recommend(needs: Requirements, options: Iterable[ClassOption]) -> Recommenda
     found = sorted(options, key=lambda option: option.slug)
     left = [option for option in found if objection(option, needs) is None]
     stopped = [(option, *why) for option in found if (why := objection(option, needs)) is not None]
-    ruled_out = tuple(RuledOutClass(option.slug, option.name, why) for option, _stage, why in stopped)
+    # Those that come nearest first.
+    against = [OtherClass(one.slug, one.name, False, why) for one, _, why in sorted(stopped, key=lambda one: -one[1])]
     if not left:
-        return Recommendation(None, None, None, (), "", CHANGE, _way_out(stopped, needs), ruled_out)
-    best = min(left, key=lambda option: _order(option, needs))
-    at_once = [option for option in left if start_estimate(option, needs.cards)[0]]
-    sooner = min(at_once, key=lambda option: _order(option, needs), default=None)
+        return Recommendation(None, None, None, (), "", CHANGE, _way_out(stopped, needs), tuple(against))
+    ranking = Ranking.of(needs, left)
+    best, *others = sorted(left, key=ranking.order)
+    choices = [_choice(option, needs) for option in (best, *others)]
     kept = _kept_exclusive(best, stopped, needs)
+    fitting = [OtherClass(one.slug, one.name, True, _less_suitable(ranking, best, one)) for one in others]
     return Recommendation(
-        best=_choice(best, needs),
-        runner_up=_runner_up(best, left, found, needs),
-        starts_now=_choice(sooner, needs) if sooner else None,
-        reasons=reasons_for(best, needs),
+        best=choices[0],
+        runner_up=_runner_up(ranking, best, others, found),
+        starts_now=next((choice for choice in choices if choice.at_once), None),
+        reasons=reasons_for(best, needs, others),
         trade_off=trade_off_of(best, needs),
         end=KEEP_EXCLUSIVE if kept else "",
         end_text=kept,
-        ruled_out=ruled_out,
+        others=(*fitting, *against),
     )
 
 
@@ -76,7 +75,8 @@ def _way_out(stopped: Sequence[Stopped], needs: Requirements) -> str:
         else "Run it in a notebook, or contact an operator.",
         RequirementStage.ISOLATION: "Accept sharing, or ask an operator for a class that is not shared.",
         RequirementStage.SHARING: "Ask an operator for a class that is not shared.",
-        RequirementStage.SEVERAL: _fewer([one for one, _ in nearest]),
+        RequirementStage.TIME: "Let it resume from checkpoints, or ask an operator for a class without a time limit.",
+        RequirementStage.SEVERAL: _fewer([one for one, _ in nearest], needs),
     }[reached]
     return f"{option.name}: {why} {change}"
 
@@ -97,7 +97,7 @@ def _too_large(nearest: Sequence[tuple[ClassOption, str]], needs: Requirements) 
     parts = ceil((needs.memory_mib or 0) / usable) if not needs.or_more else 2
     if largest.axes.partition != "none" or largest.axes.sharing != "none":
         return f"{text} Reduce memory use (smaller batch, lower precision), or ask an operator for whole GPUs."
-    if parts > largest.units_per_workload or (largest.largest_node is not None and parts > largest.largest_node):
+    if parts > largest.most_units:
         return (
             f"{text} Even if the model is split, it needs {parts} GPUs, more than a workload may have: reduce memory "
             "use."
@@ -107,12 +107,24 @@ def _too_large(nearest: Sequence[tuple[ClassOption, str]], needs: Requirements) 
     )
 
 
-def _fewer(nearest: Sequence[ClassOption]) -> str:
+def _fewer(nearest: Sequence[ClassOption], needs: Requirements) -> str:
     whole = [option for option in nearest if option.axes.sharing == "none" and option.axes.partition == "none"]
     if not whole:
         return "Split the work into independent workloads of 1 unit each, or ask an operator for whole GPUs."
-    most = max(min(option.units_per_workload, option.largest_node or option.units_per_workload) for option in whole)
-    return f"Request at most {plural(most, 'GPU')} on one node, or split the work into independent jobs."
+    several = replace(needs, several_nodes=True, sensitive="")
+    over_nodes = [option for option in whole if objection(option, several) is None]
+    if over_nodes and not needs.several_nodes:
+        largest = max(over_nodes, key=lambda option: (option.most_units, option.slug))
+        split = split_over(largest, several)
+        return (
+            f"Request at most {plural(largest.most_units, 'GPU')} on one node, or let the job use several nodes: "
+            f"{split.workers} workers of {plural(split.units, 'GPU')}."
+        )
+    most = max(
+        option.allocatable or option.most_units if needs.several_nodes else option.most_units for option in whole
+    )
+    where = "" if needs.several_nodes else " on one node"
+    return f"Request at most {plural(most, 'GPU')}{where}, or split the work into independent jobs."
 
 
 def _kept_exclusive(best: ClassOption, stopped: Sequence[Stopped], needs: Requirements) -> str:
@@ -126,70 +138,57 @@ def _kept_exclusive(best: ClassOption, stopped: Sequence[Stopped], needs: Requir
     return f"Shared classes do not fit. {option.name}: {why}"
 
 
-# ---- order of the classes --------------------------------------------------------------------------------------------
-
-
-def _order(option: ClassOption, needs: Requirements) -> tuple[Any, ...]:
-    return bool(option.held), not may_use(option, needs.cards), *_fit(option, needs)
-
-
-def _fit(option: ClassOption, needs: Requirements) -> tuple[bool, float, float, float, Decimal, str]:
-    """Returns a sort key, lowest first: made for CUDA unless requested otherwise, kind of sharing, links between GPUs,
-    memory, price, slug.
-    """
-    foreign = not needs.vendor and option.axes.vendor != "nvidia"
-    links = INTERCONNECT_RANK.get(option.interconnect, 2) if needs.cards > 1 else 0
-    memory = float(option.axes.memory_mib or "inf")
-    if needs.memory_mib is None and needs.work != INTERACTIVE and option.axes.memory_mib is not None:
-        memory = -memory  # a job that runs out of memory loses hours; a notebook is where the peak is measured
-    return foreign, _suits(option, needs), links, memory, option.price, option.slug
-
-
-def _suits(option: ClassOption, needs: Requirements) -> int:
-    """Returns how well this kind of sharing suits this kind of work, if sharing is accepted: 0 is best."""
-    steady = needs.small_processes or needs.work == SERVING
-    if option.axes.sharing == "mps":
-        return 0
-    if option.axes.sharing == "time-slicing":
-        return 0 if needs.work == INTERACTIVE and not needs.long and not steady else 2
-    return 1
+# ---- alternatives ----------------------------------------------------------------------------------------------------
 
 
 def _runner_up(
-    best: ClassOption, left: Sequence[ClassOption], found: Sequence[ClassOption], needs: Requirements
+    ranking: Ranking, best: ClassOption, others: Sequence[ClassOption], found: Sequence[ClassOption]
 ) -> RecommendedClass | None:
     """Returns a better class that the team may not use yet; else the next; else one that fits with sharing."""
-    others = [option for option in left if option is not best]
-    if not others and needs.own_part:
-        relaxed = replace(needs, own_part=False)
+    if not others and ranking.needs.own_part:
+        relaxed = replace(ranking.needs, own_part=False, alone=False)
         others = [option for option in found if option is not best and objection(option, relaxed) is None]
-        needs = relaxed if others else needs
+        ranking = Ranking.of(relaxed, [best, *others])
     if not others:
         return None
-    smaller = [option for option in others if not option.held and _fit(option, needs) < _fit(best, needs)]
-    second = min(smaller or others, key=lambda option: _order(option, needs))
-    return replace(_choice(second, needs), why=_instead(best, second, needs))
+    better = [option for option in others if not option.held and ranking.fit(option) < ranking.fit(best)]
+    second = min(better or others, key=ranking.order)
+    return replace(_choice(second, ranking.needs), why=_instead(ranking, best, second))
 
 
-def _instead(best: ClassOption, second: ClassOption, needs: Requirements) -> str:
+def _instead(ranking: Ranking, best: ClassOption, second: ClassOption) -> str:
     if second.axes.sharing != "none" and best.axes.sharing == "none":
         return f"Choose it if you accept up to {plural(second.axes.replicas - 1, 'other pod')} and pauses."
     if best.axes.sharing != "none" and second.axes.sharing == "none":
         return "Choose it if other pods turn out to be a problem."
+    if not may_use(second, ranking.needs.cards) and may_use(best, ranking.needs.cards):
+        return _beyond_quota(best, second)
     mine, theirs = best.axes.memory_mib, second.axes.memory_mib
-    if not mine or not theirs or mine == theirs:
-        return "It is equally suitable."
-    has, instead = gib_apart(mine, theirs)
-    if theirs > mine:
+    if mine and theirs and theirs > mine:
+        has, instead = gib_apart(mine, theirs)
         return f"Choose it if you need more than {has}: it has {instead}."
-    if not may_use(second, needs.cards):
-        return "It is smaller and sufficient, but your team's quota does not cover it yet."
-    return f"Choose it if {instead} is sufficient."
+    if mine and theirs and theirs < mine and second.price < best.price:
+        return f"It is cheaper: choose it if {gib_apart(theirs, mine)[0]} is sufficient."
+    return _less_suitable(ranking, best, second)
 
 
-# ---- sentences -------------------------------------------------------------------------------------------------------
+def _beyond_quota(best: ClassOption, second: ClassOption) -> str:
+    has_prices = bool(best.price and second.price)
+    is_smaller = (second.axes.memory_mib or 0) < (best.axes.memory_mib or 0)
+    better = "cheaper" if has_prices and second.price < best.price else ""
+    better = "smaller" if is_smaller and (not has_prices or second.price == best.price) else better
+    what = f"is {better} and sufficient" if better else "fits"
+    return f"It {what}, but your team's quota does not cover it yet."
+
+
+def _less_suitable(ranking: Ranking, best: ClassOption, other: ClassOption) -> str:
+    why = ranking.against(best, other)
+    return f"It fits, but {why}" if why else "It is equally suitable; the first by name is recommended."
 
 
 def _choice(option: ClassOption, needs: Requirements) -> RecommendedClass:
-    at_once, start = start_estimate(option, needs.cards)
-    return RecommendedClass(option.slug, option.name, needs.cards, option.unit, at_once, start, option.price)
+    split = split_over(option, needs)
+    at_once, start = start_estimate(option, split.units, split.workers)
+    return RecommendedClass(
+        option.slug, option.name, split.units, option.unit, at_once, start, option.price, workers=split.workers
+    )

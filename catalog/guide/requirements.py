@@ -12,6 +12,10 @@ from portal.ui.text import plural
 
 INTERACTIVE, BATCH, SERVING = "interactive", "batch", "serving"
 LATENCY, INTERCONNECT = "latency", "interconnect"
+DECODE, ENCODE = "decode", "encode"
+# A run that takes a day or longer.
+LONG_HOURS = 24
+WORKERS_MOST = 256
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
@@ -24,21 +28,25 @@ class RequirementStage(IntEnum):
     KIND = 3
     ISOLATION = 4
     SHARING = 5
-    SEVERAL = 6
-    MEMORY = 7
+    TIME = 6
+    SEVERAL = 7
+    MEMORY = 8
 
 
 @dataclass(frozen=True)
 class Requirements:
     """`memory_mib`: the peak on one GPU, None: unknown; `or_more`: the peak is higher, by an unknown amount.
 
-    `own_part`: another pod may neither slow it down nor end it. `cards`: GPUs at one time, in one workload.
-    `sensitive`: to "latency", to the "interconnect" or to neither (""). `long`: days rather than hours.
+    `own_part`: another pod may neither slow it down nor end it; `alone`: no other pod may be on the GPU at all.
+    `cards`: GPUs at one time, in one workload. `sensitive`: to "latency", to the "interconnect" or to neither ("").
+    `long`: days rather than hours. `resumes`: from a checkpoint, None: unknown. `video`: it decodes ("decode") or
+    encodes ("encode") video on the GPU. `soon`: a start now matters more than the price.
     """
 
     memory_mib: int | None = None
     or_more: bool = False
     own_part: bool = True
+    alone: bool = False
     work: str = INTERACTIVE
     long: bool = False
     cards: int = 1
@@ -48,13 +56,29 @@ class Requirements:
     fp8: bool = False
     vendor: str = ""
     dra: bool = False
+    resumes: bool | None = None
+    video: str = ""
+    soon: bool = False
+
+
+@dataclass(frozen=True)
+class Split:
+    """GPUs of one workload: `units` on one node, for each of `workers` that start together."""
+
+    units: int
+    workers: int
+
+    @property
+    def total(self) -> int:
+        return self.units * self.workers
 
 
 @dataclass(frozen=True)
 class ClassOption:
     """One class as one user sees it. `granted`: to the user's team, None without a team; `left`: granted units that are
-    neither used nor requested by queued workloads. Free figures None: unknown. `held`: a sentence, "" while it admits.
-    `fp8` None: unknown.
+    neither used nor requested by queued workloads. Free figures None: unknown. `free_by_node`: of the nodes with the
+    most free; `has_more_nodes`: there are others. `held`: a sentence, "" while it admits. `fp8`, `decodes` and
+    `encodes` (video) None: unknown. `hours_limit`: runs are stopped then.
     """
 
     slug: str
@@ -68,12 +92,31 @@ class ClassOption:
     free: int | None = None
     most_on_one_node: int | None = None
     largest_node: int | None = None
+    allocatable: int | None = None
+    free_by_node: tuple[int, ...] = ()
+    has_more_nodes: bool = False
     granted: int | None = None
     left: int = 0
     borrowable: int = 0
     life_cycle: str = "active"
     held: str = ""
     fp8: bool | None = None
+    decodes: bool | None = None
+    encodes: bool | None = None
+    hours_limit: int | None = None
+
+    @property
+    def most_units(self) -> int:
+        """On one node."""
+        return min(self.units_per_workload, self.largest_node or self.units_per_workload)
+
+
+def split_over(option: ClassOption, needs: Requirements) -> Split:
+    """On one node if it has room for all; else equal workers, as few as possible. For a class that fits."""
+    if needs.cards <= option.most_units:
+        return Split(needs.cards, 1)
+    units = max(number for number in range(1, option.most_units + 1) if needs.cards % number == 0)
+    return Split(units, needs.cards // units)
 
 
 def objection(option: ClassOption, needs: Requirements) -> tuple[RequirementStage, str] | None:
@@ -107,7 +150,19 @@ def _attributes(option: ClassOption, needs: Requirements) -> str:
         return "It is requested by count, not by device attributes (DRA)."
     if needs.fp8 and option.fp8 is None:
         return "It is not known whether it supports FP8."
-    return "It does not support FP8." if needs.fp8 and not option.fp8 else ""
+    return "It does not support FP8." if needs.fp8 and not option.fp8 else _video(option, needs)
+
+
+def _video(option: ClassOption, needs: Requirements) -> str:
+    """Who encodes video decodes it first."""
+    engines = {DECODE: [], ENCODE: [(option.encodes, "encoder (NVENC)")]}.get(needs.video, [])
+    engines += [(option.decodes, "decoder (NVDEC)")] if needs.video else []
+    for has, engine in engines:
+        if has is None:
+            return f"It is not known whether it has a video {engine}."
+        if not has:
+            return f"This {option.unit} has no video {engine}."
+    return ""
 
 
 def _life(option: ClassOption, needs: Requirements) -> str:
@@ -122,7 +177,9 @@ def _kind(option: ClassOption, needs: Requirements) -> str:
 
 
 def _isolation(option: ClassOption, needs: Requirements) -> str:
-    if option.axes.sharing == "none" or not needs.own_part:
+    if needs.alone and option.axes.sharing == "none" and option.axes.partition != "none":
+        return "Other pods use the rest of the same GPU, isolated from this part."
+    if option.axes.sharing == "none" or not (needs.own_part or needs.alone):
         return ""
     others = plural(option.axes.replicas - 1, "other pod")
     return f"It is shared with up to {others}, which can slow your workload down or terminate it."
@@ -145,6 +202,13 @@ def _sharing(option: ClassOption, needs: Requirements) -> str:
     return ""
 
 
+def _time(option: ClassOption, needs: Requirements) -> str:
+    limit = option.hours_limit
+    if limit is None or limit >= LONG_HOURS or not needs.long or needs.resumes is not False:
+        return ""
+    return f"Runs on it are stopped after {limit} h; yours takes a day or longer and cannot resume."
+
+
 def _several(option: ClassOption, needs: Requirements) -> str:
     if needs.cards == 1:
         return ""
@@ -152,11 +216,13 @@ def _several(option: ClassOption, needs: Requirements) -> str:
         return "A second share of a GPU adds nothing; a workload can have only 1."
     if option.axes.partition != "none" and option.axes.vendor == "nvidia":
         return "There is no traffic between slices (NCCL, peer to peer), so they cannot be combined."
-    if needs.cards > option.units_per_workload:
-        return f"At most {plural(option.units_per_workload, option.unit)} per workload; {needs.cards} requested."
-    if option.largest_node is not None and needs.cards > option.largest_node:
+    if option.allocatable is not None and needs.cards > option.allocatable:
+        return f"Its nodes have {plural(option.allocatable, option.unit)} in total; {needs.cards} requested."
+    if needs.cards > option.most_units and not needs.several_nodes:
+        return f"At most {plural(option.most_units, option.unit)} on one node; {needs.cards} requested."
+    if split_over(option, needs).workers > WORKERS_MOST:
         return (
-            f"A workload runs on one node, and no node has more than {plural(option.largest_node, option.unit)}; "
+            f"At most {option.most_units * WORKERS_MOST} {option.unit}s in {WORKERS_MOST} workers; "
             f"{needs.cards} requested."
         )
     if needs.sensitive == INTERCONNECT and option.interconnect == "pcie":
@@ -189,6 +255,7 @@ RULES: dict[RequirementStage, Callable[[ClassOption, Requirements], str]] = {
     RequirementStage.KIND: _kind,
     RequirementStage.ISOLATION: _isolation,
     RequirementStage.SHARING: _sharing,
+    RequirementStage.TIME: _time,
     RequirementStage.SEVERAL: _several,
     RequirementStage.MEMORY: _memory,
 }

@@ -8,7 +8,9 @@ from decimal import Decimal
 
 @dataclass(frozen=True)
 class RecommendedClass:
-    """`start`: a sentence about when it would start; `at_once`: it starts now. `why`: when to prefer it (runner-up)."""
+    """`units` on one node for each of `workers`, which are several if one node does not have all GPUs. `start`: a
+    sentence about when it would start; `at_once`: it starts now. `why`: when to prefer it (runner-up).
+    """
 
     slug: str
     name: str
@@ -18,12 +20,16 @@ class RecommendedClass:
     start: str
     price: Decimal
     why: str = ""
+    workers: int = 1
 
 
 @dataclass(frozen=True)
-class RuledOutClass:
+class OtherClass:
+    """A class that is not recommended. `fits`: it could run the workload, and another class is preferred."""
+
     slug: str
     name: str
+    fits: bool
     why: str
 
 
@@ -31,7 +37,8 @@ class RuledOutClass:
 class Recommendation:
     """`best` None: no class here fits, and `end` and `end_text` explain what to change. `end` is also set if sharing
     was accepted and does not suit. `starts_now`: the first suitable class that would start immediately, the best one if
-    it can. `trade_off` follows the words "The price of it".
+    it can. `trade_off` follows the words "The price of it". `others`: all other classes, each with the reason against
+    it; those that fit first, best first, then those that come nearest.
     """
 
     best: RecommendedClass | None
@@ -41,4 +48,4 @@ class Recommendation:
     trade_off: str
     end: str
     end_text: str
-    ruled_out: tuple[RuledOutClass, ...]
+    others: tuple[OtherClass, ...]

@@ -8,7 +8,17 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from catalog.guide.requirements import BATCH, INTERACTIVE, INTERCONNECT, LATENCY, SERVING, VENDORS, Requirements
+from catalog.guide.requirements import (
+    BATCH,
+    DECODE,
+    ENCODE,
+    INTERACTIVE,
+    INTERCONNECT,
+    LATENCY,
+    SERVING,
+    VENDORS,
+    Requirements,
+)
 
 MIB = 1024**2
 # Users mean the GB in the name of a GPU: 10 GB are 9,537 MiB.
@@ -25,7 +35,12 @@ DEFAULTS = {
     "sensitive": "no",
     "small": "no",
     "vendor": "any",
+    "resume": "unknown",
+    "video": "no",
+    "prefer": "price",
 }
+# Answered by few; the page shows them only on request, or if one has an answer.
+OPTIONAL = ("hours", "resume", "sensitive", "prefer", "video", "small", "vendor", "fp8", "dra")
 
 
 class RequirementsForm(forms.Form):
@@ -43,7 +58,11 @@ class RequirementsForm(forms.Form):
     )
     iso = forms.ChoiceField(
         label="May other pods slow it down or, at worst, terminate it?",
-        choices=[("own", "no, it needs isolation"), ("shared", "yes, sharing is acceptable")],
+        choices=[
+            ("own", "no, it needs isolation"),
+            ("alone", "no, and nobody else on the GPU"),
+            ("shared", "yes, sharing is acceptable"),
+        ],
         widget=forms.RadioSelect,
     )
     how = forms.ChoiceField(
@@ -87,6 +106,21 @@ class RequirementsForm(forms.Form):
         choices=[("no", "no"), ("yes", "yes")],
         widget=forms.RadioSelect,
     )
+    resume = forms.ChoiceField(
+        label="Can it resume from a checkpoint after an interruption?",
+        choices=[("unknown", "unknown"), ("yes", "yes"), ("no", "no, it starts from the beginning")],
+        widget=forms.RadioSelect,
+    )
+    video = forms.ChoiceField(
+        label="Does it decode or encode video on the GPU?",
+        choices=[("no", "no"), (DECODE, "decodes (NVDEC)"), (ENCODE, "encodes or transcodes (NVENC)")],
+        widget=forms.RadioSelect,
+    )
+    prefer = forms.ChoiceField(
+        label="Which matters more, the price or an early start?",
+        choices=[("price", "price"), ("time", "early start")],
+        widget=forms.RadioSelect,
+    )
     vendor = forms.ChoiceField(
         label="Which vendor?", choices=[("any", "any"), *VENDORS.items()], widget=forms.RadioSelect
     )
@@ -99,7 +133,14 @@ class RequirementsForm(forms.Form):
         data: dict[str, Any] = {**DEFAULTS, **query.dict()}
         if data["how"] == SEVERAL and data["cards"] == "one":
             data["cards"] = "node"
+        # A notebook runs on one node.
+        if data["how"] == INTERACTIVE and data["cards"] == "nodes":
+            data["how"] = SEVERAL
         return cls(data)
+
+    @property
+    def has_optional_answers(self) -> bool:
+        return any(self.data.get(name, "") != DEFAULTS.get(name, "") for name in OPTIONAL)
 
     def needs(self) -> Requirements:
         """Only for a valid form."""
@@ -109,7 +150,8 @@ class RequirementsForm(forms.Form):
         return Requirements(
             memory_mib=memory,
             or_more=or_more,
-            own_part=asked["iso"] == "own",
+            own_part=asked["iso"] != "shared",
+            alone=asked["iso"] == "alone",
             work=BATCH if asked["how"] == SEVERAL else asked["how"],
             long=asked["hours"] == "days",
             cards=cards,
@@ -119,6 +161,9 @@ class RequirementsForm(forms.Form):
             fp8=asked["fp8"],
             vendor="" if asked["vendor"] == "any" else asked["vendor"],
             dra=asked["dra"],
+            resumes={"yes": True, "no": False}.get(asked["resume"]),
+            video="" if asked["video"] == "no" else asked["video"],
+            soon=asked["prefer"] == "time",
         )
 
     def _memory(self) -> tuple[int | None, bool]:

@@ -13,7 +13,7 @@ from accounts.core.actor import Actor
 from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity.types import Capacity
-from catalog.discovery.products import has_fp8
+from catalog.discovery.products import has_fp8, video_engines
 from catalog.guide.requirements import ClassOption
 from catalog.models import GpuClass
 from cluster.reads import queries as read_queries
@@ -139,6 +139,7 @@ def _item(
 
 def _option(item: CatalogItem, *, has_team: bool) -> ClassOption:
     one = item.gpu_class
+    decodes, encodes = video_engines(one.product, one.partition)
     return ClassOption(
         slug=one.slug,
         name=one.name,
@@ -151,10 +152,16 @@ def _option(item: CatalogItem, *, has_team: bool) -> ClassOption:
         free=item.capacity.free,
         most_on_one_node=item.capacity.most_on_one_node,
         largest_node=item.capacity.largest_node,
+        allocatable=item.capacity.allocatable,
+        free_by_node=tuple(max(0, node.allocatable - node.used) for node in item.nodes.nodes),
+        has_more_nodes=item.nodes.total > len(item.nodes.nodes),
         granted=item.granted if has_team else None,
         left=item.left,
         borrowable=one.borrowing_limit,
         life_cycle=one.life_cycle,
         held=item.held,
         fp8=has_fp8(one.product),
+        decodes=decodes,
+        encodes=encodes,
+        hours_limit=one.run_hours_limit,
     )

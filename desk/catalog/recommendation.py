@@ -6,22 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.guide.recommendation import recommend as advise
-from catalog.guide.requirements import Requirements
+from catalog.guide.requirements import INTERACTIVE, Requirements
 from catalog.guide.types import Recommendation as Advice
 from catalog.guide.types import RecommendedClass as Choice
+from cluster.manifests.run_spec import JOB, NOTEBOOK
 from desk.catalog.cards import ClassCard, money
 from desk.catalog.queries import CatalogData
 from portal.ui.text import plural
+from workloads.launch.form.links import write_link
 
 
 @dataclass(frozen=True)
 class RecommendedClass:
-    """A recommended class. `size`: "1 slice", "2 GPUs"."""
+    """A recommended class. `size`: "1 slice", "2 GPUs", "2 workers of 8 GPUs". `launch_href`: the launch form with
+    these units and workers, "" without a team.
+    """
 
     choice: Choice
     card: ClassCard
     size: str
     price: str
+    launch_href: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ def recommend(needs: Requirements, shelf: CatalogData, cards: Sequence[ClassCard
     by_slug = {card.slug: card for card in cards}
 
     def advised(choice: Choice | None) -> RecommendedClass | None:
-        return None if choice is None else _advised(choice, by_slug[choice.slug])
+        return None if choice is None else _advised(choice, by_slug[choice.slug], needs)
 
     is_sooner = found.starts_now and found.best and found.starts_now.slug != found.best.slug
     return Recommendation(
@@ -47,9 +52,17 @@ def recommend(needs: Requirements, shelf: CatalogData, cards: Sequence[ClassCard
     )
 
 
-def _advised(choice: Choice, card: ClassCard) -> RecommendedClass:
+def _advised(choice: Choice, card: ClassCard, needs: Requirements) -> RecommendedClass:
     size = plural(choice.units, choice.unit)
-    if not choice.price:
-        return RecommendedClass(choice, card, size, "free of charge")
-    total = choice.price * choice.units
-    return RecommendedClass(choice, card, size, f"{money(total)} per hour")
+    if choice.workers > 1:
+        size = f"{choice.workers} workers of {size}"
+    total = choice.price * choice.units * choice.workers
+    price = f"{money(total)} per hour" if total else "free of charge"
+    return RecommendedClass(choice, card, size, price, _launch_href(choice, card, needs))
+
+
+def _launch_href(choice: Choice, card: ClassCard, needs: Requirements) -> str:
+    """With the class, units and workers filled in; a notebook needs nothing more than its class."""
+    kind = NOTEBOOK if needs.work == INTERACTIVE else JOB
+    chosen = write_link({"units": choice.units, "workers": choice.workers, "kind": kind})
+    return f"{card.launch_href}&{chosen}" if card.launch_href else ""

@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from itertools import permutations
+from typing import Any
 
 import pytest
 
 from catalog.contract.types import Axes
-from catalog.discovery.products import has_fp8
+from catalog.discovery.products import has_fp8, video_engines
 from catalog.guide.recommendation import CHANGE, KEEP_EXCLUSIVE, recommend
-from catalog.guide.requirements import BATCH, INTERCONNECT, LATENCY, SERVING, ClassOption, Requirements
+from catalog.guide.requirements import (
+    BATCH,
+    DECODE,
+    ENCODE,
+    INTERACTIVE,
+    INTERCONNECT,
+    LATENCY,
+    SERVING,
+    ClassOption,
+    Requirements,
+)
 from catalog.guide.types import Recommendation
 
 GB10, GB40, GB80 = 9537, 38147, 76294
@@ -57,7 +68,7 @@ def best(needs: Requirements, *options: ClassOption) -> str:
 
 
 def why(advice: Recommendation, slug: str) -> str:
-    return next(one.why for one in advice.ruled_out if one.slug == slug)
+    return next(one.why for one in advice.others if one.slug == slug)
 
 
 # ---- recommended class per situation --------------------------------------------------------------------------------
@@ -88,7 +99,7 @@ def why(advice: Recommendation, slug: str) -> str:
         ("FP8 from AMD", Requirements(GB40, fp8=True, vendor="amd"), "mi300x"),
         ("attributes", Requirements(GB40, dra=True), "h100"),
         ("a notebook whose peak nobody knows", Requirements(), "a100-1g"),
-        ("hours whose peak nobody knows", Requirements(work=BATCH), "a100"),
+        ("hours whose peak nobody knows", Requirements(work=BATCH), "a100-1g"),
     ],
 )
 def test_one_situation_one_class(situation: str, needs: Requirements, expected: str) -> None:
@@ -201,16 +212,165 @@ def test_pcie_is_too_slow_for_who_depends_on_the_interconnect() -> None:
     assert unknown.trade_off.endswith("The interconnect of its GPUs is not known.")
 
 
-def test_one_node_has_to_hold_all_cards() -> None:
+def test_more_than_a_node_has_is_several_workers() -> None:
+    """16 GPUs are 2 workers of 8, which a job starts together."""
+    many = replace(A100, allocatable=24, free=20, free_by_node=(8, 8, 4), granted=16, left=16)
+    needs = Requirements(GB80, work=BATCH, cards=16, several_nodes=True)
+    found = recommend(needs, [many])
+    assert found.best
+    assert (found.best.units, found.best.workers, found.best.at_once) == (8, 2, True)
+    assert found.best.start == "Starts now: 20 free, room for 2 workers of 8, 16 left in your team's quota."
+    assert found.reasons[2].startswith("16 GPUs as 2 workers of 8 GPUs, each on one node: a job starts them together,")
+    odd = recommend(replace(needs, cards=12), [many])
+    assert odd.best
+    assert (odd.best.units, odd.best.workers) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("more", "start"),
+    [
+        ({"free_by_node": (8, 4, 4)}, "Queued until all 2 workers of 8 fit on the nodes: 1 of them fit now."),
+        (
+            {"free_by_node": (8, 4, 4), "has_more_nodes": True},
+            "16 free; whether 2 nodes have 8 free each is shown at launch.",
+        ),
+        ({"free_by_node": (8, 8), "left": 8}, "Queued until quota is free: 8 left of your team's 16, 16 requested."),
+    ],
+)
+def test_workers_start_when_all_of_them_fit(more: dict[str, Any], start: str) -> None:
+    usual: dict[str, Any] = {"allocatable": 24, "free": 16, "most_on_one_node": 8, "granted": 16, "left": 16}
     found = recommend(
-        Requirements(GB80, work=BATCH, cards=16, several_nodes=True), [replace(A100, units_per_workload=16)]
+        Requirements(GB80, work=BATCH, cards=16, several_nodes=True), [replace(A100, **{**usual, **more})]
     )
-    assert found.end_text == (
-        "A100 80GB: A workload runs on one node, and no node has more than 8 GPUs; 16 requested. "
-        "Request at most 8 GPUs on one node, or split the work into independent jobs."
+    assert found.best
+    assert (found.best.at_once, found.best.start) == (False, start)
+
+
+def test_one_node_has_to_hold_all_cards_unless_several_are_allowed() -> None:
+    few = recommend(Requirements(GB80, work=BATCH, cards=16), [replace(A100, allocatable=24)])
+    assert few.end_text == (
+        "A100 80GB: At most 8 GPUs on one node; 16 requested. "
+        "Request at most 8 GPUs on one node, or let the job use several nodes: 2 workers of 8 GPUs."
     )
-    few = recommend(Requirements(GB80, work=BATCH, cards=9), [A100])
-    assert few.end_text.startswith("A100 80GB: At most 8 GPUs per workload; 9 requested.")
+    all_of = recommend(Requirements(GB80, work=BATCH, cards=32, several_nodes=True), [replace(A100, allocatable=24)])
+    assert all_of.end_text == (
+        "A100 80GB: Its nodes have 24 GPUs in total; 32 requested. "
+        "Request at most 24 GPUs, or split the work into independent jobs."
+    )
+
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+def test_price_decides_between_classes_that_fit_not_a_little_memory() -> None:
+    """361 MiB less are no reason for a GPU that costs more than twice as much."""
+    dear = replace(H100, price=Decimal(6), granted=4, left=4)
+    cheap = replace(A100, price=Decimal("2.5"))
+    found = recommend(Requirements(60 * 1024, work=BATCH), [dear, cheap])
+    assert found.best
+    assert found.best.slug == "a100"
+    assert why(found, "h100") == "It fits, but it costs more: 6 per GPU and hour, not 2.5."
+    assert best(Requirements(60 * 1024), dear, replace(cheap, price=Decimal(6))) == "h100", "at one price the smaller"
+
+
+def test_prices_decide_only_where_all_classes_have_one() -> None:
+    """A whole GPU without a price is not better than a slice that has one."""
+    unpriced = replace(A100, price=Decimal(0))
+    found = recommend(Requirements(GB10), [unpriced, SLICE])
+    assert found.best
+    assert found.best.slug == "a100-1g"
+    assert why(found, "a100") == "It fits, but it is larger: 80 GiB of GPU memory instead of 9.6 GiB."
+    assert not any("costs the least" in reason for reason in found.reasons)
+
+
+def test_an_unknown_peak_gets_the_smallest_class_even_if_the_team_holds_whole_gpus_only() -> None:
+    unheld = replace(SLICE, granted=0, left=0)
+    for work in (INTERACTIVE, BATCH, SERVING):
+        found = recommend(Requirements(work=work), [A100, unheld, H100])
+        assert found.best
+        assert (found.best.slug, found.best.start[:20]) == ("a100-1g", "Request quota first:")
+        assert why(found, "a100") == "It fits, but it is larger: 80 GiB of GPU memory instead of 9.6 GiB."
+    assert best(Requirements(GB10), A100, unheld) == "a100", "of a known peak what the team may use comes first"
+
+
+def test_an_early_start_can_matter_more_than_the_price() -> None:
+    cheap = replace(A100, slug="cheap", price=Decimal(1), free=0, most_on_one_node=0)
+    assert best(Requirements(GB80), cheap, A100) == "cheap"
+    found = recommend(Requirements(GB80, soon=True), [cheap, A100])
+    assert found.best
+    assert found.best.slug == "a100"
+    assert why(found, "cheap").startswith("It fits, but it does not start now. Queued until GPUs are free")
+
+
+def test_a_run_that_cannot_resume_is_kept_from_borrowed_units() -> None:
+    lent = replace(A100, slug="lent", price=Decimal(1), granted=0, left=0, borrowable=4)
+    assert best(Requirements(GB80, work=BATCH), lent, A100) == "lent"
+    found = recommend(Requirements(GB80, work=BATCH, resumes=False), [lent, A100])
+    assert found.best
+    assert found.best.slug == "a100"
+    assert "cannot resume when they are reclaimed" in why(found, "lent")
+    resumes = recommend(Requirements(GB80, work=BATCH, resumes=True), [lent, A100])
+    assert resumes.best
+    assert resumes.best.slug == "lent"
+    assert resumes.trade_off.endswith("it then resumes from its last checkpoint.")
+
+
+def test_a_long_run_needs_a_class_that_lets_it_end() -> None:
+    short = replace(A100, slug="short", price=Decimal(1), hours_limit=8)
+    assert best(Requirements(GB80, work=BATCH, long=True, resumes=False), short, A100) == "a100"
+    resumes = recommend(Requirements(GB80, work=BATCH, long=True, resumes=True), [short, A100])
+    assert resumes.best
+    assert resumes.best.slug == "short"
+    assert resumes.trade_off.endswith("Runs are stopped after 8 h: continue from a checkpoint in another run.")
+    alone = recommend(Requirements(GB80, work=BATCH, long=True, resumes=False), [short])
+    assert alone.end_text.endswith(
+        "Let it resume from checkpoints, or ask an operator for a class without a time limit."
+    )
+
+
+def test_nobody_else_on_the_gpu_leaves_slices_and_shares_out() -> None:
+    found = recommend(Requirements(GB10, alone=True), ALL)
+    assert found.best
+    assert found.best.slug == "a100"
+    assert why(found, "a100-1g") == "Other pods use the rest of the same GPU, isolated from this part."
+    assert "shared with up to 3 other pods" in why(found, "a100-turns")
+
+
+def test_video_needs_engines_that_the_unit_has() -> None:
+    slices = [replace(SLICE, decodes=False, encodes=False), replace(LARGE_SLICE, decodes=True, encodes=False)]
+    t4 = replace(A100, slug="t4", price=Decimal(3), decodes=True, encodes=True)
+    assert best(Requirements(4096, video=DECODE), *slices, t4) == "a100-3g"
+    found = recommend(Requirements(4096, video=ENCODE), [*slices, t4, A100])
+    assert found.best
+    assert found.best.slug == "t4"
+    assert why(found, "a100-1g") == "This slice has no video encoder (NVENC)."
+    assert why(found, "a100") == "It is not known whether it has a video encoder (NVENC)."
+
+
+@pytest.mark.parametrize(
+    ("product", "partition", "engines"),
+    [
+        ("NVIDIA-A100-SXM4-80GB", "none", (True, False)),
+        ("NVIDIA-A100-SXM4-80GB", "1g.10gb", (False, False)),
+        ("NVIDIA-A100-SXM4-80GB", "1g.10gb.me", (True, False)),
+        ("NVIDIA-A100-SXM4-80GB", "2g.20gb", (True, False)),
+        ("NVIDIA-H100-80GB-HBM3", "1g.10gb", (True, False)),
+        ("NVIDIA-A30", "1g.6gb", (False, False)),
+        ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", "1g.24gb", (True, True)),
+        ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", "1g.24gb-me", (False, False)),
+        ("Tesla-T4", "none", (True, True)),
+        ("NVIDIA-L40S", "none", (True, True)),
+        ("NVIDIA-B400", "none", (None, None)),
+        ("AMD_Instinct_MI300X_OAM", "none", (None, None)),
+    ],
+)
+def test_which_unit_has_video_engines(product: str, partition: str, engines: tuple[bool | None, bool | None]) -> None:
+    assert video_engines(product, partition) == engines
+
+
+def test_a_pilot_is_said_to_be_one() -> None:
+    found = recommend(Requirements(GB80, fp8=True), [H100])
+    assert found.trade_off.endswith("This class is a pilot.")
 
 
 # ---- no class fits --------------------------------------------------------------------------------------------------
@@ -262,7 +422,7 @@ def test_nothing_fits(needs: Requirements, options: list[ClassOption], text: str
     found = recommend(needs, options)
     assert (found.best, found.runner_up, found.starts_now, found.end) == (None, None, None, CHANGE)
     assert text in found.end_text
-    assert {one.slug for one in found.ruled_out} == {one.slug for one in options}
+    assert {one.slug for one in found.others} == {one.slug for one in options}
 
 
 def test_whether_a_product_computes_in_fp8_may_be_unknown() -> None:
@@ -286,13 +446,13 @@ def test_a_held_class_comes_last_and_says_so() -> None:
     assert alone.starts_now is None
 
 
-def test_what_the_team_may_use_comes_first_and_the_smaller_one_second() -> None:
+def test_what_the_team_may_use_comes_first_and_the_cheaper_one_second() -> None:
     larger = replace(A100, slug="larger", axes=replace(WHOLE, memory_mib=98304))
     found = recommend(Requirements(GB10), [replace(SLICE, granted=0, left=0), A100, larger])
     assert found.best
     assert found.runner_up
     assert (found.best.slug, found.runner_up.slug) == ("a100", "a100-1g")
-    assert found.runner_up.why == "It is smaller and sufficient, but your team's quota does not cover it yet."
+    assert found.runner_up.why == "It is cheaper and sufficient, but your team's quota does not cover it yet."
     assert found.trade_off == "70.7 GiB of each GPU stays unused with your peak, and no other pod can use it."
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
+from html import unescape
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from django.utils import timezone
 
 from accounts.core.actor import Actor
 from accounts.models import User
-from catalog.guide.requirements import BATCH, INTERACTIVE, INTERCONNECT, Requirements
+from catalog.guide.requirements import BATCH, DECODE, ENCODE, INTERCONNECT, Requirements
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from cluster.reads.top_nodes import TopNode, TopNodes
@@ -24,7 +26,7 @@ from desk.catalog.forms import RequirementsForm
 from desk.catalog.queries import catalog_data
 from desk.catalog.unit_grid import unit_grid
 from devcluster.controlplane import hardware
-from tenants.models import Membership, Namespace, Tenant
+from tenants.models import Grant, Membership, Namespace, Tenant
 from tests.support.rows import make, mirrored, running
 
 pytestmark = pytest.mark.django_db
@@ -335,11 +337,29 @@ def test_all_reasons_and_why_not_the_others(stocked: Tenant, alice: User) -> Non
     text = page(alice, "/catalog/choose?mem=10&iso=own&how=batch&cards=node&units=2")
     for words in (
         "A100 80GB whole card</a>, 2 GPUs",
-        "Other classes",
+        "Why not the others",
         "There is no traffic between slices (NCCL, peer to peer)",
         "It is shared with up to 3 other pods, which can slow your workload down or terminate it.",
     ):
         assert words in text, words
+
+
+def test_gpus_of_several_nodes_are_launched_as_workers(stocked: Tenant, alice: User, a100: GpuClass) -> None:
+    make.grant(stocked, a100, units=12, kind=Grant.Kind.BOOST)
+    text = page(alice, "/catalog/choose?mem=80&iso=own&how=several&cards=nodes&units=16")
+    assert "A100 80GB whole card</a>, 4 workers of 4 GPUs" in text
+    assert "16 GPUs as 4 workers of 4 GPUs, each on one node" in text
+    (href,) = re.findall(rf'href="(/teams/team-a/launch\?gpu_class={a100.slug}[^"]+)"', text)
+    form = signed_in(alice).get(unescape(href)).context["form"]
+    assert [str(form[name].value()) for name in ("gpu_class", "units", "workers")] == [a100.slug, "4", "4"]
+    assert form.is_job
+    one = page(alice, "/catalog/choose?mem=80&iso=own&how=batch&cards=node&units=16")
+    assert "or let the job use several nodes: 4 workers of 4 GPUs." in one
+
+
+def test_optional_questions_are_open_only_where_one_is_answered(stocked: Tenant, alice: User) -> None:
+    assert '<details class="ask">' in page(alice, "/catalog/choose?mem=10&iso=alone")
+    assert '<details class="ask" open>' in page(alice, "/catalog/choose?mem=10&resume=no")
 
 
 def test_no_class_fits(stocked: Tenant, alice: User, slice_class: GpuClass) -> None:
@@ -361,7 +381,11 @@ def test_no_class_fits(stocked: Tenant, alice: User, slice_class: GpuClass) -> N
         ("mem_gib=9.63", Requirements(9862)),
         ("how=several", Requirements(work=BATCH, cards=2)),
         ("how=several&units=8&sensitive=interconnect", Requirements(work=BATCH, cards=8, sensitive=INTERCONNECT)),
-        ("cards=nodes&units=16&hours=days", Requirements(cards=16, several_nodes=True, long=True, work=INTERACTIVE)),
+        # A notebook runs on one node.
+        ("cards=nodes&units=16&hours=days", Requirements(cards=16, several_nodes=True, long=True, work=BATCH)),
+        ("iso=alone&resume=no&video=encode&prefer=time",
+         Requirements(alone=True, resumes=False, video=ENCODE, soon=True)),
+        ("iso=own&resume=yes&video=decode&prefer=price", Requirements(resumes=True, video=DECODE)),
         ("units=4", Requirements()),
         ("iso=shared&small=yes&vendor=amd&fp8=on&dra=on",
          Requirements(own_part=False, small_processes=True, vendor="amd", fp8=True, dra=True)),

@@ -82,6 +82,7 @@ def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie:
         "/teams/team-a",
         "/catalog",
         "/catalog/choose?mem=10&iso=shared&how=several",
+        "/catalog/choose?cards=nodes&units=16&resume=yes&video=encode",
         "/catalog/compare",
         "/teams/team-a/workloads",
         "/teams/team-a/workloads/retina-seg",
