@@ -19,6 +19,7 @@ from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
 from accounts.rest.strict.query import choice_parameter, text_parameter
 from accounts.rest.strict.serializers import takes_no_fields
 from accounts.rest.verb_view import VerbView
+from accounts.rest.waiting import wait_parameter, wants_to_wait, with_retry_after
 from accounts.schema.responses import LOCATION
 from portal.core.errors import get_or_refuse, refuse
 from tenants.models import QuotaLine, QuotaRequest, Tenant
@@ -106,14 +107,16 @@ class RequestDetail(APIView):
     required_scope = Scope.READ
 
     @extend_schema(
+    query_of_get = (wait_parameter("no line is pending"),)
         operation_id="requests_get",
-        summary="Get a request with its lines",
+        summary="Get a request with its lines; with `wait`, when all of them are decided or withdrawn",
         parameters=[ETAG],
         responses=RequestSerializer,
     )
     def get(self, request: Request, pk: int) -> Response:
         by = actor(request)
-        return _answer(get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk), by)
+        found = get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk)
+        return with_retry_after(request, _answer(found, by), waits=wants_to_wait(request))
 
 
 class RequestDecide(VerbView):

@@ -19,6 +19,7 @@ from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
 from accounts.rest.paging import KeysetPagination
 from accounts.rest.strict.query import text_filter
 from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
+from accounts.rest.waiting import with_retry_after
 from portal.core.errors import Refused
 from workloads.advice.queries import advice_for_rows
 from workloads.core import queries, workload_sql
@@ -29,8 +30,7 @@ from workloads.models import Workload
 from workloads.pages import queries as page_queries
 from workloads.rest.responses import (
     WAIT_PARAMETERS,
-    wants_to_wait,
-    with_retry_after,
+    waits_for_run,
     workload_body,
     workload_etag,
     workload_response,
@@ -108,7 +108,7 @@ class WorkloadDetail(TeamVerbView):
         responses=WorkloadSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        waits = wants_to_wait(request)
+        waits = waits_for_run(request)
         return with_retry_after(request, workload_response(self.by, self.tenant, name), waits=waits)
 
     @extend_schema(
