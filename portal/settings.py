@@ -137,6 +137,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "accounts.rest.throttles.RateLimitMiddleware",
     "portal.web.refusals.RefusalMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from accounts.core.actor import Actor
 from accounts.models import Scope
-from accounts.rest.etag import ETAG, IF_MATCH, if_match
+from accounts.rest.etag import ETAG, IF_MATCH, IF_NONE_MATCH, if_match
 from accounts.rest.filters import is_filtered
 from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
 from accounts.rest.paging import KeysetPagination
@@ -114,15 +114,16 @@ class WorkloadDetail(TeamVerbView):
     @extend_schema(
         operation_id="workloads_declare",
         summary="Declare a workload without starting it; repeating the call changes nothing",
-        parameters=[IF_MATCH, ETAG],
+        parameters=[IF_MATCH, IF_NONE_MATCH, ETAG],
         request=WantedSerializer,
         responses={200: WorkloadSerializer, 201: WorkloadSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         sent = WantedSerializer(data=request.data)
         _check(self, sent)
-        with if_match(request, lambda: _locked_tag(self.by, self.tenant, name)):
+        with if_match(request, lambda: _locked_tag(self.by, self.tenant, name)) as created:
             _workload, is_new = actions.declare(self.tenant, sent.wanted(name), by=self.by)
+            created(is_new)
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return workload_response(self.by, self.tenant, name, code)
 

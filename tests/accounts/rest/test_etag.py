@@ -360,6 +360,7 @@ def test_the_contract_says_where() -> None:
                 found["read"].add(path)
     person = "/api/v1/people/{pk}"
     assert found["read"] == {
+        "/api/v1/openapi.json",
         "/api/v1/cluster/banner",
         person,
         "/api/v1/requests/{pk}",
