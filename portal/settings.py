@@ -343,6 +343,7 @@ SPECTACULAR_SETTINGS = {
         "accounts.schema.hooks.add_refusals",
         "accounts.schema.responses.add_responses",
         "accounts.schema.hooks.add_path_parameters",
+        "accounts.schema.document.add_document",
         "portal.docs.examples.add_examples",
     ],
     # Two apps have a field "kind" with different meanings.
