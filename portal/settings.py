@@ -138,6 +138,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "accounts.rest.throttles.RateLimitMiddleware",
     "portal.web.refusals.RefusalMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"
@@ -343,6 +344,7 @@ SPECTACULAR_SETTINGS = {
         "accounts.schema.hooks.add_refusals",
         "accounts.schema.responses.add_responses",
         "accounts.schema.hooks.add_path_parameters",
+        "accounts.schema.document.add_document",
         "portal.docs.examples.add_examples",
     ],
     # Two apps have a field "kind" with different meanings.

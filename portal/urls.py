@@ -161,6 +161,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/requests/<int:pk>", request_api.RequestDetail.as_view(), name="api-request"),
     path("api/v1/requests/<int:pk>/comments", comment_api.Comments.as_view(), name="api-request-comments"),
     path("api/v1/requests/<int:pk>/decide", request_api.RequestDecide.as_view(**MEASURE), name="api-request-decide"),
+    path("api/v1/requests/<int:pk>/facts", inbox_api.RequestFacts.as_view(), name="api-request-facts"),
     path("api/v1/requests/<int:pk>/withdraw", request_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
     path("api/v1/secrets", secret_api.Secrets.as_view(), name="api-secrets"),
     path("api/v1/secrets/<slug:name>", secret_api.SecretDetail.as_view(), name="api-secret"),

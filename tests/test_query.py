@@ -20,7 +20,7 @@ from tests.support.http import contract
 from tests.support.rows import make
 
 pytestmark = pytest.mark.django_db
-FILLED = {"pk": "1", "number": "1", "slug": "a100", "team": "team-a", "name": "one", "prefix": "p", "registry": "r"}
+FILLED = {"id": "1", "number": "1", "slug": "a100", "team": "team-a", "name": "one", "prefix": "p", "host": "r"}
 # Operations of the web process: the contract's own address has no parameters, and doors serves the log.
 OPERATIONS = {
     operation["operationId"]: (method, path.format(**FILLED), operation)

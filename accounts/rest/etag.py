@@ -1,4 +1,4 @@
-"""`ETag` and `If-Match`: a change is refused if another caller has changed the object in the meantime."""
+"""`ETag`, `If-Match`, `If-None-Match`: a call is refused if another caller has changed or created the object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from portal.core.errors import Refusal, refuse_if
+from portal.core.errors import Refusal, Refused, refuse_if
 
 IF_MATCH_LIMIT = 4000
 CHANGED = Refusal(
@@ -23,12 +23,23 @@ CHANGED = Refusal(
     "again, check the differences, and send the new ETag.",
     status=412,
 )
+EXISTS = Refusal(
+    "already_exists",
+    "If-None-Match allows this call only if the object does not exist, and it exists. Nothing was changed.",
+    status=412,
+)
 IF_MATCH = OpenApiParameter(
     "If-Match",
     {"type": "string", "maxLength": IF_MATCH_LIMIT},
     OpenApiParameter.HEADER,
     description="The `ETag` that was read, or several separated by commas. If none of them matches the current "
     "version, the call is refused with 412. `*` matches any version. Without this header, no version is checked.",
+)
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match",
+    {"type": "string", "maxLength": IF_MATCH_LIMIT},
+    OpenApiParameter.HEADER,
+    description="`*`: only create. If the object exists, the call is refused with 412 and changes nothing.",
 )
 ETAG = OpenApiParameter(
     "ETag",
@@ -51,21 +62,39 @@ def match_refusal(sent: str, current: str | None) -> Refusal | None:
     return None if current is not None and ("*" in tags or current in tags) else CHANGED
 
 
-@contextmanager
-def if_match(request: Request, current: Callable[[], str | None]) -> Iterator[None]:
-    """Put it around an action. `current` locks the row that the action changes (as the action does) and returns its
-    tag: a second caller waits there and then compares with the result of the first. Without the header nothing is
-    checked.
+def none_match_refusal(sent: str, current: str | None) -> Refusal | None:
+    """The opposite of `match_refusal`, for If-None-Match."""
+    tags = [one.removeprefix("W/") for one in parse_etags(sent)] if len(sent) <= IF_MATCH_LIMIT else ["*"]
+    return EXISTS if current is not None and ("*" in tags or current in tags) else None
 
-    Raises Refused: changed_meanwhile (412).
+
+@contextmanager
+def if_match(request: Request, current: Callable[[], str | None]) -> Iterator[Callable[[bool], None]]:
+    """Checks `If-Match` and `If-None-Match`. Put it around an action. `current` locks the row that the action changes
+    (as the action does) and returns its tag: a second caller waits there and then compares with the result of the
+    first. Without the headers nothing is checked.
+
+    An action that creates or replaces calls what this yields with whether it created: of two calls with
+    `If-None-Match: *` at the same moment, there is no row to lock.
+
+    Raises Refused: changed_meanwhile, already_exists (412).
     """
-    sent = request.headers.get("If-Match")
-    if sent is None:
-        yield
+    sent, unwanted = request.headers.get("If-Match"), request.headers.get("If-None-Match")
+    if sent is None and unwanted is None:
+        yield lambda _is_new: None
         return
+
+    def created(is_new: bool) -> None:
+        if unwanted is not None and "*" in parse_etags(unwanted) and not is_new:
+            raise Refused(EXISTS)
+
     with transaction.atomic():
-        refuse_if(match_refusal(sent, current()))
-        yield
+        tag = current()
+        if sent is not None:
+            refuse_if(match_refusal(sent, tag))
+        if unwanted is not None:
+            refuse_if(none_match_refusal(unwanted, tag))
+        yield created
 
 
 class _Exact(DjangoJSONEncoder):

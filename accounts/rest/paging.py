@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
+from django.utils.encoding import iri_to_uri
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -81,7 +82,9 @@ def parse_limit(text: str | None) -> int:
 
 
 class KeysetPagination(BasePagination):
-    """Responds {"items": […], "next": url or null}. A view may set `keyset = ("-at", "-id")`; default: newest first."""
+    """Responds {"items": […], "next": url or null}, and has the next address also in the header Link. A view may set
+    `keyset = ("-at", "-id")`; default: newest first.
+    """
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
         limit, cursor = _asked(request)
@@ -101,7 +104,7 @@ class KeysetPagination(BasePagination):
         return page.items
 
     def get_paginated_response(self, data: Any) -> Response:
-        return Response({"items": data, "next": self.next})
+        return Response({"items": data, "next": self.next}, headers=next_link(self.next))
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -121,6 +124,11 @@ class KeysetPagination(BasePagination):
         return [
             {"name": one.name, "in": one.location, "description": one.description, "schema": one.type} for one in PAGING
         ]
+
+
+def next_link(address: str | None) -> dict[str, str]:
+    """Returns the header with the address of the next page, as RFC 8288 writes it. Cursors need no escaping."""
+    return {"Link": f'<{iri_to_uri(address)}>; rel="next"'} if address else {}
 
 
 def _asked(request: Request) -> tuple[int, str | None]:

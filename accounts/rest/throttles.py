@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import structlog
 from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from redis.exceptions import RedisError
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
@@ -26,6 +29,8 @@ log = structlog.get_logger(__name__)
 WINDOW_S = 60
 # The doors process sets it when it dispatches a waiting call again. A client cannot set it: headers become HTTP_….
 ALREADY_COUNTED = "portal.counted"
+# The headers for the response. A client cannot set it either.
+HEADERS = "portal.rate_limit"
 # After a failure Redis is not called for this time: each attempt may cost the time-out of 1 s.
 PAUSE_S = 5.0
 
@@ -40,7 +45,13 @@ class TokenThrottle(BaseThrottle):
         if now < TokenThrottle._away_until:
             return True
         try:
-            return _count(_who(request), int(now // WINDOW_S)) <= settings.API_REQUESTS_PER_MINUTE
+            count, most = _count(_who(request), int(now // WINDOW_S)), settings.API_REQUESTS_PER_MINUTE
+            request.META[HEADERS] = {
+                "RateLimit-Limit": str(most),
+                "RateLimit-Remaining": str(max(0, most - count)),
+                "RateLimit-Reset": str(math.ceil(self.wait())),
+            }
+            return count <= most
         except RedisError as error:
             TokenThrottle._away_until = now + PAUSE_S
             log.warning("throttle_away", error=type(error).__name__)
@@ -48,6 +59,19 @@ class TokenThrottle(BaseThrottle):
 
     def wait(self) -> float:
         return WINDOW_S - math.fmod(time.time(), WINDOW_S)
+
+
+class RateLimitMiddleware:
+    """Adds to the response of a counted request how many are left, and in how many seconds the count starts again."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        for name, text in request.META.get(HEADERS, {}).items():
+            response[name] = text
+        return response
 
 
 def _count(who: str, minute: int) -> int:

@@ -20,13 +20,15 @@ REFUSAL = {
     },
 }
 
+# Name in the code → name in the documentation.
+DOCUMENTED_NAMES = {"pk": "id", "registry": "host", "tenant": "team"}
 # A path parameter has the same meaning in every URL.
 PATH_PARAMETERS = {
+    "host": "Host of the registry, with its port if it has one.",
+    "id": "`id`, as in the list.",
     "name": "Name within the team.",
     "number": "Number of the run, as in the list of runs.",
-    "pk": "`id`, as in the list.",
     "prefix": "Prefix of the token, as in the list.",
-    "registry": "Host of the registry, with its port if it has one.",
     "slug": "Slug of a class.",
     "team": "Slug of a team.",
 }
@@ -59,13 +61,19 @@ def add_path_parameters(result: dict[str, Any], generator: Any, request: Any, pu
     """drf-spectacular reads path parameters from the model of a view's queryset; our views have none. Raises KeyError
     for an unknown name.
 
-    The code calls a team by the name of its model (tenant); the contract calls it a team.
+    The code names some of them after models and keys; the contract names them as the documentation does.
     """
     for operations in result.get("paths", {}).values():
         for operation in operations.values():
             for one in operation.get("parameters", []):
                 if one["in"] == "path":
-                    one["name"] = "team" if one["name"] == "tenant" else one["name"]
+                    one["name"] = DOCUMENTED_NAMES.get(one["name"], one["name"])
                     one["description"] = PATH_PARAMETERS[one["name"]]
-    result["paths"] = {path.replace("{tenant}", "{team}"): found for path, found in result.get("paths", {}).items()}
+    result["paths"] = {documented_path(path): found for path, found in result.get("paths", {}).items()}
     return result
+
+
+def documented_path(path: str) -> str:
+    for name, documented in DOCUMENTED_NAMES.items():
+        path = path.replace(f"{{{name}}}", f"{{{documented}}}")
+    return path

@@ -22,7 +22,7 @@ TEXTS = {
     "403": "The token lacks the scope, or your role does not allow it.",
     "404": "Not found, or not visible to you.",
     "409": "Conflict with the current state: it was changed in the meantime, or another step is required first.",
-    "412": "It was changed after it was read. Read it again.",
+    "412": "It was changed after it was read, or created meanwhile. Read it again.",
     "413": "The body is larger than 1 MiB.",
     "415": "The body is not sent as `Content-Type: application/json`.",
     "422": "The request is not valid; `field` names the field.",
@@ -30,6 +30,8 @@ TEXTS = {
     "500": "Internal error. Give the `X-Request-ID` to an operator.",
     "503": "A service that the portal needs does not respond.",
 }
+# Also in refusals of calls that were counted, where only those of 429 say so.
+RATE_LIMIT = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
 WAITING_HELPS = {"409", "429", "503"}
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Request-ID": {
@@ -41,12 +43,22 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "integer"},
     },
     "WWW-Authenticate": {"description": "`Bearer`.", "schema": {"type": "string"}},
+    "RateLimit-Limit": {
+        "description": "Calls that this token or session may make in a minute.",
+        "schema": {"type": "integer"},
+    },
+    "RateLimit-Remaining": {"description": "Calls that are left in this minute.", "schema": {"type": "integer"}},
+    "RateLimit-Reset": {"description": "Seconds until the next minute.", "schema": {"type": "integer"}},
+    "Link": {"description": '`<URL>; rel="next"` if there is a next page.', "schema": {"type": "string"}},
     "Idempotent-Replayed": {
         "description": "`true`: this is the response to an earlier call with this key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
 }
 REFUSAL_BODY = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+
+DOCUMENT_TAG = {"schema": {"type": "string"}, "description": "Of the whole document."}
+LENGTH_REQUIRED = "A body was sent without `Content-Length`; it was not read."
 
 # These are not DRF views, so drf-spectacular does not describe them. Doors streams the log.
 NON_DRF_OPERATIONS: dict[str, Any] = {
@@ -55,11 +67,22 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
             "operationId": "contract_get",
             "summary": "Get this contract; it is the same for everyone and needs no token",
             "tags": ["openapi.json"],
+            "parameters": [
+                {
+                    "in": "header",
+                    "name": "If-None-Match",
+                    "schema": {"type": "string"},
+                    "description": "The `ETag` of an earlier response: 304 without a body if it is still the same.",
+                }
+            ],
             "responses": {
+                "304": {"description": "Unchanged.", "headers": {"ETag": DOCUMENT_TAG}},
+                "411": {"description": LENGTH_REQUIRED, "content": REFUSAL_BODY},
                 "200": {
                     "description": "OK",
+                    "headers": {"ETag": DOCUMENT_TAG},
                     "content": {"application/vnd.oai.openapi+json": {"schema": {"type": "object"}}},
-                }
+                },
             },
         }
     },
@@ -123,7 +146,7 @@ def refusal_statuses(method: str, operation: dict[str, Any], body: dict[str, Any
         found.add("404")
     if method != "get":  # also without a declared body: a body that is sent is still parsed
         found |= {"409", "413", "415"}
-    if "If-Match" in named:
+    if named & {"If-Match", "If-None-Match"}:
         found.add("412")
     return found
 
@@ -140,6 +163,8 @@ def _complete(method: str, operation: dict[str, Any], schemas: dict[str, Any]) -
             headers = ["X-Request-ID"]
             headers += ["Idempotent-Replayed"] if "Idempotency-Key" in named else []
             headers += ["Retry-After"] if "wait" in named else []
+            headers += ["Link"] if "cursor" in named else []
+            headers += RATE_LIMIT if operation.get("security") else []
             answer.setdefault("headers", {}).update({name: _header(name) for name in headers})
     operation["responses"] = dict(sorted(answers.items()))
 
@@ -148,6 +173,7 @@ def _refusal(status: str) -> dict[str, Any]:
     names = ["X-Request-ID"]
     names += ["Retry-After"] if status in WAITING_HELPS else []
     names += ["WWW-Authenticate"] if status == "401" else []
+    names += RATE_LIMIT if status == "429" else []
     return {
         "description": TEXTS[status],
         "headers": {name: _header(name) for name in names},

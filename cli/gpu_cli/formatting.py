@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 
 Json = Mapping[str, Any]
@@ -94,10 +95,10 @@ def requests(found: Json) -> Table:
     """One row for each line of a request, because lines are decided. An inbox also has `group` and reasons."""
     is_inbox = any("group" in one for one in found["items"])
     headings = ["REQUEST", "TEAM", "LINE", "CLASS", "KIND", ">UNITS", "STARTS", "EXPIRES", "STATE", "REQUESTED BY"]
-    headings += ["GROUP", "REASON"] if is_inbox else []
+    headings += ["JUSTIFICATION", "GROUP", "REASON"] if is_inbox else []
     rows = []
     for one in found["items"]:
-        ending = [one.get("group"), " ".join(one.get("reasons", ()))] if is_inbox else []
+        ending = [one["justification"], one["group"], " ".join(one["reasons"])] if is_inbox else []
         rows += [[one["id"], one["team"], *_line_row(line), one["filed_by"], *ending] for line in one["lines"]]
     return table(headings, rows)
 
@@ -116,6 +117,67 @@ def request(found: Json) -> str:
         for line in found["lines"]
     ]
     return "\n".join([head, *lines])
+
+
+def request_in_full(found: Json) -> Group:
+    """A request with its justification, its comments, and what approvers see of it, if `facts` has it."""
+    comments = [
+        f"{when(one['at'])} {plain(one['who'])}{' requests information' if one['asks_back'] else ''}: "
+        f"{plain(one['text'])}"
+        for one in found["comments"]
+    ]
+    head = [
+        request(found),
+        f"Submitted {when(found['filed_at'])} by {value(found['filed_by'])}.",
+        f"Justification: {value(found['justification'])}",
+        *(["Comments:", *comments] if comments else ["No comments."]),
+    ]
+    return Group("\n".join(head), *(_facts(found["facts"]) if found["facts"] else ()))
+
+
+# Field of a class → label of its row, as on the page of the request.
+FACTS = {
+    "held": "Quota of this team",
+    "used": "In use by this team",
+    "promised": "Allocated to teams",
+    "limit": "Allocation limit",
+    "allocatable": "Allocatable in the cluster",
+    "in_use": "In use by all teams",
+    "free": "Free now",
+    "peak": "Peak, 30 days",
+    "mean": "Mean, 30 days",
+    "runs": "Runs, 30 days",
+    "runs_waited": "Queued over 1 min",
+    "median_wait_s": "Median wait, s",
+    "as_of": "Last updated",
+}
+
+
+def _facts(facts: Json) -> Iterable[RenderableType]:
+    """Sentences of the group, a table with one column per class, members, earlier lines, and the dry run."""
+    if facts["group"]:
+        yield "\n".join([f"Group: {facts['group']}.", *map(plain, facts["reasons"])])
+    shown = {"as_of": when}
+    rows = ([label, *(shown.get(name, value)(one[name]) for one in facts["classes"])] for name, label in FACTS.items())
+    yield table(["FACT", *(f">{plain(one['gpu_class'])}" for one in facts["classes"])], rows)
+    if facts["members"]:
+        hours = (f"{plain(one['name'])} {one['gpu_hours']:g}" for one in facts["members"])
+        yield f"GPU-hours in 30 days: {', '.join(hours)}."
+    for one in facts["earlier"]:
+        given = "" if one["decided_units"] is None else f", {one['decided_units']} granted"
+        said = f": {plain(one['reason'])}" if one["reason"] else ""
+        line = f"{value(one['gpu_class'])}={one['asked_units']} ({one['kind']})"
+        yield f"Earlier, request {one['request']}: {line}, {one['state']}{given}, {when(one['decided_at'])}{said}"
+    yield _plan(facts["plan"])
+
+
+def _plan(plan: Json | None) -> str:
+    if plan is None or plan["made_at"] is None:
+        return f"No dry run yet. {plain(plan['error']) if plan else ''}".rstrip()
+    changed = [one for one in plan["objects"] if one["change"] != "same"]
+    refused = [one for one in plan["objects"] if one["result"] == "refused"]
+    head = f"Dry run of {when(plan['made_at'])}: {len(changed)} objects would change, {len(refused)} rejected."
+    return "\n".join([head, *(f"  {one['kind']} {value(one['name'])}: {value(one['message'])}" for one in refused)])
 
 
 # ---- workloads -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Waits for a run with long polling, and prints each new status."""
+"""Waits for a run or a decision with long polling, and prints each new status."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def wait(session: Session, name: str, number: int, *, team: str, until: str, tim
             if (left_s := ends_at - now()) <= 0:
                 return WaitResult(run, timed_out=True)
             session.outside.sleep(min(pause_s, left_s))
-            asked_at, wait_s = now(), min(WAIT_S, math.ceil(max(left_s - pause_s, 1)))
+            asked_at, wait_s = now(), _wait_s(left_s - pause_s)
             path = ("workloads", name, "runs", str(run["number"]))
             try:
                 answer = client.wait(*path, wait_s=wait_s, until=next_stage(run, until), team=team)
@@ -59,6 +59,26 @@ def wait(session: Session, name: str, number: int, *, team: str, until: str, tim
             if run["followed_by"] is not None:
                 run = latest(session, name, run["followed_by"], team)
             pause_s = answer.retry_after_s or max(0.0, LEAST_GAP_S - (now() - asked_at))
+
+
+def wait_for_decision(session: Session, number: int, *, timeout_s: float) -> Json:
+    """Returns the request when no line is pending, or after this time."""
+    client, now = session.client, session.outside.now
+    ends_at, pause_s = now() + timeout_s, 0.0
+    found: Json = client.get("requests", str(number))
+    if found["state"] == "pending":
+        session.say(formatting.request(found))
+    while found["state"] == "pending" and (left_s := ends_at - now()) > 0:
+        session.outside.sleep(min(pause_s, left_s))
+        asked_at = now()
+        answer = client.wait("requests", str(number), wait_s=_wait_s(left_s - pause_s))
+        found = answer.body
+        pause_s = answer.retry_after_s or max(0.0, LEAST_GAP_S - (now() - asked_at))
+    return found
+
+
+def _wait_s(left_s: float) -> int:
+    return min(WAIT_S, math.ceil(max(left_s, 1)))
 
 
 def latest(session: Session, name: str, number: int, team: str) -> Json:

@@ -135,3 +135,4 @@ AsJson = Annotated[bool, typer.Option("--json", callback=_wants_json, help="Prin
 Team = Annotated[
     str, typer.Option("--team", "-t", envvar="GPU_TEAM", help="Slug of the team. Required if you have several.")
 ]
+Timeout = Annotated[str, typer.Option(help="Longest time to wait, like 90s, 30m or 2h.")]

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from accounts.core.request_actor import actor, operator
 from accounts.models import Scope
-from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
+from accounts.rest.etag import ETAG, IF_MATCH, IF_NONE_MATCH, etag_of, if_match
 from accounts.rest.strict.serializers import takes_no_fields
 from catalog.banner import actions as banner_actions
 from catalog.banner.queries import ActiveBanner, active_banner
@@ -66,7 +66,7 @@ class BannerView(APIView):
     @extend_schema(
         operation_id="banner_put",
         summary="Publish the banner, replacing any other (operators); idempotent",
-        parameters=[IF_MATCH, ETAG],
+        parameters=[IF_MATCH, IF_NONE_MATCH, ETAG],
         request=PutBannerSerializer,
         responses={200: BannerSerializer, 404: None},
     )

@@ -19,12 +19,15 @@ from catalog.models import GpuClass
 from desk.inbox import queries
 from desk.inbox.evidence import TeamUsage, cards_per_unit, team_usage
 from desk.inbox.queries import InboxFilter
-from desk.inbox.serializers import GROUPS, InboxSerializer, UsageSerializer
+from desk.inbox.serializers import GROUPS, FactsSerializer, InboxSerializer, UsageSerializer
 from portal.core.errors import get_or_refuse, refuse, refuse_if
 from tenants.approvers import policy as approver_policy
 from tenants.approvers import queries as approver_queries
 from tenants.core import queries as core_queries
-from tenants.models import QuotaRequest, Tenant
+from tenants.members import queries as member_queries
+from tenants.models import Plan, QuotaRequest, Tenant
+from tenants.requests import queries as request_queries
+from tenants.requests.decisions import policy as decision_policy
 from tenants.requests.decisions import queries as decision_queries
 from tenants.requests.decisions.queries import ClassFigures
 from tenants.requests.serializers import RequestSerializer
@@ -89,6 +92,44 @@ class TeamUsageDetail(APIView):
             "members": use.members,
         }
         return Response(UsageSerializer(body).data)
+
+
+class RequestFacts(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="requests_facts",
+        summary="What the page of a request shows to approvers: figures of its classes, usage, earlier lines, dry run",
+        responses=FactsSerializer,
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
+        mine = approver_queries.rights_of(by)
+        refuse_if(decision_policy.may_see_facts(mine, member_queries.standing_of(by, found.tenant)))
+        classes = request_queries.classes_of_request(found)
+        use = team_usage(found.tenant, classes)
+        figures = decision_queries.class_figures(found.tenant, classes, at=core_queries.database_now())
+        pending = request_queries.requests_to_decide(mine).filter(pk=pk)
+        rows = queries.inbox_rows(pending, by=replace(by, scopes=ALL_SCOPES), mine=mine)
+        plan = Plan.objects.filter(request=found).first()
+        body = {
+            "since": use.since,
+            "until": use.at,
+            "classes": [{**_item(one, figures[one.pk], use), **_figures(figures[one.pk])} for one in classes],
+            "members": use.members,
+            "group": str(rows[0].triage.group) if rows else None,
+            "reasons": [*rows[0].triage.reasons, *rows[0].triage.besides] if rows else [],
+            "earlier": decision_queries.past_lines(found.tenant_id, [one.pk for one in classes], request_id=pk),
+            "plan": {"made_at": plan.made_at, "error": plan.error_text, "objects": plan.objects_planned}
+            if plan
+            else None,
+        }
+        return Response(FactsSerializer(body).data)
+
+
+def _figures(figures: ClassFigures) -> dict[str, Any]:
+    return {name: getattr(figures, name) for name in ("promised", "limit", "allocatable", "in_use", "free", "as_of")}
 
 
 def _item(one: GpuClass, figures: ClassFigures, use: TeamUsage) -> dict[str, Any]:

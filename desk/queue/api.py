@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from accounts.core.request_actor import actor
 from accounts.models import Scope
-from accounts.rest.paging import PAGING, parse_limit
+from accounts.rest.paging import PAGING, next_link, parse_limit
 from accounts.rest.strict.query import text_parameter
 from cluster.reads import queries as read_queries
 from desk.queue import queries
@@ -57,7 +57,7 @@ class QueueView(APIView):
             "is_current": found.as_of.is_current,
             "problem": found.as_of.problem,
         }
-        return Response(QueueSerializer(shown).data)
+        return Response(QueueSerializer(shown).data, headers=next_link(shown["next"]))
 
 
 def _item(row: QueuedRun) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from django.http import HttpResponse
 
 from accounts.core.actor import Actor
 from accounts.rest.throttles import ALREADY_COUNTED
+from accounts.rest.waiting import RETRY_AFTER_S, WAITED
 from desk.home import fragments
 from desk.streaming.python_runtime import tune_python
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, to_refusal
@@ -35,6 +36,7 @@ from portal.web.error_pages import INTERNAL_ERROR
 from portal.web.refusals import api_headers
 from portal.web.security_headers import SendWithHeaders, security_headers
 from portal.web.session_cookie import session_key_in
+from tenants.requests.queries import is_decided, namespace_of_request
 from workloads.advice.advice import NEVER
 from workloads.advice.queries import never_starts
 from workloads.gateway import asgi, logs, stream_access
@@ -49,6 +51,8 @@ STREAM = re.compile(r"/live/(?P<namespace>[a-z0-9-]{1,63})")
 LOG = re.compile(r"/live/logs/(?P<tenant>[a-z0-9-]{1,40})/(?P<name>[a-z0-9-]{1,40})")
 
 WORKLOAD = re.compile(r"/api/v1/workloads/(?P<name>[a-z0-9-]{1,40})(?:/runs/(?P<number>[0-9]{1,10}))?")
+
+REQUEST = re.compile(r"/api/v1/requests/(?P<pk>[0-9]{1,18})")
 
 # Between hints a waiting call polls, in case a hint was lost.
 LOOK_EVERY_S = 5.0
@@ -68,9 +72,6 @@ TOO_MANY_OPEN = Refusal(
 
 # The gateway allows more for notebook hosts, but not for cookies; no request here needs as much.
 HEADERS_LIMIT = 64 * 1024
-
-# Set on requests that already waited here: under WSGI the view answers at once and sends Retry-After.
-WAITED = "portal.waited"
 
 
 @dataclass(frozen=True)
@@ -207,23 +208,33 @@ class StreamingApplication:
         """Returns web's own response when the condition holds or time is over. The first response decides access."""
         ends = time.monotonic() + _seconds(asked.query.get("wait", ""))
         response = await self.live.in_thread(self.page, scope)
-        found = WORKLOAD.fullmatch(scope["path"])
-        who = await self.who(asked) if response.status_code == 200 and found else None
-        if found and who is not None:
-            body = json.loads(response.content)
+        run, request = WORKLOAD.fullmatch(scope["path"]), REQUEST.fullmatch(scope["path"])
+        who = await self.who(asked) if response.status_code == 200 and (run or request) else None
+        if who is not None:
             by, session_key, token_prefix = who
-            credential = stream_access.StreamViewer(by.user_id, body["namespace"], session_key, token_prefix)
+            body = json.loads(response.content)
+            namespace = (
+                await self.live.in_thread(namespace_of_request, int(body["id"])) if request else body["namespace"]
+            )
+            credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
             caller = Viewer(credential)
-            number = int(found["number"]) if found["number"] else None
-            waits = AwaitedRun(by, body["team"], body["namespace"], found["name"], number)
 
             async def wait() -> None:
                 async with self.live.watching(caller, receive):
-                    if body["status"]["verdict"] != NEVER:
+                    if run is None:
+                        await self.until_decided(body["id"], namespace, ends, caller)
+                    elif body["status"]["verdict"] != NEVER:
+                        number = int(run["number"]) if run["number"] else None
+                        waits = AwaitedRun(by, body["team"], namespace, run["name"], number)
                         await self.until(waits, asked.query.get("until", "ready"), ends, caller)
 
-            await self.held(credential, wait)
+            # A delegate who is not in the team sees the request, and nothing else of the team.
+            can_wait = run is not None or await self.live.in_thread(stream_access.may_watch, by, namespace)
+            if can_wait:
+                await self.held(credential, wait)
             response = await self.live.in_thread(self.page, scope, True)
+            if not can_wait and response.status_code == 200:
+                response["Retry-After"] = str(RETRY_AFTER_S)
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
         cookies = [(b"set-cookie", morsel.OutputString().encode("latin-1")) for morsel in response.cookies.values()]
         body = [header for header in headers if header[0] not in (b"content-length", b"cache-control")]
@@ -248,6 +259,14 @@ class StreamingApplication:
                 look_at = time.monotonic() + gap
             within_s = min(ends - now, LOOK_EVERY_S, max(look_at - now, 0.1))
             await self.live.changed(waits.namespace, caller, within_s=within_s)
+
+    async def until_decided(self, pk: int, namespace: str, ends: float, caller: Viewer) -> None:
+        """Returns early if the caller has gone or lost access, or if this process ends."""
+        while not await self.live.in_thread(is_decided, pk):
+            left_s = ends - time.monotonic()
+            if left_s <= 0 or caller.closed.is_set():
+                return
+            await self.live.changed(namespace, caller, within_s=min(left_s, LOOK_EVERY_S))
 
     def page(self, scope: Scope, is_counted: bool = False) -> HttpResponse:
         """Calls the URL map in a thread: authentication, throttle, view and errors are those of web."""

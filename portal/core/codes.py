@@ -11,6 +11,7 @@ Code = Literal[
     "account_suspended",
     "already_asked",
     "already_decided",
+    "already_exists",
     "already_invited",
     "already_member",
     "already_pending",

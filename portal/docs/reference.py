@@ -115,7 +115,7 @@ def _operation(contract: Part, method: str, path: str, operation: Part) -> Opera
         method=method.upper(),
         path=path,
         summary=operation["summary"],
-        text=operation.get("description", ""),
+        text=operation.get("description", "").rpartition("\n\n")[0],  # without the scopes
         scopes=scopes,
         parameters=parameters,
         body=list(_body(schemas, media.get("schema", {}))),

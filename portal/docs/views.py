@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 
 from django.conf import settings
@@ -10,15 +11,22 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import condition, require_safe
 
 from portal.docs.contract import contract_text
 from portal.docs.curl_examples import V1, curl
 from portal.docs.reference import Part, fields_by_schema, operations_by_theme
 
 
+@functools.cache
+def _contract_tag() -> str:
+    return f'"{hashlib.sha256(contract_text()).hexdigest()[:32]}"'
+
+
 @require_safe
+@condition(etag_func=lambda _request: _contract_tag())
 def contract(request: HttpRequest) -> HttpResponse:
+    """With the tag of its text as If-None-Match: 304."""
     return HttpResponse(contract_text(), content_type="application/vnd.oai.openapi+json")
 
 

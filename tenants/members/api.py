@@ -8,13 +8,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import Scope
-from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
+from accounts.rest.etag import ETAG, IF_MATCH, if_match
 from accounts.rest.strict.serializers import takes_no_fields
 from accounts.rest.verb_view import VerbView
 from portal.core.errors import NOT_FOUND, Refused, get_or_refuse
 from tenants.core.lookups import team_of_request
 from tenants.members import actions as member_actions
-from tenants.members.serializers import InvitationSerializer, NewMemberSerializer, PersonSerializer, RoleSerializer
+from tenants.members.serializers import (
+    InvitationSerializer,
+    NewMemberSerializer,
+    PersonSerializer,
+    RoleSerializer,
+    member_etag,
+)
 from tenants.models import Invitation, Membership, Tenant
 
 # The action checks lengths, addresses and roles, with the same message as on the page.
@@ -42,6 +48,7 @@ class Members(VerbView, generics.GenericAPIView[Membership]):
     @extend_schema(
         operation_id="members_add",
         summary="Add a member; an address without an account is invited (202)",
+        parameters=[ETAG],
         request=NewMemberSerializer,
         responses={201: PersonSerializer, 202: InvitationSerializer},
     )
@@ -52,7 +59,7 @@ class Members(VerbView, generics.GenericAPIView[Membership]):
         added.refresh_from_db()
         if isinstance(added, Invitation):
             return Response(InvitationSerializer(added).data, status=status.HTTP_202_ACCEPTED)
-        return self.created(PersonSerializer(added))
+        return self.created(PersonSerializer(added), headers={"ETag": member_etag(added)})
 
 
 class MemberDetail(VerbView):
@@ -96,7 +103,7 @@ class MemberDetail(VerbView):
 
 
 def _member(row: Membership) -> Response:
-    return Response(PersonSerializer(row).data, headers={"ETag": etag_of(row.pk, row.role)})
+    return Response(PersonSerializer(row).data, headers={"ETag": member_etag(row)})
 
 
 def _locked_tag(tenant: Tenant, user_id: int) -> str:
@@ -105,4 +112,4 @@ def _locked_tag(tenant: Tenant, user_id: int) -> str:
     found = next((row for row in rows if row.user_id == user_id), None)
     if found is None:
         raise Refused(NOT_FOUND)
-    return etag_of(found.pk, found.role)
+    return member_etag(found)

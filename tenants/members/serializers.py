@@ -7,9 +7,11 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.people.policy import ADDRESS_MAX
+from accounts.rest.etag import etag_of
 from accounts.rest.strict.serializers import StrictSerializer
 from accounts.rest.validators import DocumentedChoiceField, documented_length
 from tenants.members import policy as member_policy
+from tenants.members.models import Membership
 
 ROLES = ", ".join(member_policy.MEMBER_ROLES)
 
@@ -69,3 +71,7 @@ class NewJoinSerializer(StrictSerializer):
     message = serializers.CharField(
         default="", allow_blank=True, validators=documented_length(member_policy.MESSAGE_MAX)
     )
+
+
+def member_etag(row: Membership) -> str:
+    return etag_of(row.pk, row.role)

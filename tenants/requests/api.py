@@ -14,11 +14,12 @@ from rest_framework.views import APIView
 from accounts.core.actor import Actor
 from accounts.core.request_actor import actor
 from accounts.models import Scope
-from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
+from accounts.rest.etag import ETAG, IF_MATCH, if_match
 from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
 from accounts.rest.strict.query import choice_parameter, text_parameter
 from accounts.rest.strict.serializers import takes_no_fields
 from accounts.rest.verb_view import VerbView
+from accounts.rest.waiting import wait_parameter, wants_to_wait, with_retry_after
 from accounts.schema.responses import LOCATION
 from portal.core.errors import get_or_refuse, refuse
 from tenants.models import QuotaLine, QuotaRequest, Tenant
@@ -35,6 +36,7 @@ from tenants.requests.serializers import (
     RequestSerializer,
     line_decision,
     reclaim_line,
+    request_etag,
     requested_line,
 )
 from tenants.requests.usage_evidence import MeasureUsage
@@ -81,7 +83,7 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
     @extend_schema(
         operation_id="requests_file",
         summary="Request quota: new totals and temporary increases; for staff, reduce quota",
-        parameters=[IDEMPOTENCY_KEY, LOCATION],
+        parameters=[IDEMPOTENCY_KEY, LOCATION, ETAG],
         request=NewRequestSerializer,
         responses={201: RequestSerializer},
     )
@@ -99,21 +101,24 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
             asked_lines = [requested_line(line) for line in lines]
             filed = actions.file_request(team, lines=asked_lines, justification=why, by=by, measure=self.measure)
         address = request.build_absolute_uri(reverse("api-request", args=[filed.pk]))
-        return Response(_shown(filed, by), status=status.HTTP_201_CREATED, headers={"Location": address})
+        headers = {"Location": address, "ETag": request_etag(filed)}
+        return Response(_shown(filed, by), status=status.HTTP_201_CREATED, headers=headers)
 
 
 class RequestDetail(APIView):
     required_scope = Scope.READ
+    query_of_get = (wait_parameter("no line is pending"),)
 
     @extend_schema(
         operation_id="requests_get",
-        summary="Get a request with its lines",
+        summary="Get a request with its lines; with `wait`, when all of them are decided or withdrawn",
         parameters=[ETAG],
         responses=RequestSerializer,
     )
     def get(self, request: Request, pk: int) -> Response:
         by = actor(request)
-        return _answer(get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk), by)
+        found = get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk)
+        return with_retry_after(request, _answer(found, by), waits=wants_to_wait(request))
 
 
 class RequestDecide(VerbView):
@@ -150,12 +155,13 @@ class RequestWithdraw(VerbView):
     @extend_schema(
         operation_id="requests_withdraw",
         summary="Withdraw all pending lines of a request",
+        parameters=[ETAG],
         request=None,
         responses=RequestSerializer,
     )
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
-        return Response(_shown(actions.withdraw_request(pk, by=self.by), self.by))
+        return _answer(actions.withdraw_request(pk, by=self.by), self.by)
 
 
 def _shown(found: QuotaRequest, by: Actor) -> dict[str, Any]:
@@ -164,14 +170,9 @@ def _shown(found: QuotaRequest, by: Actor) -> dict[str, Any]:
 
 
 def _answer(found: QuotaRequest, by: Actor) -> Response:
-    return Response(_shown(found, by), headers={"ETag": _tag(found)})
-
-
-def _tag(found: QuotaRequest) -> str:
-    """Built from the fields that a decision sets: a decided line does not change any more."""
-    return etag_of(*found.lines.order_by("pk").values_list("pk", "state"))
+    return Response(_shown(found, by), headers={"ETag": request_etag(found)})
 
 
 def _locked_tag(found: QuotaRequest) -> str:
     decision_actions.lock_classes(found.tenant, found.lines.values("gpu_class"))
-    return _tag(found)
+    return request_etag(found)

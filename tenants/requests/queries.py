@@ -161,6 +161,18 @@ def request_rows(
     ]
 
 
+def is_decided(pk: int) -> bool:
+    """Returns whether no line of the request is pending. The doors process asks at each change of the team. One
+    query.
+    """
+    return not QuotaLine.objects.filter(request=pk, state=QuotaLine.State.PENDING).exists()
+
+
+def namespace_of_request(pk: int) -> str:
+    """Returns the name of the namespace whose pages are told of a decision; "" if the team has none. One query."""
+    return Namespace.objects.filter(tenant__requests=pk).order_by("pk").values_list("name", flat=True).first() or ""
+
+
 def overdue_at(filed_at: datetime) -> datetime:
     """Returns from when on a pending request is overdue."""
     return after_working_days(filed_at, settings.ESCALATE_AFTER_WORKING_DAYS, timezone.get_default_timezone())

@@ -9,10 +9,11 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
+from accounts.rest.etag import etag_of
 from accounts.rest.strict.serializers import StrictSerializer
 from accounts.rest.validators import documented_range
 from tenants.core import policy as core_policy
-from tenants.models import QuotaLine
+from tenants.models import QuotaLine, QuotaRequest
 from tenants.requests import policy as request_policy
 from tenants.requests.decisions.policy import GRACE_HOURS_MAX
 from tenants.requests.decisions.types import Decision
@@ -139,3 +140,8 @@ def line_decision(line: dict[str, Any], measured: Mapping[str, Any]) -> Decision
         grace_hours=line.get("grace_hours"),
         measured=measured,
     )
+
+
+def request_etag(found: QuotaRequest) -> str:
+    """Built from the fields that a decision sets: a decided line does not change any more."""
+    return etag_of(*found.lines.order_by("pk").values_list("pk", "state"))

@@ -13,12 +13,13 @@ from rest_framework.response import Response
 
 from accounts.core.actor import Actor
 from accounts.models import Scope
-from accounts.rest.etag import ETAG, IF_MATCH, if_match
+from accounts.rest.etag import ETAG, IF_MATCH, IF_NONE_MATCH, if_match
 from accounts.rest.filters import is_filtered
 from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
 from accounts.rest.paging import KeysetPagination
 from accounts.rest.strict.query import text_filter
 from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
+from accounts.rest.waiting import with_retry_after
 from portal.core.errors import Refused
 from workloads.advice.queries import advice_for_rows
 from workloads.core import queries, workload_sql
@@ -29,8 +30,7 @@ from workloads.models import Workload
 from workloads.pages import queries as page_queries
 from workloads.rest.responses import (
     WAIT_PARAMETERS,
-    wants_to_wait,
-    with_retry_after,
+    waits_for_run,
     workload_body,
     workload_etag,
     workload_response,
@@ -108,21 +108,22 @@ class WorkloadDetail(TeamVerbView):
         responses=WorkloadSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        waits = wants_to_wait(request)
+        waits = waits_for_run(request)
         return with_retry_after(request, workload_response(self.by, self.tenant, name), waits=waits)
 
     @extend_schema(
         operation_id="workloads_declare",
         summary="Declare a workload without starting it; repeating the call changes nothing",
-        parameters=[IF_MATCH, ETAG],
+        parameters=[IF_MATCH, IF_NONE_MATCH, ETAG],
         request=WantedSerializer,
         responses={200: WorkloadSerializer, 201: WorkloadSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         sent = WantedSerializer(data=request.data)
         _check(self, sent)
-        with if_match(request, lambda: _locked_tag(self.by, self.tenant, name)):
+        with if_match(request, lambda: _locked_tag(self.by, self.tenant, name)) as created:
             _workload, is_new = actions.declare(self.tenant, sent.wanted(name), by=self.by)
+            created(is_new)
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return workload_response(self.by, self.tenant, name, code)
 

@@ -12,7 +12,8 @@ from rest_framework.response import Response
 from accounts.core.actor import Actor
 from accounts.rest.etag import etag_of
 from accounts.rest.fast_serializer import row_writer
-from accounts.rest.strict.query import choice_parameter, integer_parameter
+from accounts.rest.strict.query import choice_parameter
+from accounts.rest.waiting import wait_parameter, wants_to_wait
 from catalog.images.image_references import unknown_compatibility
 from cluster.manifests.run_spec import JOB
 from portal.core.errors import refuse
@@ -29,21 +30,14 @@ from workloads.status.explain.types import who_acts
 from workloads.status.types import Status
 from workloads.status.workload_row import WorkloadRow
 
-WAIT_LIMIT_S = 300
-
 UNTIL = ("admitted", "ready", "finished")
-
-RETRY_AFTER_S = 5
-
-# Set by the doors process when it has waited already.
-WAITED = "portal.waited"
 
 _written = row_writer(WorkloadSerializer())
 
 _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
 
 WAIT_PARAMETERS = (
-    integer_parameter("wait", 0, WAIT_LIMIT_S, "Respond when the state is reached, after at most this many seconds."),
+    wait_parameter("the state is reached"),
     choice_parameter("until", UNTIL, "State to wait for. Default `ready`."),
 )
 
@@ -92,23 +86,11 @@ def _needs_run(row: WorkloadRow) -> bool:
     return run is None or (run.ended_at is not None and run.next_wanted_by_id is None)
 
 
-def wants_to_wait(request: Request) -> bool:
-    """Returns whether the caller wants to wait. Raises Refused for a state that cannot be waited for."""
-    asked = request.query_params.get("wait")
+def waits_for_run(request: Request) -> bool:
+    """Returns whether the caller wants to wait. Raises Refused: bad_wait, bad_until (422)."""
     if request.query_params.get("until", "ready") not in UNTIL:
         raise refuse("bad_until", f"until must be one of {', '.join(UNTIL)}.", field="until")
-    if asked is None:
-        return False
-    if not (asked.isascii() and asked.isdigit() and len(asked) < 5 and int(asked) <= WAIT_LIMIT_S):
-        raise refuse("bad_wait", f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT_S}.", field="wait")
-    return True
-
-
-def with_retry_after(request: Request, response: Response, *, waits: bool) -> Response:
-    """Sets Retry-After when the call did not reach the process that can wait."""
-    if waits and WAITED not in request.META:
-        response["Retry-After"] = str(RETRY_AFTER_S)
-    return response
+    return wants_to_wait(request)
 
 
 def workload_response(by: Actor, tenant: str, name: str, status_code: int = status.HTTP_200_OK) -> Response:

@@ -21,6 +21,7 @@ from accounts.rest.fast_serializer import row_writer
 from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
 from accounts.rest.strict.query import text_filter
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.waiting import with_retry_after
 from workloads.advice.advice import OVER
 from workloads.advice.queries import advice_for_rows
 from workloads.core import queries
@@ -29,7 +30,7 @@ from workloads.core.notifications import page_url
 from workloads.core.parameters import TeamVerbView, require_team
 from workloads.launch import actions
 from workloads.models import Run
-from workloads.rest.responses import WAIT_PARAMETERS, status_body, wants_to_wait, with_retry_after, workload_response
+from workloads.rest.responses import WAIT_PARAMETERS, status_body, waits_for_run, workload_response
 from workloads.rest.serializers import RunSerializer, StatusSerializer, WorkloadSerializer
 from workloads.runs import queries as run_queries
 from workloads.runs import restart
@@ -106,7 +107,7 @@ class RunDetail(TeamVerbView):
     )
     def get(self, request: Request, name: str, number: int) -> Response:
         row = run_queries.numbered(queries.visible_workload(self.by, self.tenant, name), number)
-        waits = wants_to_wait(request)
+        waits = waits_for_run(request)
         return with_retry_after(request, Response(_body(row, self.by)), waits=waits)
 
 

@@ -85,8 +85,8 @@ class Client:
             # Only the query of the next address is used, because another host would get the token.
             query = dict(httpx.URL(page["next"]).params)
 
-    def wait(self, *path: str, wait_s: int, until: str, **query: Any) -> Answer:
-        """Returns the response when `until` is reached, or after `wait_s`."""
+    def wait(self, *path: str, wait_s: int, until: str = "", **query: Any) -> Answer:
+        """Returns the response when `until` is reached (a request: when it is decided), or after `wait_s`."""
         return self.call("GET", *path, query={**query, "wait": wait_s, "until": until}, timeout_s=wait_s + TIMEOUT_S)
 
     def call(

@@ -31,6 +31,13 @@ def exit_code(run: Mapping[str, Any], *, timed_out: bool) -> ExitCode:
     return ExitCode.TIMED_OUT_QUEUED if is_queued(run) else ExitCode.TIMED_OUT_RUNNING
 
 
+def exit_code_of_request(request: Mapping[str, Any]) -> ExitCode:
+    """Returns the exit code for a quota request as the API returns it, after a wait. Approved: at least one line is."""
+    if request["state"] == "pending":
+        return ExitCode.TIMED_OUT_QUEUED
+    return ExitCode.DONE if request["state"] == "approved" else ExitCode.FAILED
+
+
 def is_queued(run: Mapping[str, Any]) -> bool:
     """Whether the run has no units: it was never admitted, or it was preempted. A preempted run keeps the times of its
     first admission.

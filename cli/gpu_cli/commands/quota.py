@@ -8,16 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from gpu_cli import formatting
+from gpu_cli import formatting, run_watch
 from gpu_cli.api.client import Json, new_idempotency_key
-from gpu_cli.api.errors import NotPossible, UsageError
-from gpu_cli.session import AsJson, Session, Team, session_of
+from gpu_cli.api.errors import NotPossible, Refused, UsageError
+from gpu_cli.api.exit_codes import ExitCode, exit_code_of_request
+from gpu_cli.session import AsJson, Session, Team, Timeout, session_of
 
 LINE = re.compile(r"(?P<gpu_class>[^=:]+)=(?P<units>\d{1,9})(?::(?P<kind>base|boost))?")
 DECISION = re.compile(r"(?P<id>\d{1,18})(?:=(?P<units>\d{1,9}))?")
 
-requests = typer.Typer(help="Quota requests: new, list, show, withdraw.", no_args_is_help=True, rich_markup_mode=None)
-inbox = typer.Typer(help="For approvers: list, approve, deny.", no_args_is_help=True, rich_markup_mode=None)
+requests = typer.Typer(
+    help="Quota requests: new, list, show, wait, withdraw.", no_args_is_help=True, rich_markup_mode=None
+)
+inbox = typer.Typer(help="For approvers: list, show, approve, deny.", no_args_is_help=True, rich_markup_mode=None)
 Number = Annotated[int, typer.Argument(help="Number of the request.")]
 Lines = Annotated[
     list[str] | None, typer.Option("--line", help="ID, or ID=UNITS for other units. Default: all pending lines.")
@@ -64,9 +67,20 @@ def list_requests(
 
 @requests.command("show")
 def show_request(context: typer.Context, number: Number, json: AsJson = False) -> None:
-    """Show one request with its lines."""
+    """Show one request with justification, comments and, for approvers, the facts of the decision."""
+    _show(session_of(context), number)
+
+
+@requests.command("wait")
+def wait_for_request(context: typer.Context, number: Number, timeout: Timeout = "1h", json: AsJson = False) -> None:
+    """Wait until no line is pending. Exits with 0 if a line is approved, 1 if none is, 3 after the time."""
     session = session_of(context)
-    session.give(session.client.get("requests", str(number)), formatting.request)
+    found = run_watch.wait_for_decision(session, number, timeout_s=run_watch.parse_duration(timeout))
+    code = exit_code_of_request(found)
+    if code is ExitCode.TIMED_OUT_QUEUED:
+        session.say(f"Timed out after {timeout}: the request is pending.")
+    session.give(found, formatting.request)
+    raise typer.Exit(int(code))
 
 
 @requests.command()
@@ -87,6 +101,25 @@ def list_inbox(
     """List the requests that you can decide, oldest first."""
     session = session_of(context)
     session.give(session.client.everything("inbox", group=group, gpu_class=gpu_class, team=team), formatting.requests)
+
+
+@inbox.command("show")
+def show_inbox(context: typer.Context, number: Number, json: AsJson = False) -> None:
+    """Show one request with justification, comments and the facts of the decision."""
+    _show(session_of(context), number, is_inbox=True)
+
+
+def _show(session: Session, number: int, *, is_inbox: bool = False) -> None:
+    """Adds `comments` and `facts`, which are null for users who are not shown them. An inbox requires them."""
+    path = ("requests", str(number))
+    found = {**session.client.get(*path), "comments": session.client.everything(*path, "comments")["items"]}
+    try:
+        found["facts"] = session.client.get(*path, "facts")
+    except Refused as refused:
+        if is_inbox or refused.code != "not_allowed":
+            raise
+        found["facts"] = None
+    session.give(found, formatting.request_in_full)
 
 
 @inbox.command()

@@ -17,13 +17,12 @@ from gpu_cli.api.exit_codes import ExitCode
 from gpu_cli.commands import launch_options
 from gpu_cli.log_stream import print_log
 from gpu_cli.run_watch import WaitResult
-from gpu_cli.session import AsJson, Name, Session, Team, session_of
+from gpu_cli.session import AsJson, Name, Session, Team, Timeout, session_of
 
 Key = Annotated[
     str,
     typer.Option("--key", help="Idempotency-Key: calls with the same key are carried out once. Default: a new key."),
 ]
-Timeout = Annotated[str, typer.Option(help="Longest time to wait, like 90s, 30m or 2h.")]
 CREATED = 201
 STILL_RUNNING = "still_running"
 

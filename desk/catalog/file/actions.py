@@ -149,8 +149,13 @@ class _Target:
         way = _way(before, after)
         for to in way:
             yield self._retire if to == LifeCycle.RETIRING else partial(self._move, to)
-        if LifeCycle.RETIRING not in way and any(name in self.change.fields for name in _RETIREMENT):
-            yield self._retire if after == LifeCycle.RETIRING else self._refuse_words
+        if LifeCycle.RETIRING in way or not any(name in self.change.fields for name in _RETIREMENT):
+            return
+        if after == LifeCycle.RETIRING:
+            yield self._retire
+        # The step to active removes them, so a file from before the retirement, which has none, is possible.
+        elif LifeCycle.ACTIVE not in way or any(self.values.get(name) for name in _RETIREMENT):
+            yield self._refuse_words
 
     def _team(self, verb: Callable[..., object], team: str) -> None:
         if not Tenant.objects.filter(slug=team).exists():

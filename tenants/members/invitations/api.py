@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from accounts.core.request_actor import actor
 from accounts.models import Scope
+from accounts.rest.etag import ETAG
 from accounts.rest.strict.serializers import takes_no_fields
 from accounts.rest.verb_view import VerbView
 from portal.core.errors import refuse_if
@@ -25,6 +26,7 @@ from tenants.members.serializers import (
     JoinSerializer,
     NewJoinSerializer,
     PersonSerializer,
+    member_etag,
 )
 from tenants.models import Invitation, JoinRequest, Tenant
 
@@ -173,6 +175,7 @@ class InvitationAccept(VerbView):
     @extend_schema(
         operation_id="invitations_accept",
         summary="Accept an invitation and become a member",
+        parameters=[ETAG],
         request=None,
         responses=PersonSerializer,
     )
@@ -180,7 +183,7 @@ class InvitationAccept(VerbView):
     def post(self, request: Request, pk: int) -> Response:
         row = invitation_actions.accept_invitation(pk, by=self.by)
         row.refresh_from_db()
-        return self.answer(PersonSerializer(row))
+        return self.answer(PersonSerializer(row), headers={"ETag": member_etag(row)})
 
 
 class InvitationDecline(VerbView):

@@ -11,7 +11,7 @@ from accounts.core.policy import scope_refusal
 from accounts.models import Role, Scope
 from portal.core.errors import Refusal
 from portal.core.plain_text import hidden_refusal
-from tenants.approvers.policy import ApproverRight
+from tenants.approvers.policy import ApproverRight, ApproverRights
 from tenants.core.policy import REASON_MAX
 from tenants.grants.types import Overcommit
 from tenants.members.policy import Standing
@@ -55,6 +55,14 @@ class ResolvedDecision:
         if base is None:
             return self
         return replace(self, held=base.units, grace=base.grace if self.decision.grace_hours is None else self.grace)
+
+
+def may_see_facts(mine: ApproverRights, standing: Standing) -> Refusal | None:
+    """Whether the facts of a decision are shown: to approvers and their delegates who are not in the team."""
+    if mine and standing.role == "":
+        return None
+    text = "Permission denied: only approvers who are not in the team see the facts of a decision."
+    return Refusal("not_allowed", text, status=403)
 
 
 def resolve(line: QuotaLine, decision: Decision, now: datetime) -> ResolvedDecision:

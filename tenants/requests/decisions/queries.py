@@ -92,6 +92,7 @@ class PastLine:
     """A line that is no longer pending. `units`: granted, None unless it was approved."""
 
     request_id: int
+    slug: str
     name: str
     unit: str
     kind: str
@@ -110,6 +111,7 @@ def past_lines(tenant_id: int, class_ids: Collection[int], *, request_id: int | 
     return [
         PastLine(
             request_id=line.request_id,
+            slug=line.gpu_class.slug,
             name=line.gpu_class.name,
             unit=class_queries.unit_of(line.gpu_class),
             kind=line.kind,

@@ -358,12 +358,13 @@ def test_the_contract_says_where() -> None:
                 found["written"].add(f"{method} {path}")
             elif method == "get" and any("ETag" in one.get("headers", {}) for one in operation["responses"].values()):
                 found["read"].add(path)
-    person = "/api/v1/people/{pk}"
+    person = "/api/v1/people/{id}"
     assert found["read"] == {
+        "/api/v1/openapi.json",
         "/api/v1/cluster/banner",
         person,
-        "/api/v1/requests/{pk}",
-        "/api/v1/teams/{team}/members/{pk}",
+        "/api/v1/requests/{id}",
+        "/api/v1/teams/{team}/members/{id}",
         "/api/v1/teams/{team}/namespace",
         "/api/v1/workloads/{name}",
     }
@@ -375,10 +376,12 @@ def test_the_contract_says_where() -> None:
         f"delete {person}/approver-for/{{slug}}",
         f"put {person}/approver-for-all",
         f"delete {person}/approver-for-all",
-        "post /api/v1/requests/{pk}/decide",
-        "patch /api/v1/teams/{team}/members/{pk}",
-        "delete /api/v1/teams/{team}/members/{pk}",
+        "post /api/v1/requests/{id}/decide",
+        "patch /api/v1/teams/{team}/members/{id}",
+        "delete /api/v1/teams/{team}/members/{id}",
         "patch /api/v1/teams/{team}/namespace",
+        "put /api/v1/registries/{host}",
+        "put /api/v1/secrets/{name}",
         "put /api/v1/workloads/{name}",
         "delete /api/v1/workloads/{name}",
     }

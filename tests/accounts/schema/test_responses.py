@@ -75,7 +75,7 @@ def test_an_answer_that_the_contract_does_not_know_is_a_breach(answer: JsonRespo
 def test_the_tests_clients_look_at_what_is_answered(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the entry for 404, a call that gets a 404 fails its test."""
     client = caller(alice)
-    told = contract.contract()["paths"]["/api/v1/requests/{pk}"]["get"]["responses"]
+    told = contract.contract()["paths"]["/api/v1/requests/{id}"]["get"]["responses"]
     assert client.get("/api/v1/requests/1").status_code == 404
     monkeypatch.delitem(told, "404")
     with pytest.raises(AssertionError, match="requests_get answers 404, which is not in the contract"):

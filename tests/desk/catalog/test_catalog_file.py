@@ -194,6 +194,29 @@ def test_a_class_is_retired_with_a_successor_that_the_same_file_opens(a100: GpuC
     )
 
 
+@pytest.mark.parametrize("state", ["retiring", "retired"])
+def test_an_earlier_export_takes_a_retirement_back_in_one_step(a100: GpuClass, cluster: Cluster, state: str) -> None:
+    make.gpu_class(cluster, slug="h100", node_labels={"gpu": "h100"})
+    earlier, before = file_queries.export(), everything()
+    until = timezone.now() + timedelta(days=9)
+    actions.retire_class(a100.pk, successor="h100", message="Newer cards came.", runs_until=until, by=BY)
+    if state == "retired":
+        actions.move_class(a100.pk, to=state, by=BY)
+    assert f"~ class {a100.slug}: life_cycle {state} → active" in apply(earlier, "dry run")
+    assert f"~ class {a100.slug}: life_cycle {state} → active" in apply(earlier)
+    assert (everything(), file_queries.export()) == (before, earlier)
+    assert apply(earlier) == ""
+
+
+def test_words_of_a_retirement_are_refused_for_an_active_class(a100: GpuClass) -> None:
+    text = file_queries.export()
+    actions.retire_class(a100.pk, successor="", message="Newer cards came.", runs_until=None, by=BY)
+    told = apply(text.replace("life_cycle: active", "life_cycle: active\n    retiring_message: Better cards came."))
+    assert f"classes.{a100.slug}.retiring_message: Only a retiring class has" in told
+    a100.refresh_from_db()
+    assert (a100.life_cycle, a100.retiring_message) == ("retiring", "Newer cards came.")
+
+
 def test_images_come_change_and_go(cluster: Cluster) -> None:
     old = '  Old: {reference: "q/x:1", deprecated_since: 2026-01-01, successor: New}\n'
     new = '  New: {reference: "q/x:2"}\n'

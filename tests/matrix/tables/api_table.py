@@ -117,6 +117,8 @@ API = (
     write("POST", "api-requests", "request.filed", only(*MANAGERS), "team in body", done=201, scope="request",
           body="request"),
     read("api-request", IN_SIGHT, "request"),
+    read("api-request-facts", everybody("not_allowed", stranger="not_found", approver="", other_approver=""),
+         "request"),
     read("api-request-comments", IN_SIGHT, "request"),
     write("POST", "api-request-comments", "request.commented", everybody("", stranger="not_found",
           operator="not_allowed", auditor="not_allowed", admin="not_allowed", other_approver="not_allowed"), "request",

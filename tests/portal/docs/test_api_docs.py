@@ -45,7 +45,7 @@ def test_every_call_has_its_place_its_scope_and_an_example(page: str) -> None:
         assert f'href="#{name}"' in page.split("<article")[0], f"{name} is not in the navigation"
         assert f"<code>{path}</code>" in part
         assert f'<span class="verb">{method.upper()}</span>' in part
-        assert ("Scope <code>" in part) == ("security" in operation)
+        assert ("Scope <code>" in part) == bool(operation["security"])
         assert "curl" in part
         for one in operation.get("parameters", []):
             assert f"<code>{one['name']}</code>" in part

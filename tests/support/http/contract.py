@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
+from accounts.schema.hooks import documented_path
 from portal.docs.contract import contract_text
 
 
@@ -78,8 +79,8 @@ def operation_of(method: str, route: str) -> dict[str, Any] | None:
 
 
 def path_of(route: str) -> str:
-    """The path as the contract writes it, with `team`: `api/v1/teams/<slug:tenant>` → `/api/v1/teams/{team}`."""
-    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/{route}").replace("{tenant}", "{team}")
+    """The path as the contract writes it: `api/v1/teams/<slug:tenant>` → `/api/v1/teams/{team}`."""
+    return documented_path(re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/{route}"))
 
 
 def query_of(method: str, route: str, **values: str) -> str:

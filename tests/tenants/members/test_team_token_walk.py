@@ -62,6 +62,7 @@ EMPTY = {
     "GET api-bundles": "what new teams begin with is for everybody",
     "GET api-images": "for everybody",
     "GET api-banner": "for everybody",
+    "GET api-request-facts": "for approvers who are not in the team",
     "POST api-trials": "the person has a team",
     "POST api-team-requests": "the person waits for an answer already",
     "POST api-team-grant-renew": "a line about the class is pending",

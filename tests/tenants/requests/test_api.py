@@ -174,3 +174,12 @@ def test_a_state_that_no_request_has_is_refused_by_name(alice: User) -> None:
     assert answer.status_code == 422
     assert answer.json()["code"] == "unknown_state"
     assert answer.json()["field"] == "state"
+
+
+def test_web_does_not_wait_and_says_when_to_ask_again(filed: dict[str, Any], alice: User, charlie: User) -> None:
+    path = f"/api/v1/requests/{filed['id']}"
+    assert "Retry-After" not in caller(alice).get(path)
+    assert caller(alice).get(f"{path}?wait=60")["Retry-After"] == "5"
+    assert caller(charlie).get(f"{path}?wait=60").status_code == 404
+    refused = caller(alice).get(f"{path}?wait=301")
+    assert (refused.status_code, refused.json()["code"]) == (422, "bad_wait")

@@ -12,9 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import Scope
+from accounts.rest.etag import IF_MATCH, IF_NONE_MATCH, etag_of, if_match
 from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
 from accounts.rest.validators import documented_length
 from tenants.class_access.image_prefixes.queries import prefixes_of
+from tenants.models import Namespace
 from workloads.core import queries
 from workloads.core.parameters import TeamVerbView
 from workloads.credentials.registries import actions as verbs
@@ -68,13 +70,16 @@ class RegistryDetail(TeamVerbView):
     @extend_schema(
         operation_id="registries_put",
         summary="Create or replace credentials for a registry (owners and managers)",
+        parameters=[IF_MATCH, IF_NONE_MATCH],
         request=SignInSerializer,
         responses={200: RegistrySerializer, 201: RegistrySerializer},
     )
     def put(self, request: Request, registry: str) -> Response:
         namespace, _team = queries.team(self.by, self.tenant)
         login = verbs.RegistryLogin(**self.body(SignInSerializer))
-        _row, is_new = verbs.put_login(self.tenant, registry, login, by=self.by)
+        with if_match(request, lambda: _locked_tag(namespace, registry)) as created:
+            _row, is_new = verbs.put_login(self.tenant, registry, login, by=self.by)
+            created(is_new)
         stored = RegistrySerializer(registry_queries.registry_row(namespace, registry))
         return self.created(stored) if is_new else self.answer(stored)
 
@@ -87,3 +92,10 @@ class RegistryDetail(TeamVerbView):
     def delete(self, request: Request, registry: str) -> Response:
         verbs.delete_login(self.tenant, registry, by=self.by)
         return self.no_content()
+
+
+def _locked_tag(namespace: Namespace, registry: str) -> str | None:
+    """No response has it: the headers can only ask whether there are credentials."""
+    rows = RegistryCredential.objects.select_for_update()
+    found = rows.filter(namespace=namespace, registry=registry).first()
+    return etag_of(found.pk, found.updated_at) if found else None

@@ -10,8 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import Scope
+from accounts.rest.etag import IF_MATCH, IF_NONE_MATCH, etag_of, if_match
 from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
 from accounts.rest.validators import documented_length
+from tenants.models import Namespace
 from workloads.core import queries
 from workloads.core.parameters import TeamVerbView
 from workloads.credentials.secrets import actions as secret_actions
@@ -62,13 +64,16 @@ class SecretDetail(TeamVerbView):
     @extend_schema(
         operation_id="secrets_put",
         summary="Create or replace a secret",
+        parameters=[IF_MATCH, IF_NONE_MATCH],
         request=ValueSerializer,
         responses={200: SecretSerializer, 201: SecretSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         namespace, _team = queries.team(self.by, self.tenant)
         value = self.body(ValueSerializer)["value"]
-        _row, is_new = secret_actions.put_secret(self.tenant, name, value, by=self.by)
+        with if_match(request, lambda: _locked_tag(namespace, name)) as created:
+            _row, is_new = secret_actions.put_secret(self.tenant, name, value, by=self.by)
+            created(is_new)
         [found] = [one for one in secret_queries.secret_rows(namespace) if one.name == name]
         return self.created(SecretSerializer(found)) if is_new else self.answer(SecretSerializer(found))
 
@@ -81,3 +86,9 @@ class SecretDetail(TeamVerbView):
     def delete(self, request: Request, name: str) -> Response:
         secret_actions.delete_secret(self.tenant, name, by=self.by)
         return self.no_content()
+
+
+def _locked_tag(namespace: Namespace, name: str) -> str | None:
+    """No response has it: the headers can only ask whether there is a secret."""
+    found = TeamSecret.objects.select_for_update().filter(namespace=namespace, name=name).first()
+    return etag_of(found.pk, found.updated_at) if found else None
