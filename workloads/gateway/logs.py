@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from portal.core.errors import Refusal, Refused
 from portal.live.backpressure import ClientStalled, SendWithTimeout
 from portal.live.broadcaster import Broadcaster
 from portal.live.types import Receive, Send
@@ -44,6 +45,12 @@ HTML: list[Header] = [(b"content-type", b"text/html; charset=utf-8"), (b"x-conte
 
 NO_POD = "There is no log: the pod has not started yet or was deleted."
 UNREADABLE = "The log cannot be read at the moment. The pod may not have started yet."
+TOO_MANY_LOGS = Refusal(
+    "too_many_logs",
+    f"{FOLLOWERS_LIMIT} logs are being followed, by all users together. Try again later.",
+    status=503,
+    retry_after_s=30,
+)
 _followers = threading.BoundedSemaphore(FOLLOWERS_LIMIT)
 
 
@@ -60,7 +67,7 @@ async def follow_log(
     if source is None:
         return await answer(send, 200, NO_POD.encode(), NOTHING_YET)
     if not _followers.acquire(blocking=False):
-        return await answer(send, 503, b"Too many logs are being followed. Try again later.", [(b"retry-after", b"30")])
+        raise Refused(TOO_MANY_LOGS)
     try:
         goes_on = asked.query.get("follow", "1") != "0"
         opened = await asyncio.to_thread(_open, source, follow=goes_on, lines=LINES_FOLLOWED)
