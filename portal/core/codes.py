@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 Code = Literal[
     "account_suspended",
+    "address_too_long",
     "already_asked",
     "already_decided",
     "already_invited",
@@ -65,6 +66,7 @@ Code = Literal[
     "bad_volume_size",
     "bad_wait",
     "bad_workers",
+    "body_too_slow",
     "break_glass",
     "busy",
     "changed_meanwhile",
@@ -214,6 +216,7 @@ Code = Literal[
     "too_many_workloads",
     "tried_before",
     "twice",
+    "unavailable",
     "unknown_bundle",
     "unknown_class",
     "unknown_field",

@@ -126,13 +126,20 @@ class Gateway:
     log: Path
 
     def ask(
-        self, host: str, path: str = "/", *, method: str = "GET", headers: list[tuple[str, str]] | None = None
+        self,
+        host: str,
+        path: str = "/",
+        *,
+        method: str = "GET",
+        headers: list[tuple[str, str]] | None = None,
+        body: bytes = b"",
     ) -> Answer:
+        """`body`: as it is sent, its length or its chunks are up to the caller."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
         connection.putrequest(method, path, skip_host=True)
         for name, value in [("Host", host), *(headers or [])]:
             connection.putheader(name, value)
-        connection.endheaders()
+        connection.endheaders(body or None)
         response = connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
         body = response.read()

@@ -1,4 +1,4 @@
-"""What the gateway itself writes into its log."""
+"""What the gateway itself answers and writes into its log."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.deploy.gateway import running
+import pytest
+
+from devcluster.processes.ports import free_port
+from portal.core.codes import CODES
+from tests.deploy.gateway import Answer, Gateway, running
 from tests.support.cluster.identities import until
 
 Json = dict[str, Any]
-CALL = "/api/v1/workloads"
+PAGE, CALL = "/catalog", "/api/v1/workloads"
+
+
+@pytest.fixture(scope="module")
+def gateway(services: Json, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with running(services, tmp_path_factory.mktemp("caddy")) as gateway:
+        yield gateway
 
 
 @contextmanager
@@ -37,6 +47,85 @@ def raw(answer: bytes) -> Iterator[str]:
         threading.Thread(target=serve, daemon=True).start()
         yield f"127.0.0.1:{listener.getsockname()[1]}"
         listener.shutdown(socket.SHUT_RDWR)
+
+
+def assert_said(answer: Answer, path: str, status: int, code: str) -> None:
+    """JSON below /api/, a sentence elsewhere; and never kept."""
+    assert (answer.status, answer.headers["cache-control"]) == (status, "no-store")
+    if path.startswith("/api/"):
+        assert answer.headers["content-type"] == "application/json"
+        body = json.loads(answer.text)
+        assert (set(body), body["code"], body["field"]) == ({"code", "message", "field"}, code, None)
+        assert body["message"].endswith(".")
+        assert code in CODES
+    else:
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.text.endswith(".")
+        assert "{" not in answer.text
+
+
+# ---- errors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [PAGE, CALL, f"{CALL}/one?wait=1", "/live/team-a"])
+@pytest.mark.parametrize(
+    ("query", "headers", "status", "code"),
+    [
+        ("x" * 4000, [], 414, "address_too_long"),
+        ("x", [("Cookie", "a=" + "x" * 8000)], 431, "headers_too_large"),
+        ("x", [("Content-Length", "1048577")], 413, "too_large"),
+        ("x", [("Transfer-Encoding", "chunked")], 411, "length_required"),
+    ],
+    ids=["line", "cookies", "body", "chunks"],
+)
+def test_what_the_gateway_refuses_is_said_in_the_one_error_body(
+    gateway: Gateway, path: str, query: str, headers: list[tuple[str, str]], status: int, code: str
+) -> None:
+    before = len(gateway.web.asked) + len(gateway.doors.asked)
+    method = "POST" if "wait=" not in path and "live" not in path else "GET"
+
+    # As much as the gateway reads before it answers; a client that sends less gets its answer when it is given up.
+    body = {411: b"2\r\nhi\r\n0\r\n\r\n", 413: b"x" * 300_000}.get(status, b"")
+
+    answer = gateway.portal(f"{path}{'&' if '?' in path else '?'}{query}", method=method, headers=headers, body=body)
+
+    assert_said(answer, path, status, code)
+    assert len(gateway.web.asked) + len(gateway.doors.asked) == before
+
+
+def test_servers_that_are_away_are_said_in_the_one_error_body(services: Json, tmp_path: Path) -> None:
+    nobody = {name: f"127.0.0.1:{free_port()}" for name in ("WEB_UPSTREAM", "DOORS_UPSTREAM")}
+    with running(services, tmp_path, **nobody) as gateway:
+        for path in (PAGE, "/", CALL, f"{CALL}/one?wait=1", "/live/team-a"):
+            answer = gateway.portal(path)
+            assert_said(answer, path, 502, "unavailable")
+            assert answer.headers["retry-after"] == "5"
+
+
+@pytest.mark.parametrize("path", [PAGE, CALL])
+def test_what_a_server_says_before_the_portal_is_asked_is_replaced(services: Json, tmp_path: Path, path: str) -> None:
+    said = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\nContent-Length: 14\r\n\r\n<h1>Server</h1>"
+    with raw(said) as web, running(services, tmp_path, WEB_UPSTREAM=web) as gateway:
+        assert_said(gateway.portal(path), path, 400, "bad_request")
+
+
+@pytest.mark.parametrize("path", [PAGE, CALL])
+def test_what_the_portal_says_is_not_replaced(services: Json, tmp_path: Path, path: str) -> None:
+    said = b"HTTP/1.1 400 Bad Request\r\nX-Request-Id: r\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nours"
+    with raw(said) as web, running(services, tmp_path, WEB_UPSTREAM=web) as gateway:
+        answer = gateway.portal(path)
+
+    assert (answer.status, answer.text, answer.headers["content-type"]) == (400, "ours", "text/html")
+
+
+def test_errors_of_a_notebooks_host_are_sentences(gateway: Gateway) -> None:
+    """Jupyter's API has error bodies of its own."""
+    answer = gateway.notebook("/api/contents", name="gone")
+
+    assert (answer.status, answer.headers["content-type"]) == (502, "text/plain; charset=utf-8")
+
+
+# ---- log ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_error_log_holds_no_secret(services: Json, tmp_path: Path) -> None:
