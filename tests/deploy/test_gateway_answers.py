@@ -1,4 +1,4 @@
-"""What the gateway itself answers and writes into its log."""
+"""What the gateway itself answers and writes into its log, and which answers it compresses."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.support.cluster.identities import until
 
 Json = dict[str, Any]
 PAGE, CALL = "/catalog", "/api/v1/workloads"
+HTML = "text/html; charset=utf-8"
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +149,33 @@ def test_the_error_log_holds_no_secret(services: Json, tmp_path: Path) -> None:
     assert [secret for secret in secrets if secret in log] == []
     broken = [json.loads(line) for line in log.splitlines() if "incomplete response" in line]
     assert [line["request"]["uri"] for line in broken] == ["/gateway?ticket=***", f"{CALL}?token=***&x=***"]
+
+
+# ---- compression -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("site", "path", "kind", "is_compressed"),
+    [
+        ("same-origin", PAGE, HTML, True),
+        ("none", PAGE, HTML, True),
+        ("same-site", PAGE, HTML, False),
+        ("cross-site", PAGE, HTML, False),
+        ("", PAGE, HTML, False),
+        ("same-origin", CALL, "application/json", False),
+        ("same-origin", "/live/team-a", "text/event-stream", False),
+        ("cross-site", "/static/portal.js", "text/javascript", True),
+        ("", "/static/portal.css", "text/css", True),
+    ],
+)
+def test_a_page_is_compressed_if_no_other_site_chose_its_address(
+    gateway: Gateway, site: str, path: str, kind: str, is_compressed: bool
+) -> None:
+    """A site that chooses what a page repeats could otherwise learn the rest of the page from its length (BREACH)."""
+    gateway.web.kind = gateway.doors.kind = kind
+    asked = [("Accept-Encoding", "gzip"), ("X-Fill", "x" * 2000), *([("Sec-Fetch-Site", site)] if site else [])]
+
+    answer = gateway.portal(path, headers=asked)
+
+    assert answer.status == 200
+    assert (answer.headers.get("content-encoding") == "gzip") is is_compressed
