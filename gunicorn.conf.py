@@ -22,6 +22,12 @@ if os.environ.get("INTERNAL_PORT", "0") != "0" and "PROMETHEUS_MULTIPROC_DIR" no
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = _counters
 
 
+def pre_request(worker: Any, req: Any) -> None:
+    # portal/web/request_body.py calls this if it refuses a body that it has not read: the rest of the body would be
+    # taken for the next request.
+    req.body.close_connection = req.force_close
+
+
 def post_worker_init(worker: Any) -> None:
     from portal.ops import ops_server
 

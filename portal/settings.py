@@ -124,7 +124,7 @@ MIDDLEWARE = [
     "portal.web.request_id.RequestIdMiddleware",
     "portal.web.security_headers.SecurityHeadersMiddleware",
     "portal.ops.metrics.MetricsMiddleware",
-    "portal.web.body_length.BodyLengthMiddleware",
+    "portal.web.request_body.RequestBodyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.web.fetch_metadata.FetchMetadataMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

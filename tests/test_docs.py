@@ -343,8 +343,11 @@ def test_every_code_is_listed_and_documented_and_no_other() -> None:
 
 
 def codes() -> dict[str, set[int]]:
-    """Code → statuses, from every Refusal, refuse() and constraint_sentence() of the apps."""
+    """Code → statuses, from every Refusal, refuse() and constraint_sentence() of the apps, and from the gateway."""
     found: dict[str, set[int]] = {}
+    gateway = (ROOT / "deploy" / "Caddyfile").read_text()
+    for status, code in re.findall(r"^\t+(\d{3}|default) ([a-z_]+) \"", gateway, re.MULTILINE):
+        found.setdefault(code, set()).update((502, 503, 504) if status == "default" else (int(status),))
     for path in (path for app in APPS for path in (ROOT / app).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call):

@@ -9,7 +9,7 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.core.handlers.base import BaseHandler
 from django.core.signals import request_started
 from django.http import HttpResponse
+from django.utils.datastructures import CaseInsensitiveMapping
 
 from accounts.core.actor import Actor
 from accounts.rest.throttles import ALREADY_COUNTED
@@ -33,6 +34,7 @@ from portal.live.viewers import Viewer
 from portal.ops import ops_server
 from portal.web import request_id
 from portal.web.error_pages import INTERNAL_ERROR
+from portal.web.fetch_metadata import OTHER_ORIGIN, is_cross_origin
 from portal.web.refusals import api_headers
 from portal.web.security_headers import SendWithHeaders, security_headers
 from portal.web.session_cookie import session_key_in
@@ -70,6 +72,12 @@ TOO_MANY_OPEN = Refusal(
     retry_after_s=5,
 )
 
+NO_WEBSOCKET = Refusal(
+    "bad_request", "This address has no WebSocket. Send a GET request without the header Upgrade.", status=400
+)
+ONLY_GET = Refusal("method_not_allowed", "This address can only be read, with GET.", status=405)
+HEADERS_TOO_LARGE = Refusal("headers_too_large", "The request has more than 64 KiB of headers.", status=431)
+
 # The gateway allows more for notebook hosts, but not for cookies; no request here needs as much.
 HEADERS_LIMIT = 64 * 1024
 
@@ -103,8 +111,9 @@ class StreamingApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self.lifespan(receive, send)
-        if scope["type"] != "http":
-            return None
+        if scope["type"] == "websocket":
+            await receive()
+            send = before_upgrade(send)
         answering = SendWithHeaders(send, (*self.carried, (b"x-request-id", self.named(scope))))
         try:
             # Awaited here: while a stream is open, no other reference keeps its request alive.
@@ -133,13 +142,17 @@ class StreamingApplication:
     async def route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Returns the coroutine that answers."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_LIMIT:
-            return answer(send, 431, b"The request headers are too large.")
+            raise Refused(HEADERS_TOO_LARGE)
         path, asked = scope["path"], EdgeRequest.of(scope)
         if path == "/livez":
             return answer(send, 200, b"ok")
+        if scope["type"] == "websocket":
+            raise Refused(NO_WEBSOCKET)
         # HEAD would open a stream that is never read.
         if scope["method"] != "GET":
-            return answer(send, 405, headers=[(b"allow", b"GET")])
+            return answer_json(send, 405, ONLY_GET.body(), [(b"allow", b"GET")])
+        if path.startswith("/live/") and is_cross_origin("GET", CaseInsensitiveMapping(asked.headers), own_origin=""):
+            raise Refused(OTHER_ORIGIN)
         if path == "/gateway/authorize":
             return self.gateway.authorize(asked, send)
         if path == "/gateway/open":
@@ -312,6 +325,15 @@ class StreamingApplication:
 
 def _caller(session_key: str, bearer: str) -> Any:
     return stream_access.stream_caller(session_key=session_key, bearer=bearer)
+
+
+def before_upgrade(send: Send) -> Send:
+    """`send` for an answer instead of a WebSocket's handshake: the server knows its messages by other names."""
+
+    async def send_instead(message: MutableMapping[str, Any]) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    return send_instead
 
 
 def _seconds(text: str) -> float:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 Code = Literal[
     "account_suspended",
+    "address_too_long",
     "already_asked",
     "already_decided",
     "already_exists",
@@ -66,6 +67,7 @@ Code = Literal[
     "bad_volume_size",
     "bad_wait",
     "bad_workers",
+    "body_too_slow",
     "break_glass",
     "busy",
     "changed_meanwhile",
@@ -92,6 +94,7 @@ Code = Literal[
     "has_delegate",
     "has_follower",
     "has_team",
+    "headers_too_large",
     "held",
     "hidden_character",
     "idle_stop",
@@ -218,6 +221,7 @@ Code = Literal[
     "too_many_workloads",
     "tried_before",
     "twice",
+    "unavailable",
     "unknown_bundle",
     "unknown_class",
     "unknown_field",

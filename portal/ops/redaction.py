@@ -32,6 +32,8 @@ _IS = r"\\*[\"']?\s*[=:]\s*"
 PATTERNS = [
     (re.compile(r"\bgpt_([a-z0-9]{8})_[A-Za-z0-9_-]+"), r"gpt_\1_***"),
     (re.compile(r"\b(Bearer|Basic)\s+[^\s\"',;]+", re.I), r"\1 ***"),
+    # As Jupyter and GitHub write it. Not after any "token", which is a common word.
+    (re.compile(r"(\bauthorization\\*[\"']?\s*[=:]\s*\\*[\"']?token\s+)[^\s\"',;]+", re.I), r"\1***"),
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]*:)[^\s/@]+@", re.I), r"\1***@"),
     (re.compile(rf"([?&]{_NAME}=)[^&\s\"'#]+", re.I), r"\1***"),
     (re.compile(r"([?&]code=)[^&\s\"'#]+"), r"\1***"),  # the authorization code in an issuer's redirect

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from django.http import HttpRequest, HttpResponse
 
 from portal.core.errors import Refusal
-from portal.web.refusals import json_refusal
+from portal.web.refusals import early_refusal
 
 OTHER_ORIGIN = Refusal(
     "other_origin", "Request from another site refused. Open the page in the portal itself.", status=403
@@ -35,7 +35,7 @@ class FetchMetadataMiddleware:
             return public
         own_origin = f"{request.scheme}://{request.get_host()}"
         if is_cross_origin(request.method or "", request.headers, own_origin=own_origin):
-            return json_refusal(OTHER_ORIGIN)
+            return early_refusal(request, OTHER_ORIGIN)
         return self.get_response(request)
 
 

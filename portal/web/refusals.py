@@ -100,6 +100,13 @@ def json_refusal(refusal: Refusal) -> JsonResponse:
     return JsonResponse(refusal.body(), status=refusal.status, headers=api_headers(refusal))
 
 
+def early_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    """For middleware that refuses a request before its user is known: JSON below /api/, otherwise the sentence."""
+    if request.path.startswith("/api/"):
+        return json_refusal(refusal)
+    return HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
+
+
 def api_headers(refusal: Refusal) -> dict[str, str]:
     headers = {}
     if refusal.retry_after_s is not None:

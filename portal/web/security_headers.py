@@ -40,6 +40,9 @@ class SecurityHeadersMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
+        # What is rendered for a person stays in no cache, of a proxy or of a browser that the next person uses. Static
+        # files have a header of their own.
+        response.headers.setdefault("Cache-Control", "no-store")
         for name, value in self.headers.items():
             response.headers.setdefault(name, value)
         return response

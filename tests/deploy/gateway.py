@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import socket
 import subprocess
 import threading
@@ -54,6 +55,7 @@ class Recorder:
         self.asked: list[Json] = []
         self.pod = ""
         self.is_signed_out = False
+        self.kind = "application/json"
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -67,7 +69,7 @@ class Recorder:
         elif asked["path"] == "/gateway/authorize":
             await self._authorize(asked, send)
         else:
-            await _respond(send, 200, {"content-type": "application/json"}, json.dumps(asked))
+            await _respond(send, 200, {"content-type": self.kind}, json.dumps(asked))
 
     def _read(self, scope: Message) -> Json:
         headers: dict[str, str] = {}
@@ -124,15 +126,24 @@ class Gateway:
     log: Path
 
     def ask(
-        self, host: str, path: str = "/", *, method: str = "GET", headers: list[tuple[str, str]] | None = None
+        self,
+        host: str,
+        path: str = "/",
+        *,
+        method: str = "GET",
+        headers: list[tuple[str, str]] | None = None,
+        body: bytes = b"",
     ) -> Answer:
+        """`body`: as it is sent, its length or its chunks are up to the caller."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
         connection.putrequest(method, path, skip_host=True)
         for name, value in [("Host", host), *(headers or [])]:
             connection.putheader(name, value)
-        connection.endheaders()
+        connection.endheaders(body or None)
         response = connection.getresponse()
-        answer = Answer(response.status, {n.lower(): v for n, v in response.getheaders()}, response.read().decode())
+        found = {name.lower(): value for name, value in response.getheaders()}
+        body = response.read()
+        answer = Answer(response.status, found, "" if "content-encoding" in found else body.decode())
         connection.close()
         return answer
 
@@ -173,3 +184,32 @@ def caddy(program: Path, environment: dict[str, str], log: Path) -> Iterator[Non
         finally:
             process.terminate()
             process.wait(DEADLINE_S)
+
+
+@contextmanager
+def running(services: Json, home: Path, **settings: str) -> Iterator[Gateway]:
+    web, doors, pod, evil = (Recorder(name) for name in ("web", "doors", "pod", "evil"))
+    port, log = free_port(), home / "log"
+    with serving(web) as web_at, serving(doors) as doors_at, serving(pod) as pod_at, serving(evil) as evil_at:
+        doors.pod = pod_at
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "GATEWAY_ADDRESS": f"http://:{port}",
+            "WEB_UPSTREAM": web_at,
+            "DOORS_UPSTREAM": doors_at,
+            "PORTAL_HOST": "portal.test",
+            "NOTEBOOKS_DOMAIN": f"notebooks.test:{port}",
+            **settings,
+        }
+        with caddy(Path(services["bin_dir"]) / "caddy", environment, log):
+            gateway = Gateway(port, web, doors, pod, evil, evil_at, log)
+            until(lambda: _lives(gateway), "gateway up")
+            yield gateway
+
+
+def _lives(gateway: Gateway) -> bool:
+    try:
+        return gateway.ask("localhost", "/livez").status == 200
+    except OSError:
+        return False

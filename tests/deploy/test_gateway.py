@@ -7,11 +7,9 @@ request. It lets notebook `mine` in, on which two upstreams listen: the pod, and
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,8 +18,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from devcluster.processes.ports import free_port
-from tests.deploy.gateway import TOKEN, Gateway, Recorder, caddy, serving
+from tests.deploy.gateway import TOKEN, Gateway, running
 from tests.support.cluster.identities import DEADLINE_S, until
 
 Json = dict[str, Any]
@@ -38,35 +35,6 @@ def impatient(services: Json, tmp_path: Path) -> Iterator[Gateway]:
     """Closes open streams after two seconds instead of a quarter of an hour."""
     with running(services, tmp_path, NOTEBOOK_STREAM_TIMEOUT="2s") as gateway:
         yield gateway
-
-
-@contextmanager
-def running(services: Json, home: Path, **settings: str) -> Iterator[Gateway]:
-    web, doors, pod, evil = (Recorder(name) for name in ("web", "doors", "pod", "evil"))
-    port, log = free_port(), home / "log"
-    with serving(web) as web_at, serving(doors) as doors_at, serving(pod) as pod_at, serving(evil) as evil_at:
-        doors.pod = pod_at
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            "GATEWAY_ADDRESS": f"http://:{port}",
-            "WEB_UPSTREAM": web_at,
-            "DOORS_UPSTREAM": doors_at,
-            "PORTAL_HOST": "portal.test",
-            "NOTEBOOKS_DOMAIN": f"notebooks.test:{port}",
-            **settings,
-        }
-        with caddy(Path(services["bin_dir"]) / "caddy", environment, log):
-            gateway = Gateway(port, web, doors, pod, evil, evil_at, log)
-            until(lambda: _lives(gateway), "gateway up")
-            yield gateway
-
-
-def _lives(gateway: Gateway) -> bool:
-    try:
-        return gateway.ask("localhost", "/livez").status == 200
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize(

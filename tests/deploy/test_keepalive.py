@@ -69,4 +69,5 @@ def test_every_way_from_the_gateway_to_our_processes_lets_go_in_time() -> None:
     )
 
     assert len(ways) == 5
-    assert all("import to_ourselves" in way for way in ways)
+    assert all("import to_ourselves" in way or "import to_portal" in way for way in ways)
+    assert "(to_portal) {\n\timport to_ourselves\n" in CADDYFILE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.mirror.records.quantities import amount
-from cluster.mirror.records.types import Raw, RecordContent, condition_records, record_only, truncated
+from cluster.mirror.records.types import Raw, RecordContent, condition_records, record_only, truncated, without_secrets
 
 # ---- objects of a team's namespace -------------------------------------------------------------------------------
 
@@ -68,6 +68,10 @@ def role_binding_record(raw: Raw) -> RecordContent:
 # ---- Warning events ----------------------------------------------------------------------------------------------
 
 
+# Events of the kubelet that quote what a program printed, or its command.
+QUOTING = ("Unhealthy", "FailedPostStartHook", "FailedPreStopHook", "Failed", "BackOff")
+
+
 def warning_record(raw: Raw) -> RecordContent:
     """All in columns: object_kind, object_name, object_uid, reason, message, count, first_at, last_at, source.
 
@@ -76,13 +80,14 @@ def warning_record(raw: Raw) -> RecordContent:
     about = raw.get("involvedObject") or {}
     series = raw.get("series") or {}
     created_at = raw["metadata"].get("creationTimestamp")
+    reason, message = truncated(raw.get("reason"), 120), raw.get("message")
     first_at = raw.get("firstTimestamp") or raw.get("eventTime") or created_at
     columns = {
         "object_kind": str(about.get("kind", ""))[:60],
         "object_name": truncated(about.get("name"), 253),
         "object_uid": str(about.get("uid", ""))[:36],
-        "reason": truncated(raw.get("reason"), 120),
-        "message": truncated(raw.get("message")),
+        "reason": reason,
+        "message": truncated(without_secrets(message) if reason in QUOTING else message),
         "count": series.get("count") or raw.get("count") or 1,
         "first_at": first_at,
         "last_at": series.get("lastObservedTime") or raw.get("lastTimestamp") or first_at,

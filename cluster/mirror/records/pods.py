@@ -14,6 +14,7 @@ from cluster.mirror.records.types import (
     condition_records,
     controller_uid,
     truncated,
+    without_secrets,
 )
 
 
@@ -40,7 +41,7 @@ def pod_record(raw: Raw) -> RecordContent:
         "labels": {key: value for key, value in labels.items() if key.startswith(KEPT_LABELS)},
         "conditions": condition_records(status),
         "reason": status.get("reason", ""),
-        "message": truncated(status.get("message")),
+        "message": truncated(without_secrets(status.get("message"))),
         "containers": [_container(entry) for entry in status.get("containerStatuses") or []],
         "init_containers": [_container(entry) for entry in status.get("initContainerStatuses") or []],
         "ip": status.get("podIP", ""),
@@ -63,6 +64,8 @@ def _container(raw: Raw) -> dict[str, Any]:
     """
     state_name, state = _state(raw.get("state"))
     _, last = _state(raw.get("lastState"))
+    is_about_image = state_name == "waiting" and "Image" in state.get("reason", "")
+    message = state.get("message") if is_about_image else without_secrets(state.get("message"))
     return {
         "name": raw["name"],
         "ready": raw.get("ready", False),
@@ -70,7 +73,7 @@ def _container(raw: Raw) -> dict[str, Any]:
         "state": state_name,
         "reason": state.get("reason", ""),
         # The important part of a termination message is at its end.
-        "message": truncated(state.get("message"), None if state_name == "terminated" else TEXT_LIMIT)[-TEXT_LIMIT:],
+        "message": truncated(message, None if state_name == "terminated" else TEXT_LIMIT)[-TEXT_LIMIT:],
         "since": state.get("startedAt"),
         "exit_code": state.get("exitCode"),
         "ended_at": state.get("finishedAt"),

@@ -15,8 +15,11 @@ from typing import Any
 
 from cluster.client.managed_fields import FieldOwnership, field_ownership
 from cluster.manifests.metadata import MANAGED_BY, MANAGED_LABEL, OWNER_LABEL
+from portal.ops.redaction import SecretRedactor
 
 Raw = dict[str, Any]
+
+_redactor = SecretRedactor()
 
 TEXT_LIMIT = 1024
 
@@ -104,6 +107,13 @@ def controller_uid(metadata: Raw, kind: str) -> str:
 def truncated(text: Any, limit: int | None = TEXT_LIMIT) -> str:
     # PostgreSQL cannot store NUL in a text.
     return str(text or "").replace("\x00", "")[:limit]
+
+
+def without_secrets(text: Any) -> str:
+    """For texts that may quote a program's output or its command: a password or token in them is not stored. Sentences
+    of the cluster itself name images and secrets with the same words, and explanations read them: they stay.
+    """
+    return _redactor.text(str(text)) if text else ""
 
 
 def record_only(**record: Any) -> RecordContent:

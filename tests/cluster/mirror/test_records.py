@@ -687,3 +687,39 @@ def test_the_end_of_a_containers_last_words_is_kept() -> None:
 
     assert (message("terminated")[-3:], message("waiting")[:5]) == ("end", "begin")
     assert len(message("terminated")) == len(message("waiting")) == record_types.TEXT_LIMIT
+
+
+@pytest.mark.parametrize("state", ["waiting", "terminated"])
+def test_a_password_that_a_program_prints_is_not_stored(state: str) -> None:
+    told = f"login with password=hunter2 failed\nAuthorization: Bearer hunter2\n{'.' * 990}\ntoken: hunter2 refused"
+    status = {"state": {state: {"reason": "RunContainerError", "message": told, "exitCode": 1}}}
+    raw = {
+        "metadata": meta("one", "team-a", labels={"gpu-portal/owner": "workload:one"}),
+        "status": {
+            "message": "evicted: --password=hunter2",
+            "containerStatuses": [{"name": "main", **status}],
+            "initContainerStatuses": [{"name": "first", **status}],
+        },
+    }
+    record = pods.pod_record(raw).record
+    assert "hunter2" not in json.dumps(record)
+    assert ("refused" in json.dumps(record)) is (state == "terminated"), "of a long text the end, or the beginning"
+    assert record["message"] == "evicted: --password=***"
+
+
+@pytest.mark.parametrize("reason", ["Unhealthy", "FailedPostStartHook", "FailedPreStopHook", "Failed", "BackOff"])
+def test_a_password_in_an_event_is_not_stored(reason: str) -> None:
+    told = {"metadata": meta("e", "team-a"), "reason": reason, "message": "probe failed: api_key=hunter2 is wrong"}
+    assert namespaces.warning_record(told).columns["message"] == "probe failed: api_key=*** is wrong"
+
+
+def test_what_the_cluster_says_about_volumes_and_images_stays_as_it_is() -> None:
+    mount = 'MountVolume.SetUp failed for volume "my-secret" : secret "abc" not found'
+    event = {"metadata": meta("e", "team-a"), "reason": "FailedMount", "message": mount}
+    assert namespaces.warning_record(event).columns["message"] == mount
+    pull = 'Back-off pulling image "r.example.org/secret:7": authorization: server message'
+    status = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": pull}}}
+    raw = {"metadata": meta("one", "team-a", labels={"gpu-portal/owner": "workload:one"})}
+    assert (
+        pods.pod_record({**raw, "status": {"containerStatuses": [status]}}).record["containers"][0]["message"] == pull
+    )

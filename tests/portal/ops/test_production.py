@@ -320,12 +320,12 @@ def test_a_body_in_chunks_is_refused_and_not_read_as_empty(server: Server, bobs:
             encode_chunked=True,
         )
         answer = connection.getresponse()
-        found = json.loads(answer.read()) if answer.status == 411 else {}
+        text = answer.read().decode()
     finally:
         connection.close()
 
     if server.name == "wsgi":
-        assert (answer.status, found["code"]) == (411, "length_required")
+        assert (answer.status, "length_required" in text) == (411, path.startswith("/api/"))
         assert not ApiToken.objects.filter(name="in-chunks").exists()
     else:
         assert answer.status != 411

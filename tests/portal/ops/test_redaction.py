@@ -54,6 +54,8 @@ def lines() -> Iterator[io.StringIO]:
         {"request": f"GET /x?next=/a&access_token={PLANTED}"},
         {"url": f"postgres://portal:{PLANTED}@db.internal:5432/portal"},
         {"header": f"Authorization: Bearer {PLANTED}"},
+        {"header": f"Authorization: token {PLANTED}"},
+        {"headers": f"{{'Authorization': 'token {PLANTED}'}}"},
         {"body": json.dumps({"name": "a", "password": PLANTED})},
         {"body": json.dumps(json.dumps({"password": PLANTED}))},
         {"raw": f"password={PLANTED}".encode()},

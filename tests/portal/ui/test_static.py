@@ -59,6 +59,15 @@ def test_no_file_of_ours_loads_from_elsewhere(path: Path) -> None:
     assert not re.search(r"""(src|href|url|from|import)\s*[=(]?\s*["']?(https?:)?//""", text)
 
 
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "templates")))
+def test_what_a_page_requests_by_itself_repeats_nothing_of_its_own_address(template: Path) -> None:
+    """Another site may have chosen that address. Requests of our own pages get compressed answers (ADR 56)."""
+    for tag in re.findall(r"<[a-z]+\b[^<>]*\bhx-(?:get|post)=[^<>]*>", template.read_text()):
+        triggers = re.search(r'hx-trigger="([^"]*)"', tag)
+        if triggers and re.search(r"\b(load|every|sse|revealed|intersect)\b", triggers[1]):
+            assert not re.search(r"request\.|\bquery|href", tag), tag
+
+
 def test_static_files_can_be_collected_with_hashed_names(tmp_path: Path, settings) -> None:
     """Ours; that those of other packages are there as well is a test of the image, without their compression."""
     settings.STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]

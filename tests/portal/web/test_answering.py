@@ -38,9 +38,9 @@ class Sent:
         return json.loads(self.messages[1]["body"])
 
 
-def asked(path: str = "/live/team-a", **headers: str) -> Sent:
+def asked(path: str = "/live/team-a", *, method: str = "GET", **headers: str) -> Sent:
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return asyncio.run(_asked({"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": raw}))
+    return asyncio.run(_asked({"type": "http", "method": method, "path": path, "query_string": b"", "headers": raw}))
 
 
 async def _asked(scope: Message) -> Sent:
@@ -101,3 +101,20 @@ def test_headers_have_an_end() -> None:
     assert asked("/livez", x_long="x" * (HEADERS_LIMIT - 200)).messages[0]["status"] == 200
     sent = asked("/livez", x_long="x" * HEADERS_LIMIT)
     assert (sent.messages[0]["status"], sent.headers["x-content-type-options"]) == (431, "nosniff")
+    assert sent.body["code"] == "headers_too_large"
+
+
+@pytest.mark.parametrize("path", ["/live/team-a", "/live/logs/team-a/one"])
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+def test_a_stream_is_not_opened_for_a_page_of_another_site(path: str, site: str) -> None:
+    """An EventSource or a script of a notebook's page: for the browser it is the same site, so it sends the cookie."""
+    for mode, dest in (("cors", "empty"), ("no-cors", "script"), ("navigate", "iframe")):
+        sent = asked(path, sec_fetch_site=site, sec_fetch_mode=mode, sec_fetch_dest=dest)
+        assert (sent.messages[0]["status"], sent.body["code"]) == (403, "other_origin")
+    for headers in ({}, {"sec_fetch_site": "same-origin", "sec_fetch_mode": "cors", "sec_fetch_dest": "empty"}):
+        assert asked(path, **headers).messages[0]["status"] == 401
+
+
+def test_what_is_not_a_get_is_refused_in_the_one_error_body() -> None:
+    sent = asked("/api/v1/workloads/one", method="HEAD")
+    assert (sent.messages[0]["status"], sent.body["code"], sent.headers["allow"]) == (405, "method_not_allowed", "GET")
