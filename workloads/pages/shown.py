@@ -79,6 +79,7 @@ class WorkloadState:
     workers: tuple[WorkerLine, ...] = ()
     estimate: EstimateOutcome | None = None
     interruption: InterruptionLines | None = None
+    spec: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,7 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
         workers=worker_lines(row),
         estimate=row.estimate,
         interruption=interruption_lines(row),
+        spec=tuple(definitions(row)),
     )
 
 

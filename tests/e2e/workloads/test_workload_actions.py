@@ -131,4 +131,4 @@ def test_a_name_that_is_being_typed_stays(open_page: Callable[..., Page], idle_o
     expect(dialog.get_by_label("Type one to confirm")).to_have_value("one")
     expect(dialog.get_by_label("Type one to confirm")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("one is being deleted.")).to_be_visible()
+    expect(page.get_by_text("Deletion of one was requested.")).to_be_visible()
