@@ -146,6 +146,7 @@ def _buttons(
         "another": core_policy.may_launch_in(by, team) or core_policy.may_add(team),
         "primary": "",
         "goes": shown.deletion_notice(row),
+        "ends": shown.stop_notice(row),
     }
     if row.status.phase is Phase.READY:
         buttons["primary"] = "open"

@@ -58,6 +58,7 @@ def test_a_press_outlasts_an_answer_that_changes_nothing(
     running.known(namespace_a.cluster_id)
     page = open_page("/teams/team-a/workloads/one", as_user=alice)
     page.wait_for_function("window.openStreams === 1")
+    page.get_by_role("link", name="Stop…").click()
     page.get_by_role("button", name="Stop", exact=True).hover()
     page.mouse.down()
     page.evaluate(f"""new Promise((done) => {{
