@@ -71,7 +71,7 @@ VERB_TEXTS = {
     "request.commented": "commented on",
     "request.asked_back": "requested information about",
     "grant.reminded": "sent an expiry reminder for the grant",
-    "grant.ended": "recorded the expiry of the grant",
+    "grant.ended": "recorded the end of the grant",
     "access.allowed": "gave the team access to",
     "access.ended": "ended the team's access to",
     "prefix.allowed": "allowed images with the prefix",
@@ -120,9 +120,19 @@ OUTCOME_TEXTS = {
     "join.answered": ("approved a request to join", "declined a request to join"),
 }
 
+# Texts for events of several causes, by `cause` of the event; older events have none.
+CAUSE_TEXTS = {
+    ("grant.ended", "expired"): "recorded the expiry of the grant",
+    ("grant.ended", "replaced"): "recorded that another grant replaced",
+    ("grant.ended", "reduced"): "recorded that a decision ended the grant",
+    ("grant.ended", "closed"): "recorded the end (team closed) of the grant",
+}
+
 
 def verb_text(verb: str, after: Mapping[str, Any] | None = None) -> str:
-    """An unknown verb becomes plain words: "class.moved" → "class moved". `after` of the event gives the outcome."""
+    """An unknown verb becomes plain words: "class.moved" → "class moved". `after` of the event has the outcome."""
+    if (text := CAUSE_TEXTS.get((verb, str((after or {}).get("cause", ""))))) is not None:
+        return text
     outcomes = set(_outcomes(after or {}))
     if verb in OUTCOME_TEXTS and outcomes in ({True}, {False}):
         yes, no = OUTCOME_TEXTS[verb]

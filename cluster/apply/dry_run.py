@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cluster.apply.difference import diff_lines
 from cluster.apply.types import object_key
 from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
@@ -13,8 +14,6 @@ from cluster.client.types import ApiObject
 from cluster.manifests.metadata import OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
 from portal.core.due import Deadline
-
-ABSENT = "absent"
 
 
 @dataclass(frozen=True)
@@ -50,21 +49,6 @@ def dry_run(
     return planned
 
 
-def diff_lines(before: dict[str, Any] | None, after: dict[str, Any]) -> tuple[str, ...]:
-    """Returns lines for every leaf that differs, without what the API server writes (status, most of metadata)."""
-    old = _leaves(_ours(before)) if before is not None else {}
-    new = _leaves(_ours(after))
-    lines = []
-    for path in sorted(old.keys() | new.keys()):
-        if old.get(path, ABSENT) == new.get(path, ABSENT):
-            continue
-        if path in old:
-            lines.append(f"- {path}: {old[path]}")
-        if path in new:
-            lines.append(f"+ {path}: {new[path]}")
-    return tuple(lines)
-
-
 def _try(kube: Kube, owner: str, manifest: Manifest) -> PlannedChange:
     kind, namespace, name = key = object_key(manifest)
     try:
@@ -88,29 +72,3 @@ def _try(kube: Kube, owner: str, manifest: Manifest) -> PlannedChange:
     lines = diff_lines(live.body if live else None, after.body)
     change = change if lines or live is None else "same"
     return PlannedChange(*key, change=change, difference=lines, result="accepted", text=" ".join(after.warnings))
-
-
-def _ours(body: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in body.items() if key not in ("apiVersion", "kind", "metadata", "status")}
-    labels = {
-        key: value
-        for key, value in (body.get("metadata", {}).get("labels") or {}).items()
-        if key != "kubernetes.io/metadata.name"
-    }
-    return {**kept, "labels": labels}
-
-
-def _leaves(value: Any, path: str = "") -> dict[str, str]:
-    if isinstance(value, dict):
-        found: dict[str, str] = {}
-        for key, inner in value.items():
-            found |= _leaves(inner, f"{path}.{key}" if path else str(key))
-        return found
-    if isinstance(value, list):
-        found = {}
-        for index, inner in enumerate(value):
-            # Named items keep their name in the path, so that an inserted one does not shift all others.
-            name = inner.get("name") if isinstance(inner, dict) else None
-            found |= _leaves(inner, f"{path}[{name if name is not None else index}]")
-        return found
-    return {path: str(value)}

@@ -40,7 +40,8 @@ from workloads.status import queries as workloads
 HOME = ("desk/home/_state_summary.html", "desk/home/_state_attention.html", "desk/home/_state_holdings.html",
         "desk/home/_state_waiting.html", "desk/home/_state_running.html")  # fmt: skip
 HOME_BESIDE = ("desk/home/_state_events.html", "desk/home/_state_month.html", "desk/home/_state_ends.html")
-WORKLOAD = ("workloads/pages/_state_workload.html", "workloads/pages/_state_progress.html")
+WORKLOAD = ("workloads/pages/_state_workload.html", "workloads/pages/_state_progress.html",
+            "workloads/pages/_state_configuration.html")  # fmt: skip
 
 
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:

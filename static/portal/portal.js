@@ -34,7 +34,8 @@ document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-dialog]");
   if (opener) {
     event.preventDefault();
-    one(opener.getAttribute("href")).showModal();
+    // by its id, which may begin with a number: as a selector that is none
+    document.getElementById(opener.hash.slice(1)).showModal();
   }
   const closer = event.target.closest("dialog [data-close]");
   if (closer) {

@@ -29,7 +29,8 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class LineRow:
-    """One line. `held`: units in force now. `unit`: name of one unit. `refusal`: why this person may not decide it.
+    """One line. `held`: units in force now. `held_before`: what it replaces: units in force now, or at the decision;
+    None if no decision recorded them. `unit`: name of one unit. `refusal`: why this person may not decide it.
 
     `notice_days`: for a reduction, how many whole days before its start the team was notified.
     """
@@ -54,6 +55,7 @@ class LineRow:
     decided_at: datetime | None
     refusal: Refusal | None
     notice_days: int | None
+    held_before: int | None
 
     @property
     def is_reclaim(self) -> bool:
@@ -228,7 +230,8 @@ def _request_row(
                 name=line.gpu_class.name,
                 unit=catalog.unit_of(line.gpu_class),
                 kind=line.kind,
-                held=held.get((line.tenant_id, line.gpu_class_id), 0),
+                held=(held_now := held.get((line.tenant_id, line.gpu_class_id), 0)),
+                held_before=held_now if line.state == QuotaLine.State.PENDING else line.facts.get("held"),
                 asked_units=line.asked_units,
                 asked_from=line.asked_from,
                 asked_until=line.asked_until,

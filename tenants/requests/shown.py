@@ -30,12 +30,13 @@ KIND_LABELS: dict[str, str] = {
 
 
 def requested_units(line: LineRow) -> str:
-    """`4 → 8 GPUs`, `+2 GPUs` for a temporary increase, or `reduced to 3 GPUs` for a total."""
+    """`4 → 8 GPUs`, also after the decision; `+2 GPUs` for a temporary increase, `reduced to 3 GPUs` for a total."""
     if line.is_reclaim:
         return f"reduced to {plural(line.asked_units, line.unit)}"
     if line.kind == "boost":
         return f"+{plural(line.asked_units, line.unit)}"
-    return f"{line.held} → {plural(line.asked_units, line.unit)}"
+    asked = plural(line.asked_units, line.unit)
+    return asked if line.held_before is None else f"{line.held_before} → {asked}"
 
 
 def request_row(row: RequestRow) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from cluster.reads.observed import Pod
 from portal.ui.text import ordinal, plural
 from tenants.models import Tenant
 from workloads.core.queries import watch_of
-from workloads.interruption.loss import work_loss
+from workloads.interruption import loss
 from workloads.lifetime.limits import limit_notices
 from workloads.models import Run
 from workloads.status.estimates.estimate import EstimateOutcome
@@ -81,6 +81,7 @@ class WorkloadState:
     interruption: InterruptionLines | None = None
     # The form for a request of the quota that ended, "" if none did.
     quota_href: str = ""
+    spec: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,7 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
         estimate=row.estimate,
         interruption=interruption_lines(row),
         quota_href=_quota_href(row),
+        spec=tuple(definitions(row)),
     )
 
 
@@ -205,7 +207,7 @@ def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:
     last, waits = row.interrupted, row.status.reason in PREEMPTED_REASONS
     said = "" if last is None else last.brief if waits else last.sentence
     may_be = row.exposure.sentence if row.exposure else ""
-    loses = work_loss(row.run.spec["kind"], checkpoints=row.run.spec.get("checkpoints", False))
+    loses = loss.work_loss(row.run.spec["kind"], checkpoints=row.run.spec.get("checkpoints", False))
     return InterruptionLines(said, may_be, loses) if said or may_be else None
 
 
@@ -241,6 +243,20 @@ def files(claim: str, mount_path: str) -> str:
         return f"{HOME}; deleted when it stops"
     kept = f"{mount_path} on the volume {claim}; kept when it stops"
     return kept if mount_path == HOME else f"{kept}. Other files are deleted."
+
+
+def stop_notice(row: WorkloadRow) -> str:
+    """States what stopping the run loses, and the way back."""
+    run = row.run
+    if run is None:
+        return ""
+    if run.started_at is None:
+        return "It leaves the queue and loses its place. Nothing of this run has started. You can start it again."
+    again = "You can start it again; it then waits for free units like any other run."
+    if run.spec["kind"] == NOTEBOOK:
+        return f"{loss.file_loss_of(run)} {again}"
+    kept = "progress after its last checkpoint" if run.spec.get("checkpoints") else "all progress of this run"
+    return f"{loss.file_loss_of(run)} As a job it loses {kept}. {again}"
 
 
 def deletion_notice(row: WorkloadRow) -> str:

@@ -98,7 +98,6 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         "actions": _buttons(by, namespace, team, row),
         "helps": advice_view(name, found, tenant) if found else None,
         "limits": run_limits(by, team, row),
-        "spec": shown.definitions(row),
         "runs": [shown.run_line(run) for run in run_queries.earlier_runs(row)],
         "events": [shown.event_line(event, tenant=tenant) for event in event_queries.events_of_row(row.workload)[:10]],
         "curl": _curl(row),
@@ -147,6 +146,7 @@ def _buttons(
         "another": core_policy.may_launch_in(by, team) or core_policy.may_add(team),
         "primary": "",
         "goes": shown.deletion_notice(row),
+        "ends": shown.stop_notice(row),
     }
     if row.status.phase is Phase.READY:
         buttons["primary"] = "open"
@@ -191,7 +191,7 @@ def delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     if request.POST.get("confirm", "").strip() != name:
         raise refuse("name_differs", f"Enter '{name}' to confirm the deletion. Nothing was changed.", field="confirm")
     actions.delete(tenant, name, by=actor(request))
-    messages.success(request, f"{name} is being deleted.")
+    messages.success(request, f"Deletion of {name} was requested.")
     return redirect("workloads", tenant)
 
 

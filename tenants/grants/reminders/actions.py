@@ -58,8 +58,8 @@ def _send(namespace: Namespace, grant_ids: list[int], at: datetime) -> None:
 
 
 def notify_ended_grants(namespace: Namespace, ended: Collection[Grant]) -> None:
-    """Reports each end once; one query if all were reported. The mail about a decision reports the end that it
-    causes.
+    """Reports each end once, with its cause; one query if all were reported. The mail about a decision reports the end
+    that it causes.
     """
     told = Event.objects.filter(verb="grant.ended", row__in=[row_label(one) for one in ended]).values_list(
         "row", flat=True
@@ -74,6 +74,7 @@ def _notify_ended(namespace: Namespace, grant_ids: list[int]) -> None:
     tenant = _locked(namespace)
     grants = Grant.objects.filter(pk__in=grant_ids).select_related("gpu_class").order_by("pk")
     told = set(Event.objects.filter(tenant=tenant.slug, verb="grant.ended").values_list("row", flat=True))
+    closes_at = Namespace.objects.values_list("closes_at", flat=True).get(pk=namespace.pk)
     for grant in grants:
         if row_label(grant) in told:
             continue
@@ -82,13 +83,13 @@ def _notify_ended(namespace: Namespace, grant_ids: list[int]) -> None:
         released = QuotaLine.objects.filter(
             tenant=tenant, gpu_class=grant.gpu_class, state=QuotaLine.State.APPROVED, decided_from=end
         )
-        is_told = grant.kind == Grant.Kind.BASE and (
-            followers.filter(period__startswith=end).exists() or released.exists()
-        )
-        event = record(
-            system_actor("clock"), "grant.ended", grant, tenant=tenant.slug, after={"units": grant.units, "ended": end}
-        )
-        if not is_told:
+        is_base = grant.kind == Grant.Kind.BASE
+        is_replaced = is_base and followers.filter(period__startswith=end).exists()
+        is_released = is_base and not is_replaced and released.exists()
+        cause = "closed" if end == closes_at else "replaced" if is_replaced else "reduced" if is_released else "expired"
+        after = {"units": grant.units, "ended": end, "cause": cause}
+        event = record(system_actor("clock"), "grant.ended", grant, tenant=tenant.slug, after=after)
+        if not (is_replaced or is_released):
             _deliver_end(event, tenant, grant)
 
 

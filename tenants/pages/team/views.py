@@ -136,6 +136,7 @@ def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: ReadConte
                 "role": member.role,
                 "since": member.since,
                 "is_self": member.user_id == by.user_id,
+                "loses": _losses(member, found, is_self=member.user_id == by.user_id),
                 "roles": [] if may_manage else _roles_for(by, standing, member, owners),
                 "refusal": policy.may_remove_member(
                     by, standing, role=member.role, is_self=member.user_id == by.user_id, owners=owners
@@ -153,6 +154,21 @@ def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: ReadConte
         "now": timezone.now(),
         "form": form,
     }
+
+
+def _losses(member: Membership, team: Tenant, *, is_self: bool) -> str:
+    """States what ends with a membership: see actions.remove_member and workloads/lifetime/offboarding.py."""
+    kept = "Jobs continue, and volumes stay with the team."
+    if is_self:
+        return (
+            f"You lose access to {team.name} at once: its pages, notebooks, volumes, secrets. Your running notebooks "
+            f"are stopped, and tokens that you created for the team stop working. {kept} Only an owner or manager can "
+            "add you again."
+        )
+    return (
+        f"{member.user.name} loses access to {team.name} at once. Their running notebooks are stopped, and tokens that "
+        f"they created for the team stop working. {kept} You can add {member.user.name} again."
+    )
 
 
 def _roles_for(by: Actor, standing: policy.Standing, member: Membership, owners: int) -> list[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from portal.core.errors import Refusal
 from portal.ui.text import plural
+from tenants.core.forms import end_of_day, start_of_day
 from tenants.grants.types import Overcommit
 from tenants.models import GRACE, QuotaLine
 from tenants.requests.decisions.queries import ClassFigures, PastLine
@@ -38,6 +40,30 @@ def line_context(row: LineRow, *, number: int, problem: str, error: str, typed: 
         "until_value": typed.get(f"until-{row.pk}") or f"{timezone.localdate(row.asked_until):%Y-%m-%d}",
         "errors": error,
     }
+
+
+def edited_line(row: LineRow, typed: Mapping[str, str]) -> LineRow:
+    """Returns the line with the units and dates in the form, for the same checks. What cannot be read stays."""
+    units = typed.get(f"units-{row.pk}", "").strip()
+    starts, ends = (_date(typed.get(f"{name}-{row.pk}", "")) for name in ("from", "until"))
+    # A date that was not edited keeps the exact time that was requested.
+    is_later = starts is not None and starts != timezone.localdate(row.asked_from)
+    is_other_end = ends is not None and ends != timezone.localdate(row.asked_until)
+    edited = replace(
+        row,
+        asked_units=int(units) if units.isascii() and units.isdigit() and len(units) < 7 else row.asked_units,
+        asked_from=start_of_day(starts) if starts and is_later else row.asked_from,
+        asked_until=end_of_day(ends) if ends and is_other_end else row.asked_until,
+    )
+    has_period = edited.asked_until > edited.asked_from
+    return edited if has_period else replace(edited, asked_from=row.asked_from, asked_until=row.asked_until)
+
+
+def _date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def line_problem(excess: Overcommit | None, growth: Refusal | None, *, is_over: bool) -> str:
@@ -113,18 +139,24 @@ def past_line(row: PastLine) -> dict[str, Any]:
     }
 
 
-def plan_context(objects: Collection[Mapping[str, Any]], *, made_at: datetime | None, error: str) -> dict[str, Any]:
+def plan_context(
+    objects: Collection[Mapping[str, Any]], *, made_at: datetime | None, error: str, is_pending: bool
+) -> dict[str, Any]:
+    """`is_pending`: a decision is still to be made. Afterwards the plan is a record of what the dry run said before."""
     changed = [one for one in objects if one["change"] != "same" or one["result"] != "accepted"]
     same = len(objects) - len(changed)
     refused = sum(one["result"] == "refused" for one in objects)
     headline = f"{plural(len(changed), 'object')} would change" if changed else "no changes"
+    if not is_pending:
+        headline = f"{plural(len(changed), 'object')} to change" if changed else headline
     return {
+        "is_pending": is_pending,
         "headline": headline + (f", {refused} rejected" if refused else ""),
         "made_at": made_at,
         "error": error,
         "changed": [_planned(one) for one in changed],
         "unchanged": f"{plural(same, 'object')} unchanged." if same else "",
-        "note": "",
+        "note": "For the units and dates as requested." if is_pending else "",
     }
 
 

@@ -51,9 +51,10 @@ from tenants.requests.usage_evidence import MeasureUsage
 @login_required
 @require_GET
 def request_page(request: HttpRequest, pk: int, measure: MeasureUsage) -> HttpResponse:
+    """`?units-<pk>=`, `from-` and `until-` show what deciding with these values would do."""
     by = actor(request)
     found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
-    context = _request_context(found, by, measure)
+    context = _request_context(found, by, measure, typed=request.GET)
     if context["page"]["to_decide"]:
         presence.mark_request_open(pk, by.person)
     return render(request, "tenants/requests/decisions/request.html", context)
@@ -121,13 +122,18 @@ def _request_context(
     measure: MeasureUsage,
     *,
     form: DecisionForm | None = None,
+    typed: Mapping[str, str] | None = None,
     comment_form: CommentForm | None = None,
 ) -> dict[str, Any]:
     row = request_queries.request_rows([found], by=by)[0]
     at = core_queries.database_now()
     classes = {one.pk: one for one in classes_of_request(found)}
     figures = decision_queries.class_figures(found.tenant, list(classes.values()), at=at)
-    excesses = {line.pk: _overcommit(found, line, classes, figures, at) for line in row.pending}
+    typed = form.data if form else typed or {}
+    # What the approver edited is judged, not what was requested.
+    edited = {line.pk: decision_shown.edited_line(line, typed) for line in row.to_decide}
+    judged = [edited.get(line.pk, line) for line in row.pending]
+    excesses = {line.pk: _overcommit(found, line, classes, figures, at) for line in judged}
     errors = form.line_errors() if form else {}
     mine = approver_queries.rights_of(by)
     show_decide = bool(mine) and member_queries.standing_of(by, found.tenant).role == ""
@@ -150,14 +156,16 @@ def _request_context(
                 line,
                 number=number,
                 problem=decision_shown.line_problem(
-                    excesses.get(line.pk), _growth(line, classes, figures), is_over=line.asked_until <= at
+                    excesses.get(line.pk),
+                    _growth(edited.get(line.pk, line), classes, figures),
+                    is_over=edited.get(line.pk, line).asked_until <= at,
                 ),
                 error=errors.get(line.pk, ""),
-                typed=form.data if form else {},
+                typed=typed,
             )
             for number, line in enumerate(row.lines, start=1)
         ],
-        "curves": _curves(found, row.pending, classes, figures, at) if show_decide else [],
+        "curves": _curves(found, judged, classes, figures, at) if show_decide else [],
         "facts": decision_shown.facts_table(row.lines, figures, measure(found.tenant, classes.values()))
         if show_decide
         else None,
@@ -167,7 +175,10 @@ def _request_context(
         "over_promised": " ".join(
             decision_shown.overcommit_sentence(excess) for line in row.to_decide if (excess := excesses[line.pk])
         ),
-        "plan": decision_shown.plan_context(plan.objects_planned, made_at=plan.made_at, error=plan.error_text)
+        "is_over_ticked": bool(typed.get("over_promise")),
+        "plan": decision_shown.plan_context(
+            plan.objects_planned, made_at=plan.made_at, error=plan.error_text, is_pending=bool(row.pending)
+        )
         if plan and (row.pending or plan.made_at)
         else None,
         "events": [request_shown.request_event(event) for event in event_queries.events_of_row(found)[:20]],

@@ -218,3 +218,18 @@ def test_a_queue_that_is_not_heard_of_makes_the_page_old(namespace_a: Namespace)
 def never_read(namespace: Namespace) -> object:
     MirrorKind.objects.all().delete()
     return versions([namespace.name])[namespace.name]
+
+
+def test_a_change_for_the_next_run_is_sent_to_the_workloads_page(name: str) -> None:
+    """Its configuration stood there as it was when the page was opened."""
+
+    def told() -> str:
+        [(_view, found)] = fragments(name, ["one"])
+        assert found is not None
+        return found["state_configuration"].decode()
+
+    before = told()
+    assert "Next run" not in before
+    Workload.objects.update(units=2)
+    assert before != told()
+    assert "Next run" in told()

@@ -211,7 +211,8 @@ def test_a_token_is_made_and_revoked_without_script(open_page: Callable[..., Pag
     page.get_by_label("Name").fill("nightly CI")
     page.get_by_role("button", name="Create token").click()
     expect(page.get_by_role("heading", name="Your new token (shown only once)")).to_be_visible()
-    page.get_by_role("button", name="Revoke nightly CI").click()
+    page.get_by_role("link", name="Revoke… nightly CI").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_text("was revoked")).to_be_visible()
 
 

@@ -193,7 +193,8 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     expect(saved).to_be_visible()
 
     alice.goto(f"{running.portal.url}/teams/team-a/workloads/first")
-    alice.get_by_role("button", name="Stop", exact=True).first.click()
+    alice.get_by_role("link", name="Stop…").click()
+    alice.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
     expect(alice.get_by_text("Stopped", exact=True).first).to_be_visible(timeout=STARTS_WITHIN_MS)
     assert admin.list("v1/pods", namespace="team-a") == []
 
@@ -207,7 +208,8 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     expect(alice.locator(".jp-OutputArea-output").first).to_have_text("42")
 
     alice.goto(f"{running.portal.url}/teams/team-a/workloads/first")
-    alice.get_by_role("button", name="Stop", exact=True).first.click()
+    alice.get_by_role("link", name="Stop…").click()
+    alice.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
     expect(alice.get_by_text("Stopped", exact=True).first).to_be_visible(timeout=STARTS_WITHIN_MS)
 
     def all_are_free() -> bool:
@@ -254,6 +256,8 @@ def test_by_keyboard_alone_from_the_team_to_the_notebook(person: Callable[..., P
     charlie.wait_for_url(at_the_notebook(running), wait_until="commit", timeout=STARTS_WITHIN_MS)
 
     charlie.goto(f"{running.portal.url}/teams/team-c/workloads/typed")
+    tab_to(charlie, charlie.get_by_role("link", name="Stop…"))
+    charlie.keyboard.press("Enter")
     tab_to(charlie, charlie.get_by_role("button", name="Stop", exact=True))
     charlie.keyboard.press("Enter")
     expect(charlie.get_by_text("Stopped").first).to_be_visible(timeout=STARTS_WITHIN_MS)
@@ -284,6 +288,7 @@ def test_without_script_up_to_open(person: Callable[..., Page], running: Running
 
 def stop_it(page: Page, name: str) -> None:
     page.wait_for_url(f"**/workloads/{name}")
+    page.get_by_role("link", name="Stop…").click()
     page.get_by_role("button", name="Stop", exact=True).click()
 
     def is_stopped() -> bool:

@@ -47,5 +47,6 @@ def test_named_seen_decided_ended(
     expect(deputy.get_by_text("Charlie, delegate for Dana")).to_be_visible()
 
     deputy.goto(deputy.url.split("/requests")[0] + "/delegations")
-    deputy.get_by_role("button", name="End now the delegation from Dana to Charlie").click()
+    deputy.get_by_role("link", name="End now… the delegation from Dana to Charlie").click()
+    deputy.get_by_role("dialog").get_by_role("button", name="End now").click()
     expect(deputy.get_by_text("No delegations.")).to_be_visible()

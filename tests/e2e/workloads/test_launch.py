@@ -180,7 +180,7 @@ def test_a_change_says_what_is_lost(open_page: Callable[..., Page], shop: Tenant
     expect(page.locator("#effect")).to_contain_text("Uses 2 of 2")  # its own unit comes back before
     page.get_by_role("button", name="Save and restart").click()
     page.wait_for_url("**/workloads/train")
-    expect(page.get_by_text("train is stopping and starts again automatically")).to_be_visible()
+    expect(page.get_by_text("train was asked to stop and starts again automatically")).to_be_visible()
     assert Workload.objects.get().units == 2
 
 

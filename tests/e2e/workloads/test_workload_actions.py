@@ -58,6 +58,7 @@ def test_a_press_outlasts_an_answer_that_changes_nothing(
     running.known(namespace_a.cluster_id)
     page = open_page("/teams/team-a/workloads/one", as_user=alice)
     page.wait_for_function("window.openStreams === 1")
+    page.get_by_role("link", name="Stop…").click()
     page.get_by_role("button", name="Stop", exact=True).hover()
     page.mouse.down()
     page.evaluate(f"""new Promise((done) => {{
@@ -131,4 +132,4 @@ def test_a_name_that_is_being_typed_stays(open_page: Callable[..., Page], idle_o
     expect(dialog.get_by_label("Type one to confirm")).to_have_value("one")
     expect(dialog.get_by_label("Type one to confirm")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("one is being deleted.")).to_be_visible()
+    expect(page.get_by_text("Deletion of one was requested.")).to_be_visible()

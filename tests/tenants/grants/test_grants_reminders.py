@@ -8,6 +8,8 @@ import pytest
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
+from accounts.events.queries import row_label
+from accounts.events.texts import verb_text
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
 from cluster.client.kube import Kube
@@ -143,7 +145,24 @@ def test_an_end_that_a_decision_brought_about_is_recorded_and_not_told_again(
     grant = ending(team_a, a100, in_days=-0.01)
     make.grant(team_a, a100, units=1, since=grant.period.upper)
     assert tell(namespace_a) == []
-    assert Event.objects.filter(verb="grant.ended").count() == 1
+    event = Event.objects.get(verb="grant.ended")
+    assert event.after["cause"] == "replaced"
+    assert "expiry" not in verb_text(event.verb, event.after)
+
+
+def test_each_cause_of_an_end_has_a_sentence_of_its_own(team_a: Tenant, a100: GpuClass, namespace_a: Namespace) -> None:
+    expired = ending(team_a, a100, in_days=-0.01)
+    other = make.gpu_class(a100.cluster, slug="other")
+    closed = ending(team_a, other, in_days=-0.02)
+    Namespace.objects.update(closes_at=closed.period.upper, volumes_until=closed.period.upper, wanted="closed")
+    tell(namespace_a)
+    found = {event.row: event for event in Event.objects.filter(verb="grant.ended")}
+    causes = {grant: found[row_label(grant)].after["cause"] for grant in (expired, closed)}
+    assert causes == {expired: "expired", closed: "closed"}
+    sentences = {
+        verb_text("grant.ended", {"cause": cause}) for cause in ("", "expired", "replaced", "reduced", "closed")
+    }
+    assert len(sentences) == 5
 
 
 @pytest.mark.usefixtures("clean_cluster")

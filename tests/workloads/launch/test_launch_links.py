@@ -428,7 +428,7 @@ def test_what_runs_is_stopped_only_when_that_is_said(her: Client, ended: Workloa
     assert Workload.objects.get().units == 2
 
     page = text(her.post("/teams/team-a/workloads/one/change", {**values, "units": 1}, follow=True))
-    assert "one is stopping and starts again automatically with them." in page
+    assert "one was asked to stop and starts again automatically with them." in page
     run.refresh_from_db()
     assert run.stop_requested_at is not None
     assert Workload.objects.get().units == 1

@@ -166,7 +166,7 @@ def test_a_change_of_size_takes_one_click(
     client.force_login(by_alice.person)
     sent = {"gpu_class": job.gpu_class, "units": 2, "image": "python", "volume": "data"}
     answer = client.post("/teams/team-a/workloads/train/change", sent, follow=True)
-    assert "is stopping and starts again automatically with them." in answer.text
+    assert "was asked to stop and starts again automatically with them." in answer.text
     worker(lambda: run_of("train").number == 2 and is_running("train"))
     assert run_of("train").spec["units"] == 2
     assert shown("train").status.phase is Phase.RUNNING

@@ -293,4 +293,4 @@ def _changed(name: str, *, is_over: bool, is_later: bool) -> str:
         return f"The changes were saved. {name} was started again."
     if is_later:
         return f"The changes were saved for the next run of {name}. The current run is not changed."
-    return f"The changes were saved. {name} is stopping and starts again automatically with them."
+    return f"The changes were saved. {name} was asked to stop and starts again automatically with them."

@@ -1,0 +1,160 @@
+"""Every form of every template can be sent by the people to whom it is shown.
+
+The elements that send something are found in the templates: a new one that no page here renders is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http.cookies import SimpleCookie
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+from django.conf import settings
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import resolve
+from django.utils import timezone
+
+from accounts.models import Role, User
+from catalog.classes.proposals.queries import open_proposals
+from catalog.models import DismissedProposal, GpuClass
+from cluster.models import Cluster
+from tenants.models import Namespace
+from tests.matrix.sweep import path_of
+from tests.matrix.tables.page_table import PAGES
+from tests.matrix.tables.policy import STAFF, TEAM
+from tests.matrix.world import World, build
+from tests.support.http.admin_addresses import addresses
+from tests.support.http.forms import Sent, places, sent_from
+from tests.support.http.visits import undone
+from tests.support.identity.issuer import issuing
+from tests.support.rows import make, running, waiting_runs
+from workloads.lifetime.idle import reconcile as idle_reconcile
+from workloads.models import Run, Volume
+
+pytestmark = pytest.mark.django_db
+# Is to show the second factor; showed it, and so may open the Django admin.
+MORE = ("asked", "clerk")
+ROLES = (*TEAM, *STAFF, "anonymous", *MORE)
+
+
+# Objects whose pages have other forms than the row's own, and pages that are about no row of the table.
+ALSO = {
+    "person": ("plain person", "guarded person", "suspended person", "who decides all"),
+    "workload": ("stopped", "stopping", "followed", "queued"),
+}
+OTHERS = (
+    "/teams/team-c/members",
+    "/start?q=team",
+    "/teams/team-a/launch?volume=leaving",
+    "/teams/team-a/launch?kind=job",
+    "/login",
+    "/login/password",
+    "/styleguide",
+)
+
+
+@pytest.fixture
+def world(cluster: Cluster, unique: str, settings: Any) -> Iterator[World]:
+    (engine,) = settings.TEMPLATES
+    options = {
+        **engine["OPTIONS"],
+        "loaders": ["tests.support.http.forms.MarkingLoader", "django.template.loaders.app_directories.Loader"],
+    }
+    settings.TEMPLATES = [{**engine, "APP_DIRS": False, "OPTIONS": options}]
+    found = build(cluster, unique)
+    stage(found)
+    with issuing() as issuer:
+        settings.OIDC = issuer.sso()
+        yield found
+
+
+def stage(world: World) -> None:
+    """The states in which a page has a form that it does not have for other rows."""
+    namespace, owner = world.teams["a"].namespaces.get(), world.people["owner"]
+    now = timezone.now()
+    for name in ("stopping", "followed", "queued"):
+        found = running.workload(namespace, world.gpu_class, name=name, by=owner, image="python")
+        world.things[name] = {"own": {"tenant": "team-a", "name": name}}
+        if name == "queued":
+            waiting_runs.mirror_wait(found, waiting_runs.NEEDED)
+        else:
+            running.make_ready(found)
+            found.runs.update(stop_requested_at=now, next_wanted_by=owner if name == "followed" else None)
+    GpuClass.objects.update(idle_stop_minutes=60, borrowing_limit=4)
+    for run in Run.objects.filter(workload__name="workload-owner"):
+        run.spec["idle_stop_minutes"] = 60
+        run.save(update_fields=["spec"])
+        idle_reconcile.start_watch(run)
+    GpuClass.objects.exclude(pk=world.gpu_class.pk).update(held_since=now, held_reason="Maintenance.")
+    Volume.objects.create(namespace=namespace, name="leaving", size_gib=5, due_at=None, delete_requested_at=now)
+    running.known(namespace.cluster_id, "Node", "ResourceSlice")
+    discovered = open_proposals(namespace.cluster)
+    assert discovered is not None
+    DismissedProposal.objects.create(cluster=namespace.cluster, slug=discovered.proposals[0].slug, reason="No.")
+    # A team that is suspended while a run of it is queued.
+    suspended = Namespace.objects.get(tenant__slug="team-c")
+    waiting = running.workload(suspended, world.gpu_class, name="held", by=owner, image="python")
+    waiting_runs.mirror_wait(waiting, waiting_runs.NEEDED)
+    Namespace.objects.filter(pk=suspended.pk).update(wanted=Namespace.Wanted.SUSPENDED)
+    # A second session, a person who is to show the second factor, and one who did.
+    Client().post("/login", {"username": world.people["member"].email, "password": make.PASSWORD})
+    asked, shown = User.objects.get(name="Greta"), make.user("Clerk", roles=[Role.OPERATOR])
+    for role, client in (("asked", Client()), ("clerk", make.administrator(Client(), shown))):
+        if role == "asked":
+            client.force_login(asked)
+        world.sessions[role] = client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+def browser(world: World, role: str) -> Client:
+    """A new browser that is checked as the portal checks it, unlike Django's test client by default."""
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    client.cookies = SimpleCookie({settings.SESSION_COOKIE_NAME: world.sessions.get(role, "")})
+    return client
+
+
+def pages(world: World, role: str) -> Iterator[str]:
+    if role in MORE:
+        yield from addresses() if role == "clerk" else ("/account", "/account/second-factor")
+        return
+    for row in PAGES:
+        if row.method == "GET":
+            for about in (row.about, *ALSO.get(row.about, ())):
+                values = [world.address(about, relation, role) for relation in ("own", "others")]
+                yield from (path_of(row.route, one) for one in values if one is not None)
+    yield from OTHERS
+
+
+def test_every_form_is_sent(world: World) -> None:
+    seen: set[str] = set()
+    wrong: dict[str, Any] = {}
+    for role in ROLES:
+        tried: set[tuple[str, str]] = set()
+        for path in pages(world, role):
+            client = browser(world, role)
+            answer = client.get(path)
+            if not answer.headers["Content-Type"].startswith("text/html"):
+                continue
+            for sent in sent_from(answer.content.decode()):
+                seen.add(sent.place)
+                for action in {urljoin(path, one) for one in sent.actions}:
+                    case = f"{sent.place} as {role} on {path}"
+                    way = sent.place, resolve(urlsplit(action).path).view_name
+                    if not sent.token:
+                        wrong[case] = "no token"
+                    elif sent.is_sendable and way not in tried:
+                        tried.add(way)
+                        with undone():
+                            said = post(client, action, sent)
+                        if said.status_code == 403 or said.status_code >= 500:
+                            wrong[case] = (action, said.status_code, said.content)
+    assert wrong == {}
+    assert sorted(places() - seen) == []
+
+
+def post(client: Client, action: str, sent: Sent) -> HttpResponse:
+    headers = {"X-CSRFToken": sent.token, "HX-Request": "true"} if sent.is_htmx else {}
+    fields = sent.fields if sent.is_htmx else {**sent.fields, "csrfmiddlewaretoken": sent.token}
+    return client.post(action, fields, headers=headers)  # type: ignore[return-value]
