@@ -181,6 +181,7 @@ def test_errors_and_files_carry_them_too(
     client = Client(enforce_csrf_checks=status == 403)
     body = ""
     if status == 413:
+        make.second_factor(alice)
         _token, text = api_token_actions.create_token(
             name="ci", scopes=["admin"], expires_in_days=9, by=Actor(alice, "page")
         )
