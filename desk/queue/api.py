@@ -49,15 +49,16 @@ class QueueView(APIView):
         limit = parse_limit(asked.get("limit"))
         found = queries.read_queue(cluster, chosen, cursor=asked.get("cursor"), limit=limit)
         address = request.build_absolute_uri()
+        following = replace_query_param(address, "cursor", found.next_cursor) if found.next_cursor else None
         shown = {
             "items": [_item(row) for row in found.rows],
-            "next": replace_query_param(address, "cursor", found.next_cursor) if found.next_cursor else None,
+            "next": following,
             "classes": found.lines,
             "as_of": found.as_of.at,
             "is_current": found.as_of.is_current,
             "problem": found.as_of.problem,
         }
-        return Response(QueueSerializer(shown).data, headers=next_link(shown["next"]))
+        return Response(QueueSerializer(shown).data, headers=next_link(following))
 
 
 def _item(row: QueuedRun) -> dict[str, Any]:
