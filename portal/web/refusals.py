@@ -6,16 +6,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db import IntegrityError, OperationalError
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
-from django_htmx.http import HttpResponseClientRedirect
+from django.shortcuts import render, resolve_url
 
 from portal.core.errors import DATABASE_AWAY, Refusal, Refused, to_refusal
 
 if TYPE_CHECKING:
     from rest_framework.response import Response
+
+
+SIGNED_OUT = Refusal(
+    "not_signed_in",
+    "Your session has ended. What you entered is still here: sign in in a new tab, come back and try again.",
+    status=401,
+)
 
 
 @contextmanager
@@ -40,7 +47,16 @@ class RefusalMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        sent_to = response.headers.get("Location", "").partition("?")[0]
+        if (
+            response.status_code == 302
+            and getattr(request, "htmx", False)
+            and sent_to == resolve_url(settings.LOGIN_URL)
+        ):
+            # htmx would follow it and put the sign-in page, or nothing of it, in the place of what somebody types.
+            return page_refusal(request, SIGNED_OUT)
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, Refused | IntegrityError | OperationalError):
@@ -54,11 +70,10 @@ class RefusalMiddleware:
 
 def page_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     fragment = bool(getattr(request, "htmx", False))
-    if refusal.status == 401:
+    if refusal.status == 401 and not fragment:
         from django.contrib.auth.views import redirect_to_login  # loads the user model, which imports this leaf
 
-        login = redirect_to_login(request.get_full_path())
-        return HttpResponseClientRedirect(login.url) if fragment else login
+        return redirect_to_login(request.get_full_path())
     if fragment:
         template = "components/status/_refusal.html"
     else:
