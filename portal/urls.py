@@ -244,6 +244,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login/oidc", oidc_views.begin, name="oidc-begin"),
     path("login/oidc/back", oidc_views.back, {"settle": group_sync_actions.sync_groups}, name="oidc-back"),
     path("logout", sign_in_views.logout, name="logout"),
+    path("session", sign_in_views.session, name="session"),
     path("people", people_views.people, name="people"),
     path("people/new", people_views.person_new, name="person-new"),
     path("people/<int:pk>", people_views.person, name="person"),

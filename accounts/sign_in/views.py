@@ -14,10 +14,12 @@ from django.conf import settings
 from django.contrib import auth
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.core.request_actor import actor
 from accounts.credentials import login_backoff
@@ -54,6 +56,15 @@ class Login(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs, issuer_name=settings.OIDC.name if settings.OIDC else "")
+
+
+@require_GET
+@never_cache
+def session(request: HttpRequest) -> JsonResponse:
+    """Whose session this browser has, and the token for its forms: a page asks before it sends what somebody typed, and
+    after a sign-in in another tab, which changes the token.
+    """
+    return JsonResponse({"user": request.user.pk, "csrf": get_token(request)})
 
 
 @require_POST

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib import messages
 from django.db import IntegrityError, OperationalError
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -19,6 +20,13 @@ from portal.core.errors import DATABASE_AWAY, Refusal, Refused, to_refusal
 
 if TYPE_CHECKING:
     from rest_framework.response import Response
+
+
+SIGNED_OUT = Refusal(
+    "not_signed_in",
+    "Your session has ended. What you entered is still here: sign in in a new tab, come back and try again.",
+    status=401,
+)
 
 
 @contextmanager
@@ -43,7 +51,16 @@ class RefusalMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        sent_to = response.headers.get("Location", "").partition("?")[0]
+        if (
+            response.status_code == 302
+            and getattr(request, "htmx", False)
+            and sent_to == resolve_url(settings.LOGIN_URL)
+        ):
+            # htmx would follow it and put the sign-in page, or nothing of it, in the place of what somebody types.
+            return page_refusal(request, SIGNED_OUT)
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, Refused | IntegrityError | OperationalError):
@@ -57,11 +74,10 @@ class RefusalMiddleware:
 
 def page_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     fragment = bool(getattr(request, "htmx", False))
-    if refusal.status == 401:
+    if refusal.status == 401 and not fragment:
         from django.contrib.auth.views import redirect_to_login  # loads the user model, which imports this leaf
 
-        login = redirect_to_login(request.get_full_path())
-        return HttpResponseClientRedirect(login.url) if fragment else login
+        return redirect_to_login(request.get_full_path())
     if refusal.code == "second_factor_needed":
         return _to_second_factor(request, refusal.message, fragment=fragment)
     if fragment:

@@ -54,6 +54,76 @@ document.addEventListener("input", (event) => {
   if (form) checkName(form);
 });
 
+// ---- input outlives a lost connection and an ended session: <form data-keep>, <p data-not-computed hidden> -----------
+// Before such a form is sent, the portal is asked whose session this is. Without an answer, or with another person's,
+// nothing is sent: what was typed stays, a sentence says why, and a sign-in in another tab is taken over.
+const NO_ANSWER = "The portal did not answer. What you entered is still here. Check your connection and try again.";
+const NO_RESULT = "The portal could not answer this. What you entered is still here. Try again.";
+const SIGNED_OUT = "Your session has ended. What you entered is still here: sign in in a new tab, come back and try again.";
+
+function trouble(text, signIn = false) {
+  const note = document.createElement("div");
+  note.className = "note note-bad";
+  note.setAttribute("role", "alert");
+  note.dataset.trouble = "";
+  const sentence = note.appendChild(document.createElement("p"));
+  sentence.textContent = text;
+  if (signIn) {
+    const link = document.createElement("a");
+    Object.assign(link, { href: "/login", target: "_blank", rel: "noopener", textContent: "Sign in" });
+    sentence.append(" ", link);
+  }
+  one("#notices").replaceChildren(note);
+  note.scrollIntoView({ block: "nearest" });
+}
+
+function isComputed(is) {
+  all("[data-not-computed]").forEach((note) => { note.hidden = is; });
+  if (is) all("#notices [data-trouble], #notices [data-refusal]").forEach((note) => note.remove());
+}
+
+async function session() {
+  try {
+    const answer = await fetch("/session", { cache: "no-store", signal: AbortSignal.timeout(10000) });
+    return answer.ok ? await answer.json() : { problem: NO_RESULT };
+  } catch {
+    return { problem: NO_ANSWER };
+  }
+}
+
+// Takes over the token of the session; says what is wrong where it is not this person's any more.
+async function sessionIsMine() {
+  const found = await session();
+  if (found.problem) trouble(found.problem);
+  else if (String(found.user) !== document.body.dataset.user) trouble(SIGNED_OUT, true);
+  else {
+    all("[name=csrfmiddlewaretoken]").forEach((input) => { input.value = found.csrf; });
+    document.body.setAttribute("hx-headers", JSON.stringify({ "X-CSRFToken": found.csrf }));
+    return true;
+  }
+  return false;
+}
+
+document.addEventListener("submit", async (event) => {
+  const { target: form, submitter } = event;
+  if (!form.matches("[data-keep]") || form.dataset.checked) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  if (form.dataset.checking) return;
+  form.dataset.checking = "yes";
+  const isMine = await sessionIsMine();
+  delete form.dataset.checking;
+  if (!isMine) return;
+  form.dataset.checked = "yes";
+  form.requestSubmit(submitter);
+  delete form.dataset.checked;
+});
+
+// Back from a sign-in in another tab.
+addEventListener("focus", async () => {
+  if (one("#notices [data-trouble], #notices [data-refusal=not_signed_in]") && (await sessionIsMine())) isComputed(true);
+});
+
 // ---- forms are sent once: a second click while the first is on its way does nothing ----------------------------
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -293,12 +363,29 @@ if (window.htmx) {
   // A refusal is a sentence, not a replacement for what was clicked: it goes to the notices at the top of the page.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr } = event.detail;
+    const { elt } = event.detail;
     if (xhr.status >= 400 && xhr.responseText.includes("data-refusal")) {
       event.detail.target = one("#notices");
       event.detail.swapOverride = "innerHTML";
+      event.detail.selectOverride = "unset";
+    }
+    if (elt.closest("form")) isComputed(xhr.status < 400);
+    // The token of a session that was begun in another tab is taken over, and the part asks again; once, not for ever.
+    if (xhr.responseText.includes('data-refusal="form_too_old"') && Date.now() - (elt.dataset.retriedAt ?? 0) > 5000) {
+      elt.dataset.retriedAt = Date.now();
+      const again = event.detail.requestConfig.triggeringEvent?.type;
+      sessionIsMine().then((isMine) => { if (isMine && again) htmx.trigger(elt, again); });
     }
   });
-  document.addEventListener("htmx:sendError", () => announce("The portal did not answer. Check your connection and try again."));
+  // What is typed is kept where a form asked; other parts are asked about again when something changes.
+  const noAnswer = (text) => ({ detail }) => {
+    if (!detail.elt.closest("form")) { announce(text); return; }
+    isComputed(false);
+    trouble(text);
+  };
+  document.addEventListener("htmx:sendError", noAnswer(NO_ANSWER));
+  document.addEventListener("htmx:timeout", noAnswer(NO_ANSWER));
+  document.addEventListener("htmx:responseError", (event) => { if (event.detail.xhr.status >= 500) noAnswer(NO_RESULT)(event); });
 }
 
 document.addEventListener("DOMContentLoaded", () => {

@@ -26,6 +26,7 @@ from tests.matrix.tables.policy import (
 
 PAGES = (
     Row("GET", "api-docs", ANYBODY, open_because="describes the API, holds no data"),
+    Row("GET", "session", ANYBODY, open_because="says whether the browser that asks is signed in"),
     Row("GET", "livez", ANYBODY, open_because="a load balancer asks"),
     Row("GET", "readyz", ANYBODY, open_because="a load balancer asks"),
     Row("POST", "theme", ANYBODY, done=302, open_because="a cookie in the browser of who asks", body="theme"),
