@@ -134,6 +134,8 @@ def _is_of_size(told: Status) -> bool:
 
 def _limit(told: Status) -> int:
     """Returns the most that the namespace's quota allows, if known."""
+    if told.reason == "share_limit":  # the device plugin gives one share to a container
+        return 1
     limit, resource = told.facts.get("limit"), told.facts.get("resource")
     if told.reason != "quota_too_small" or resource in ("cpu", "memory") or not isinstance(limit, int):
         return 10_000

@@ -8,11 +8,14 @@ from itertools import product
 import pytest
 
 from tests.workloads.cases.advice import A100, CASES, FULL, H100, NOTHING, QUOTA, SLICE, Case
+from tests.workloads.cases.cluster_objects import NOW, WISH
 from tests.workloads.cases.problem_status import told as told_of
 from tests.workloads.cases.problems import PROBLEMS
+from tests.workloads.status.explain.messages import MESSAGES, OPERATORS, Message
 from workloads.advice.advice import Advice, advice
 from workloads.advice.facts import AdviceFacts
 from workloads.forecast.availability import GOOD, AvailabilityFigures, availability_sentence
+from workloads.status.phase import status_of
 from workloads.status.types import Phase, Status
 
 BY_NAME = {case.name: case for case in CASES}
@@ -114,6 +117,17 @@ def test_every_problem_that_has_a_text_of_the_cluster_has_a_step(problem: object
     assert found is not None
     assert found.steps, told.reason
     assert (found.verdict == "over") == (told.phase is Phase.FAILED)
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda one: f"{one.reason}: {one.text[-60:]}")
+def test_every_message_of_the_cluster_has_a_step_for_who_can_act(message: Message) -> None:
+    told = status_of(replace(WISH, image="registry.example.org/minimal:1"), message.seen, now=NOW)
+    found = advice(told, FULL)
+    assert found is not None, told.reason
+    verbs = {step.verb for step in found.steps}
+    assert verbs
+    if message.who == OPERATORS and told.phase is not Phase.FAILED:
+        assert "tell_operators" in verbs, told.reason
 
 
 def test_who_may_not_change_it_is_offered_no_form() -> None:
