@@ -62,6 +62,7 @@ class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
 
 
 class OwnToken(VerbView):
+    required_scope = Scope.READ
     required_scopes = {"DELETE": tuple(Scope)}
     is_for_any_token = True
 
