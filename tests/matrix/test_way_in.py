@@ -12,6 +12,7 @@ import pytest
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
+from accounts.models import Scope
 from tests.matrix.sweep import OURS, VIEWS, first_of_each_way_in, scopes
 from tests.matrix.tables.api_table import API
 from tests.matrix.tables.page_table import PAGES
