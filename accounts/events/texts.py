@@ -71,7 +71,7 @@ VERB_TEXTS = {
     "request.commented": "commented on",
     "request.asked_back": "requested information about",
     "grant.reminded": "sent an expiry reminder for the grant",
-    "grant.ended": "recorded the end of the grant",
+    "grant.ended": "recorded as ended: the grant",
     "access.allowed": "gave the team access to",
     "access.ended": "ended the team's access to",
     "prefix.allowed": "allowed images with the prefix",

@@ -20,7 +20,6 @@ ELSEWHERE = {
     "desk/inbox/inbox.html": "denies the selected requests; needs a comment",
     "tenants/onboarding/team_requests/team_request.html": "denies a request for a team; needs a comment",
     "tenants/requests/decisions/request.html": "denies lines; needs a comment",
-    "tenants/requests/reclaims/reclaim.html": "a page of its own that shows what the team loses",
 }
 ASKED = re.compile(r"<(dialog|details)\b.*?</\1>", re.DOTALL)
 SUBMITS = re.compile(r'<button class="btn[^"]*btn-danger[^"]*" type="submit"')
