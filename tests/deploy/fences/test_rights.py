@@ -42,6 +42,9 @@ WATCHER = {
     "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors topologies workloads": "list watch"},
     "resource.k8s.io": {"resourceclaims resourceslices deviceclasses": "list watch"},
     "visibility.kueue.x-k8s.io": {"clusterqueues/pendingworkloads": "get"},
+    "coordination.k8s.io": {
+        "leases[c1f6bfd2.kueue.x-k8s.io] leases[kube-scheduler] leases[kube-controller-manager]": "list"
+    },
 }
 LOGS = {"": {"pods/log": "get"}}
 TENANT = {
