@@ -167,7 +167,7 @@ def many_time_slices(site: CheckedSite) -> Iterator[Finding]:
             what = "slice" if offer.partition != "none" else "GPU"
             yield Finding(
                 "many_time_slices",
-                Severity.WARNING,
+                Severity.HINT,
                 offer.subject,
                 f"Class {offer.name} is time-sliced ×{offer.replicas} on one {what}: while all pods compute, each "
                 f"waits for {offer.replicas - 1} others, and the memory of the {what} has to do for all.",

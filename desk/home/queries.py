@@ -30,7 +30,7 @@ from tenants.core.namespace_sql import NAMESPACE_COLUMNS, NAMESPACE_FROM, namesp
 from tenants.grants import queries as grant_queries
 from tenants.models import Namespace, Tenant
 from workloads.core import workload_sql
-from workloads.forecast.queries import limits_of, unit_size
+from workloads.forecast.queries import outside_units
 from workloads.pages.shown import EventLine, ListRow, event_line
 from workloads.status import queries as workloads
 from workloads.status.types import NODE_PHASES, QUEUED_PHASES, Phase
@@ -117,7 +117,7 @@ def home_state(namespace: Namespace, reading: NamespaceReading | None = None) ->
     held = found.held
     used, queued = _units(rows)
     classes = classes_of(rows, held, used.keys() | queued.keys())
-    units = _with_outside(namespace, rows, classes, used, queued) if as_of.is_known else None
+    units = _with_outside(namespace, classes, used, queued) if as_of.is_known else None
     holdings = class_quotas(namespace, classes, held, units, now)
     return HomeState(
         tenant=tenant,
@@ -157,19 +157,11 @@ def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]
 
 
 def _with_outside(
-    namespace: Namespace,
-    rows: Iterable[WorkloadRow],
-    classes: Iterable[GpuClass],
-    used: dict[str, int],
-    queued: dict[str, int],
+    namespace: Namespace, classes: Iterable[GpuClass], used: dict[str, int], queued: dict[str, int]
 ) -> TeamUnits:
     """Adds what Kueue has reserved for workloads that were not started in the portal. One query."""
-    own: dict[str, int] = {}
-    for row in rows:
-        if row.run is not None and row.run.ended_at is None and row.run.holds_units:
-            own[row.run.spec["gpu_class"]] = own.get(row.run.spec["gpu_class"], 0) + row.run.total_units
-    limits = limits_of(namespace)
-    outside = {one.slug: limits.foreign_units(unit_size(one), own.get(one.slug, 0)) for one in classes}
+    reserved = outside_units(namespace)
+    outside = {one.slug: reserved.get((one.slug, one.resource), 0) for one in classes}
     in_all = {slug: used.get(slug, 0) + outside.get(slug, 0) for slug in used.keys() | outside.keys()}
     return TeamUnits(in_all, queued, outside)
 

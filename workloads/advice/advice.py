@@ -88,6 +88,12 @@ _SAID = {
 # ---- suggested actions -----------------------------------------------------------------------------------------------
 
 
+def _classes(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """Fewer units of its own class are closer to what was requested than fewer of another; fewer cores are nothing."""
+    is_cores = facts.own is not None and facts.own.figures.unit == "core"
+    return other_classes(facts, with_fewer_units=not is_cores and not _fewer_now(told, facts))
+
+
 def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
     own = facts.own
     if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
@@ -314,7 +320,7 @@ def _operators(told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
-    Remedy.OTHER_CLASS: other_classes,
+    Remedy.OTHER_CLASS: _classes,
     Remedy.FEWER_NOW: _fewer_now,
     Remedy.FEWER_LATER: _fewer_later,
     Remedy.STOP_IDLE: _stop_idle,

@@ -10,16 +10,17 @@ from __future__ import annotations
 from portal.ui.text import capital, plural
 from workloads.advice.facts import AdviceFacts, ClassOption
 from workloads.advice.steps import NextStep, changed, free_now
-from workloads.status.types import Status
 
 SHOWN = 2
 
 
-def other_classes(_told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Returns classes on which the run, or a smaller one, fits now."""
+def other_classes(facts: AdviceFacts, *, with_fewer_units: bool) -> list[NextStep]:
+    """Returns classes on which the run fits now; `with_fewer_units`: or a smaller one, if it fits nowhere as it is."""
     if not facts.may_change:
         return []
     fitting = [(one, units) for one in facts.options if (units := _units(facts, one))]
+    as_requested = [found for found in fitting if found[1] == facts.each]
+    fitting = as_requested or (fitting if with_fewer_units else [])
     fitting.sort(key=lambda found: _rank(facts, *found))
     best, rest = fitting[:1], fitting[1:]
     if best and not best[0][0].is_smaller:

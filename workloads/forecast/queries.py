@@ -198,6 +198,32 @@ def limits_of(namespace: Namespace) -> TeamLimits:
     return team_limits(read_queries.limiting_objects(namespace.cluster_id, namespace.name))
 
 
+# Of a Job without our owner label, or of no Job. A Job that is not mirrored yet may be ours.
+_OUTSIDE = f"""
+SELECT asked.key, queued.record -> 'flavors' ->> asked.key, sum(asked.value::bigint)
+  FROM {MirrorWorkload._meta.db_table} queued
+  LEFT JOIN {MirrorJob._meta.db_table} job ON job.cluster_id = queued.cluster_id AND job.uid = queued.job_uid
+ CROSS JOIN LATERAL jsonb_each_text(queued.record -> 'usage') asked
+ WHERE queued.cluster_id = %s AND queued.namespace = %s
+   AND queued.record -> 'conditions' @> '[{{"type": "QuotaReserved", "status": "True"}}]'
+   AND NOT queued.record -> 'conditions' @> '[{{"type": "Finished", "status": "True"}}]'
+   AND (job.owner = '' OR queued.job_uid = '' AND queued.owner = '')
+ GROUP BY 1, 2"""
+
+
+def outside_units(namespace: Namespace) -> dict[tuple[str, str], int]:
+    """By class slug and resource: what Kueue has reserved for workloads that were not started in the portal. One query.
+    Unlike `TeamLimits.foreign_units` it counts no run of the portal whose end Kueue has not seen yet.
+    """
+    found: dict[tuple[str, str], int] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_OUTSIDE, [namespace.cluster_id, namespace.name])
+        for resource, flavor, units in cursor.fetchall():
+            key = ((flavor or "").rpartition("-")[0], resource)
+            found[key] = found.get(key, 0) + int(units)
+    return found
+
+
 def unit_size(one: GpuClass) -> UnitSize:
     return UnitSize(one.slug, one.resource, one.cpu_per_unit, one.memory_gib_per_unit)
 

@@ -528,7 +528,7 @@ def test_a_catalog_of_everything_that_was_proposed_has_nothing_wrong(cluster: Cl
     answer = check_report(cluster)
     assert answer.is_current
     assert [(one.code, one.severity) for one in answer.findings or ()] == [
-        ("many_time_slices", Severity.WARNING),
+        ("many_time_slices", Severity.HINT),
         ("too_many_profiles", Severity.HINT),
     ]
 

@@ -13,7 +13,7 @@ from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from gpu_cli import formatting
-from tenants.models import Namespace, Tenant
+from tenants.models import Grant, Namespace, Tenant
 from tests.cli.command import Done, Gpu, answered, unheard
 from tests.cli.commands.run_rows import ended
 from tests.support.rows import running
@@ -124,7 +124,12 @@ def test_time_that_is_over_at_work_and_nothing_stays_behind(gpu: Gpu, what: tupl
 def test_what_can_never_start_is_not_waited_for(gpu: Gpu, what: tuple[str, ...]) -> None:
     """The command ends as soon as Kueue reports that the run can never start: the portal gives the verdict."""
     text = "insufficient quota for nvidia.com/gpu in flavor a100-1, request (2) > maximum capacity (1)"
-    gpu.meanwhile = iter([lambda: None, lambda: mirror_wait(Workload.objects.get(), text)])
+
+    def reduced() -> None:
+        Grant.objects.update(units=1)
+        mirror_wait(Workload.objects.get(), text)
+
+    gpu.meanwhile = iter([lambda: None, reduced])
     done = run_it(gpu, what, "--units", "2", "--stop", "--timeout", "10h")
     assert (done.code, len(gpu.slept)) == (6, 2)
     assert done.err.splitlines()[-2:] == [

@@ -75,7 +75,7 @@ def test_hints_make_nothing_unwell(cluster: Cluster, olga: User) -> None:
     assert found is not None
     actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
     page = section(signed_in(olga))
-    assert "1 hint" in page
+    assert "2 hints" in page
     assert "note-good" in page
 
 

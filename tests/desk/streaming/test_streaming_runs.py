@@ -98,7 +98,14 @@ def test_nobody_waits_for_a_run_to_become_ready_that_has_failed(
         assert waiting.took_s < 5
 
 
+def requests_nine_units(one: Workload) -> None:
+    """More than its team is granted."""
+    run = one.runs.get()
+    one.runs.update(spec={**run.spec, "units": 9})
+
+
 def test_what_can_never_start_is_told_at_once(doors: Doors, one: Workload, alice: User) -> None:
+    requests_nine_units(one)
     mirror_wait(one, NEVER)
     for path in ("/runs/1?wait=15&until=finished", "?wait=15&until=ready"):
         waiting = Waiting(doors, alice, path)
@@ -107,6 +114,7 @@ def test_what_can_never_start_is_told_at_once(doors: Doors, one: Workload, alice
 
 
 def test_what_turns_out_never_to_start_ends_the_wait(doors: Doors, one: Workload, alice: User) -> None:
+    requests_nine_units(one)
     mirror_wait(one, "couldn't assign flavors")
     waiting = Waiting(doors, alice, "/runs/1?wait=18&until=finished")
     waiting.asked()

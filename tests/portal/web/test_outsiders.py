@@ -30,6 +30,7 @@ OPEN_TO_ALL = {
     "livez": "a load balancer asks",
     "readyz": "a load balancer asks",
     "logout": "ends the session of who asks, if there is one",
+    "session": "says whether the browser of who asks has a session, and whose",
     "theme": "a cookie in the browser of who asks",
     "api-docs": "describes the API, holds no data",
     "api-schema": "describes the API, holds no data",

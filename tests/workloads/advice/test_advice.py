@@ -84,7 +84,9 @@ def test_what_it_asked_for_decides_the_order() -> None:
     assert labels(replace(of_80, options=(shares, slices))) == ["Switch to A100 3g slice", "Switch to A100 share"]
     assert labels(replace(of_80, options=(small, large, shares))) == ["Switch to H100", "Switch to A100 share"]
     fewer = replace(large, slug="h200", name="H200", takes_units=1)
-    assert labels(replace(of_80, options=(fewer, small))) == ["Switch to 1 GPU of H200", "Switch to L4"]
+    assert labels(replace(of_80, options=(fewer, small))) == ["Switch to L4"]
+    one = replace(small, takes_units=1)
+    assert labels(replace(of_80, options=(one, fewer))) == ["Switch to 1 GPU of H200", "Switch to 1 GPU of L4"]
 
 
 def test_one_slice_is_offered_where_it_takes_only_one() -> None:

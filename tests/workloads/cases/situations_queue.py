@@ -82,8 +82,8 @@ IN_QUEUE: dict[str, Situation] = {
     "waiting for quota": Situation(
         "test_advice_live::test_fewer_units_another_class_and_stopping_an_idle_notebook",
         QUEUED, "waiting_for_quota",
-        r"Waiting for quota: 1 unit of Own is missing; it needs 2, more than your team's quota has free, and no more "
-        r"can be borrowed\.",
+        r"Waiting for quota: 1 unit of Own is missing; it needs 2, more than your team's quota has free\. Own "
+        r"cannot be borrowed from other teams \(borrowing limit 0\), even if units are free\.",
         NOT_YET, "fewer_units", "Uses 4 of 4 GPUs; 1 free now on one node; starts now", "exceeds the maximum",
         facts={"position": 1, "units": 2, "missing_units": 1},
     ),

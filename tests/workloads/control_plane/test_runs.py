@@ -54,7 +54,7 @@ def test_what_does_not_fit_queues_and_starts_when_something_ends(
     waiting = shown("late").status
     assert waiting.phase is Phase.QUEUED
     assert waiting.sentence.startswith("Waiting for quota: 1 unit of A100 80GB whole card")
-    assert waiting.facts == {"position": 1, "units": 1, "missing_units": 1}
+    assert waiting.facts == {"position": 1, "units": 1, "missing_units": 1, "borrowing_limit": 0}
 
     actions.stop("team-a", "big", by=by_alice)
     worker(lambda: is_running("late"))

@@ -54,7 +54,7 @@ def test_workloads_by_kind_class_and_person(other: GpuClass, a100: GpuClass, ali
     assert (refused.status_code, refused.json()["field"]) == (422, "kind")
 
 
-def test_a_filter_costs_one_query_more(other: GpuClass, alice: User) -> None:
+def test_a_filter_costs_few_queries_more(other: GpuClass, alice: User) -> None:
     client = caller(alice)
     client.get("/api/v1/workloads")
     counts = []
@@ -62,9 +62,9 @@ def test_a_filter_costs_one_query_more(other: GpuClass, alice: User) -> None:
         with CaptureQueriesContext(connection) as captured:
             assert client.get(f"/api/v1/workloads{query}").status_code == 200
         counts.append(len(captured))
-    # Without filters one statement reads the list as text.
-    assert counts[1] <= counts[0] + 1
-    assert counts[2] <= counts[0] + 1
+    # Without filters one statement reads the list as text. With one, whatever it names has to exist for the caller.
+    assert counts[1] <= counts[0] + 3
+    assert counts[2] <= counts[0] + 3
 
 
 def test_runs_by_group_and_outcome(other: GpuClass, alice: User, bob: User) -> None:

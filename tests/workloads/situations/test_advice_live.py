@@ -60,7 +60,7 @@ def runs(name: str) -> Callable[[], bool]:
 
 
 def test_fewer_units_another_class_and_stopping_an_idle_notebook(
-    own: GpuClass, cpu: GpuClass, asked: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube,
+    own: GpuClass, a100: GpuClass, asked: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube,
     clean_cluster: None, by_alice: Actor, by_hand: Client, worker: Worker,
 ) -> None:  # fmt: skip
     """Four GPUs are granted, all on the one node that has four; first three of them are in use, then all four."""
@@ -92,13 +92,14 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
     worker(runs("waits"))
 
     # Another class that the team holds and that supports its image.
-    make.grant(team_a, cpu, units=4)
+    make.grant(team_a, a100, units=4)
+    provision(namespace_a, kube_worker)
     wait_until(lambda: is_open(namespace_a, kube_worker))
     actions.launch("team-a", replace(asked, name="elsewhere"), by=by_alice)
     found = until_waits(worker, by_alice, "elsewhere", "other_class", reason="waiting_for_quota")
     follow(by_hand, found.steps[0].href)
     worker(runs("elsewhere"))
-    assert Workload.objects.get(name="elsewhere").gpu_class == cpu
+    assert Workload.objects.get(name="elsewhere").gpu_class == a100
 
 
 def test_what_can_never_start_any_more_is_asked_for_smaller(

@@ -377,7 +377,9 @@ def test_what_waits_for_a_silent_component_says_so_and_nothing_else(
     assert "stop" not in told.explained.remedy.lower()
     assert who_acts(told.reason) is Who.OPERATORS
     assert "position" not in told.facts
-    assert advice(told, FULL) is None
+    found = advice(told, FULL)
+    assert found is not None
+    assert (found.verdict, [step.verb for step in found.steps]) == (STUCK, ["tell_operators"])
     assert status_of(WISH, seen, now=NOW, as_of=AsOf(NOW, True, silent=others)).reason != f"{component}_silent"
 
 
