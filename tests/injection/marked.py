@@ -88,6 +88,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "catalog.Pool": ("error_text",),
     "cluster.AppliedObject": ("code", "text"),
     "cluster.MirrorKind": ("problem",),
+    "cluster.ObjectDrift": ("manager",),
     "cluster.MirrorWarning": ("object_name", "reason", "message", "source"),
     "tenants.Bundle": ("summary",),
     "tenants.TeamRequest": ("name", "purpose", "reason"),
@@ -105,12 +106,12 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # Columns whose values the database or a URL restricts.
 WORDS = (
-    "actor_kind", "address", "api_version", "basis", "body", "call", "code", "cohort", "device_class",
+    "actor_kind", "address", "api_version", "basis", "body", "call", "code", "cohort", "component", "device_class",
     "device_selector", "digest", "email", "error_code", "format", "gpu_class", "image", "job_uid", "key", "kind",
     "location", "manifest_hash", "min_cuda", "name", "namespace", "node", "notebooks_domain", "object_kind",
-    "object_name", "object_uid", "origin", "owner", "password", "phase", "prefix", "priority", "queue", "reason",
-    "reference", "registry", "request_id", "resource", "resource_version", "row", "run", "session_key", "slug",
-    "stop_reason", "subject", "tenant", "uid", "verb", "via",
+    "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase", "prefix", "priority", "queue",
+    "reason", "reference", "registry", "renewal", "request_id", "resource", "resource_version", "row", "run",
+    "session_key", "since", "slug", "stop_reason", "subject", "tenant", "uid", "verb", "via",
 )  # fmt: skip
 
 # Columns that a database constraint requires together with this one.

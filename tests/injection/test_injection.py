@@ -43,7 +43,6 @@ REFUSED = {
     "members_add email: 422 bad_address",
     "people_add email: 422 bad_address",
     "people_change roles.[]: 422 invalid",
-    "people_second_factor_drop because: 409 no_second_factor",
     "requests_file lines.[].gpu_class: 422 unknown_class",
     "requests_file team: 404 not_found",
     "team_requests_ask bundle: 422 unknown_bundle",

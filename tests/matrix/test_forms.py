@@ -35,8 +35,8 @@ from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import Run, Volume
 
 pytestmark = pytest.mark.django_db
-# Is to show the second factor; showed it, and so may open the Django admin.
-MORE = ("asked", "clerk")
+# Is to show the second factor; showed it, and so may open the Django admin; has none, and is signed in twice.
+MORE = ("asked", "clerk", "fresh")
 ROLES = (*TEAM, *STAFF, "anonymous", *MORE)
 
 
@@ -99,12 +99,13 @@ def stage(world: World) -> None:
     waiting = running.workload(suspended, world.gpu_class, name="held", by=owner, image="python")
     waiting_runs.mirror_wait(waiting, waiting_runs.NEEDED)
     Namespace.objects.filter(pk=suspended.pk).update(wanted=Namespace.Wanted.SUSPENDED)
-    # A second session, a person who is to show the second factor, and one who did.
-    Client().post("/login", {"username": world.people["member"].email, "password": make.PASSWORD})
     asked, shown = User.objects.get(name="Greta"), make.user("Clerk", roles=[Role.OPERATOR])
-    for role, client in (("asked", Client()), ("clerk", make.administrator(Client(), shown))):
-        if role == "asked":
-            client.force_login(asked)
+    fresh = make.user("Fred")
+    Client().post("/login", {"username": fresh.email, "password": make.PASSWORD})
+    signed_in = {"asked": Client(), "fresh": Client(), "clerk": make.administrator(Client(), shown)}
+    signed_in["asked"].force_login(asked)
+    signed_in["fresh"].post("/login", {"username": fresh.email, "password": make.PASSWORD})
+    for role, client in signed_in.items():
         world.sessions[role] = client.cookies[settings.SESSION_COOKIE_NAME].value
 
 

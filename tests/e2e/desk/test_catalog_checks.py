@@ -44,7 +44,7 @@ def test_a_label_that_contradicts_its_class_comes_and_goes_without_reload(
     Pool.objects.update(due_at=None)
     page = open_page("/health", as_user=olga)
     checks, verdict = page.get_by_role("region", name="Catalog"), page.locator("#verdict")
-    expect(checks).to_contain_text("1 hint")
+    expect(checks).to_contain_text("2 hints")
     expect(verdict).to_contain_text("Healthy: no tasks past due")
     page.evaluate("window.sameDocument = true")
 

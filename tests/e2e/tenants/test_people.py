@@ -46,7 +46,9 @@ def test_a_person_comes_and_goes(
         look_at(page)
     page.get_by_role("button", name="Restore account").click()
     expect(page.get_by_text("Alice can sign in again")).to_be_visible()
-    page.get_by_role("button", name=f"Remove {a100.name}").click()
+    page.get_by_role("link", name=f"Remove… {a100.name}").click()
+    dialog = page.get_by_role("dialog", name="Remove the right to decide")
+    dialog.get_by_role("button", name="Remove").click()
     expect(page.get_by_text("can no longer decide requests for")).to_be_visible()
     if script:
         look_at(page)
