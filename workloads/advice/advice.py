@@ -62,6 +62,8 @@ def advice(told: Status, facts: AdviceFacts) -> Advice | None:
         if part is Remedy.WAIT and never:
             continue
         steps += _STEPS[part](told, facts)
+    if Remedy.OTHER_CLASS in parts:
+        steps += _smaller_elsewhere(told, facts)
     if not steps:
         return None
     verdict = _verdict(told, steps, never=never)
@@ -88,10 +90,16 @@ _SAID = {
 # ---- suggested actions -----------------------------------------------------------------------------------------------
 
 
-def _classes(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Fewer units of its own class are closer to what was requested than fewer of another; fewer cores are nothing."""
+def _classes(_told: Status, facts: AdviceFacts) -> list[NextStep]:
+    return other_classes(facts, with_fewer_units=False)
+
+
+def _smaller_elsewhere(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """The last resort. Fewer units of its own class are closer to what was requested; fewer cores are nothing."""
     is_cores = facts.own is not None and facts.own.figures.unit == "core"
-    return other_classes(facts, with_fewer_units=not is_cores and not _fewer_now(told, facts))
+    if is_cores or _classes(told, facts) or _fewer_now(told, facts):
+        return []
+    return other_classes(facts, with_fewer_units=True)
 
 
 def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:

@@ -93,8 +93,8 @@ def test_one_slice_is_offered_where_it_takes_only_one() -> None:
     one = replace(SLICE, takes_units=1, gpu_memory_mib=40 * 1024)
     found = advice(QUOTA, replace(FULL, options=(one,), gpu_memory_mib=80 * 1024))
     assert found is not None
-    step = found.steps[0]
-    assert step.label == "Switch to 1 slice of A100 3g slice"
+    step = found.steps[-1]
+    assert step.label == "Switch to 1 slice of A100 3g slice", "the last resort"
     assert step.way is not None
     assert step.way.query == {"class": "a100-3g", "units": "1"}
     memory = "It has 40 GiB of GPU memory instead of 160 GiB."

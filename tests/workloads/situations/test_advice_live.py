@@ -11,9 +11,11 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.core.actor import Actor
-from catalog.models import GpuClass
+from catalog.models import GpuClass, Pool
 from cluster.client.kube import Kube
+from portal.core.due import Deadline
 from tenants.models import Grant, Namespace, Tenant
+from tenants.provisioning import reconcile, steps
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
@@ -93,7 +95,9 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
 
     # Another class that the team holds and that supports its image.
     make.grant(team_a, a100, units=4)
-    provision(namespace_a, kube_worker)
+    reconcile.reconcile_pool(Pool.objects.get(), Deadline(), kube=kube_worker)
+    namespace_a.refresh_from_db()
+    steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
     wait_until(lambda: is_open(namespace_a, kube_worker))
     actions.launch("team-a", replace(asked, name="elsewhere"), by=by_alice)
     found = until_waits(worker, by_alice, "elsewhere", "other_class", reason="waiting_for_quota")
