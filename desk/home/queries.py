@@ -105,7 +105,7 @@ def read_namespace(namespace: Namespace) -> NamespaceReading:
 
 
 def home_state(namespace: Namespace, reading: NamespaceReading | None = None) -> HomeState:
-    """About 20 queries, whatever the number of workloads, classes and pods; six if `reading` is given."""
+    """About 20 queries, whatever the number of workloads, classes and pods; seven if `reading` is given."""
     tenant, now = namespace.tenant, timezone.now()
     found = reading or read_namespace(namespace)
     as_of, rows = found.as_of, found.rows

@@ -129,7 +129,7 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
 
     # For whoever runs the cluster: the whole queue.
     olga = person("Olga")
-    until_shows(olga, "/queue", "more can be borrowed, as soon as other teams do not use them", times=4)
+    until_shows(olga, "/queue", "in all, while other teams do not use them", times=4)
     expect(olga.get_by_role("region", name="Classes")).to_contain_text("4 runs, 4 GPUs")
     rows = olga.get_by_role("region", name="Queued runs").get_by_role("listitem")
     expect(rows).to_have_count(4)

@@ -148,7 +148,7 @@ def test_no_query_for_runs_that_have_enough_quota(
     ("limit", "words"),
     [
         (0, "cannot be borrowed from other teams (borrowing limit 0), even if units are free."),
-        (3, "Up to 3 more can be borrowed, as soon as other teams do not use them."),
+        (3, "Your team can borrow up to 3 in all, while other teams do not use them."),
     ],
 )
 def test_the_limit_that_keeps_it_from_borrowing_is_named(

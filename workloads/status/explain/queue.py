@@ -113,7 +113,7 @@ def with_borrowing(found: Explanation, limit: int | None, *, class_name: str) ->
     if found.reason != "waiting_for_quota" or limit is None:
         return found
     why = (
-        f"Up to {limit} more can be borrowed, as soon as other teams do not use them."
+        f"Your team can borrow up to {limit} in all, while other teams do not use them."
         if limit
         else f"{class_name} cannot be borrowed from other teams (borrowing limit 0), even if units are free."
     )
