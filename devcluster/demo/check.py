@@ -18,6 +18,7 @@ from devcluster.demo import environment
 from devcluster.demo.http_client import BrowserSession, Page
 from devcluster.demo.notebook_client import compute
 from devcluster.demo.observer import KUEUE, ClusterObserver
+from devcluster.demo.scenarios import Scenario
 from devcluster.processes.console import UserError, elapsed, note, say
 from devcluster.services.stack import Options
 
@@ -28,10 +29,10 @@ PRODUCT, RESOURCE, UNITS = "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 2
 NOT_GPUS = {"gpu.intel.com/monitoring"}
 
 
-def check(arguments: argparse.Namespace) -> int:
+def check(arguments: argparse.Namespace, scenario: Scenario) -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
         options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
-        with environment.started(options, port=arguments.port) as (stack, portal, accounts):
+        with environment.started(options, port=arguments.port, scenario=scenario) as (stack, portal, accounts):
             cast = {account["name"]: account for account in accounts}
             path = ThinPath(portal.url, portal.notebooks_domain, cast, stack.admin)
             try:

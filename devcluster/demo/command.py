@@ -8,7 +8,7 @@ from typing import Any
 
 from devcluster.demo import scenarios
 from devcluster.demo.environment import STATES, started, write_description
-from devcluster.demo.scenarios import EVERYDAY, Scenario
+from devcluster.demo.scenarios import EVERYDAY, QUIET, Scenario
 from devcluster.processes.console import UserError, elapsed, note, say
 from devcluster.processes.ports import is_free
 from devcluster.services.portal import Portal
@@ -19,13 +19,15 @@ RESTARTS_PER_MINUTE = 5
 
 
 def demo(arguments: argparse.Namespace) -> int:
-    scenario = scenarios.scenario_named(arguments.scenario)
+    # On a real cluster the workloads of the sample data would use real GPUs.
+    default = QUIET.name if arguments.kubeconfig else EVERYDAY.name
+    scenario = scenarios.scenario_named(arguments.scenario or default)
     _refuse_beside(scenario, arguments)
     arguments.hardware = arguments.hardware or scenario.hardware
     if arguments.check:
         from devcluster.demo import check
 
-        return check.check(arguments)
+        return check.check(arguments, scenario)
     began = time.monotonic()
     options = Options(
         state=STATES / scenario.folder,
@@ -47,7 +49,7 @@ def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
     """
     given = {"--hardware": arguments.hardware, "--kubeconfig": arguments.kubeconfig, "--check": arguments.check}
     beside = [flag for flag, value in given.items() if value]
-    if scenario != EVERYDAY and beside:
+    if scenario != EVERYDAY and not scenario.runs_anywhere and beside:
         raise UserError(
             f"The scenario {scenario.name} has its own simulated nodes and users.",
             f"Omit {' and '.join(beside)}, or omit --scenario.",

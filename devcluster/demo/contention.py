@@ -7,13 +7,10 @@ cluster has carried out the previous step. So the same four notebooks are queued
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from devcluster.demo import quota_setup
+from devcluster.demo import launching, quota_setup
 
 if TYPE_CHECKING:
     from accounts.core.actor import Actor
@@ -43,8 +40,6 @@ NOTEBOOKS = (
     ("label-noise", "erin"),
 )
 HAVE_ONE = 4
-WITHIN_S = 180.0
-LOOKS_EVERY_S = 0.1
 
 
 def fill_cluster(by: Callable[[str], Actor]) -> None:
@@ -62,11 +57,11 @@ def fill_cluster(by: Callable[[str], Actor]) -> None:
         asked = QuotaLine.objects.filter(request__tenant__slug=team, gpu_class__slug__in=dict(lines))
         if not asked.exists():
             quota_setup.approve_request(quota_setup.file_request(team, lines, why, by=by(owner)), by=by("dana"))
-    _launch("vision", [(_training(name), by("alice")) for name in TRAININGS])
-    _launch("serving", [(_model(name), by("charlie")) for name in MODELS])
-    _launch("lab", [(_notebook(name), by(who)) for name, who in NOTEBOOKS[:HAVE_ONE]])
+    launching.launch_all("vision", [(_training(name), by("alice")) for name in TRAININGS])
+    launching.launch_all("serving", [(_model(name), by("charlie")) for name in MODELS])
+    launching.launch_all("lab", [(_notebook(name), by(who)) for name, who in NOTEBOOKS[:HAVE_ONE]])
     for name, who in NOTEBOOKS[HAVE_ONE:]:
-        _queue("lab", _notebook(name), by(who))
+        launching.queue("lab", _notebook(name), by(who))
 
 
 def _class(resource: str) -> GpuClass:
@@ -101,50 +96,3 @@ def _notebook(name: str) -> LaunchSpec:
     from workloads.launch.types import LaunchSpec
 
     return LaunchSpec(name, "notebook", _class(GPU).slug, 1, "JupyterLab with PyTorch", volume=name, volume_gib=10)
-
-
-def _launch(team: str, wanted: Sequence[tuple[LaunchSpec, Actor]]) -> None:
-    """Launches all of them, then waits until all are admitted."""
-    from workloads.models import Run
-
-    launched = [one.name for one, who in wanted if _begin(team, one, who)]
-    runs = Run.objects.filter(workload__tenant__slug=team, workload__name__in=launched)
-    _until(f"admission of {len(launched)} workloads of {team}", lambda: not runs.filter(admitted_at=None).exists())
-
-
-def _queue(team: str, wanted: LaunchSpec, by: Actor) -> None:
-    """Launches a workload and waits until Kueue has queued it and a second has passed. Kueue orders by creation time in
-    whole seconds, so a later workload is then certainly behind it.
-    """
-    from django.utils import timezone
-
-    from cluster.models import MirrorJob, MirrorWorkload
-
-    if not _begin(team, wanted, by):
-        return
-
-    def is_behind() -> bool:
-        uids = MirrorJob.objects.filter(namespace=team, name=f"{wanted.name}-1").values("uid")
-        queued = MirrorWorkload.objects.filter(namespace=team, job_uid__in=uids).first()
-        return queued is not None and timezone.now() >= queued.created_at + timedelta(seconds=1)
-
-    _until(f"{wanted.name} in the queue of {team}", is_behind)
-
-
-def _begin(team: str, wanted: LaunchSpec, by: Actor) -> bool:
-    """Launches the workload. Returns False if an earlier start launched it, even if it was deleted since."""
-    from workloads.launch import actions
-    from workloads.models import Workload
-
-    if Workload.objects.filter(tenant__slug=team, name=wanted.name).exists():
-        return False
-    actions.launch(team, wanted, by=by)
-    return True
-
-
-def _until(what: str, is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            sys.exit(f"No {what} within {WITHIN_S:.0f} s. Start the demo again: it continues from here.")
-        time.sleep(LOOKS_EVERY_S)

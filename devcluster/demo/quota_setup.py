@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 DAYS = 90
 
 
-def file_request(team: str, units: Collection[tuple[str, int]], why: str, *, by: Actor) -> QuotaRequest:
-    """Requests `units` (class slug, number) for DAYS days from now."""
+def file_request(
+    team: str, units: Collection[tuple[str, int]], why: str, *, by: Actor, days: int = DAYS
+) -> QuotaRequest:
+    """Requests `units` (class slug, number) for this many days from now."""
     from django.utils import timezone
 
     from tenants.requests import actions
     from tenants.requests.types import RequestedLine
 
     now = timezone.now()
-    ends = now + timedelta(days=DAYS)
+    ends = now + timedelta(days=days)
     lines = [RequestedLine(gpu_class=slug, units=number, starts=now, ends=ends) for slug, number in units]
     return actions.file_request(team, lines=lines, justification=why, by=by)
 

@@ -5,7 +5,7 @@ Each has its own users, hardware and state directory, so starting one does not c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from devcluster.processes.console import UserError
 
@@ -14,7 +14,8 @@ from devcluster.processes.console import UserError
 class Scenario:
     """`cast`: (name, role in words, team); the team of an owner is created. `storage`: (name of the requester, team,
     GiB). `notebooks`: how many may run on this machine at the same time. `about`: one sentence, "" for the everyday
-    demo. `to_try`: suggestions to print, with {url} for the portal's address.
+    demo. `to_try`: suggestions to print, with {url} for the portal's address. `runs_anywhere`: it launches nothing, so
+    that it can also start on a real cluster.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Scenario:
     notebooks: int
     about: str
     to_try: tuple[str, ...]
+    runs_anywhere: bool = False
 
     @property
     def folder(self) -> str:
@@ -31,7 +33,7 @@ class Scenario:
         return f"demo-{self.name}" if self.name else "demo"
 
 
-# Charlie is not a member of team-a.
+# Charlie is not a member of team-a. What goes on is in devcluster/demo/activity.py, the time before in history.py.
 EVERYDAY = Scenario(
     name="",
     hardware="mixed",
@@ -39,6 +41,8 @@ EVERYDAY = Scenario(
         ("Alice", "owner", "team-a"),
         ("Bob", "member", "team-a"),
         ("Charlie", "owner", "team-c"),
+        ("Erin", "owner", "vision"),
+        ("Frank", "owner", "speech"),
         ("Dana", "approver of all classes", ""),
         ("Olga", "operator and administrator", ""),
     ),
@@ -48,8 +52,18 @@ EVERYDAY = Scenario(
     to_try=(
         "As Alice: request two A100 GPUs on the page of team-a. As Dana: check its effect and decide.",
         "As Alice: launch a notebook, watch it queue and start, open it, compute 6*7 on a simulated node.",
+        "As Erin or Frank: see why workloads of vision and speech are queued. As Dana: decide the requests in Inbox.",
         "With Alice's token from .run/demo.json:\n     curl -H 'Authorization: Bearer TOKEN' {url}/api/v1/me",
     ),
+)
+# For a cluster of one's own, where workloads would use real GPUs.
+QUIET = replace(
+    EVERYDAY,
+    name="quiet",
+    cast=tuple(one for one in EVERYDAY.cast if one[0] not in ("Erin", "Frank")),
+    about="Two teams without workloads.",
+    to_try=(*EVERYDAY.to_try[:2], EVERYDAY.to_try[3]),
+    runs_anywhere=True,
 )
 # The quota and workloads of its teams are in devcluster/demo/contention.py.
 MORNING = Scenario(
@@ -78,7 +92,7 @@ def scenario_named(name: str) -> Scenario:
     """Raises UserError for an unknown name."""
     if name == EVERYDAY.name:
         return EVERYDAY
-    known = {one.name: one for one in (MORNING,)}
+    known = {one.name: one for one in (MORNING, QUIET)}
     if name not in known:
         way_on = f"Scenarios: {', '.join(sorted(known))}. Without --scenario the everyday demo starts."
         raise UserError(f"There is no scenario {name}.", way_on)

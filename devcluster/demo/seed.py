@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import django
 from django.core.management import call_command
 
-from devcluster.demo import contention, quota_setup, scenarios
+from devcluster.demo import activity, contention, history, quota_setup, sample_classes, scenarios
 from devcluster.demo.scenarios import EVERYDAY, MORNING, Scenario
 from devcluster.processes.private_files import write_private
 
@@ -195,6 +195,11 @@ def _catalog(scenario: Scenario) -> None:
     _offer_bundles(olga)
     if scenario == MORNING:
         contention.fill_cluster(_by)
+    elif scenario == EVERYDAY:
+        names = sample_classes.class_names()
+        activity.overcommit(olga, names)
+        history.create_past(_by, names)
+        activity.create_activity(_by, names)
     else:
         _let_charlie_ask()
 

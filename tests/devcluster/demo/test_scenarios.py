@@ -9,16 +9,18 @@ import pytest
 
 from devcluster.__main__ import _parser
 from devcluster.controlplane import hardware
-from devcluster.demo import command, contention, environment, scenarios
-from devcluster.demo.scenarios import EVERYDAY, MORNING, Scenario
+from devcluster.demo import check, command, contention, environment, scenarios
+from devcluster.demo.scenarios import EVERYDAY, MORNING, QUIET, Scenario
 from devcluster.processes.console import UserError
 from tests.devcluster.controlplane.test_hardware import Json
+
+ALL = (EVERYDAY, MORNING, QUIET)
 
 
 def test_an_unknown_one_is_told_which_there_are() -> None:
     with pytest.raises(UserError, match=r"There is no scenario evening\.") as raised:
         command.demo(_parser().parse_args(["demo", "--scenario", "evening"]))
-    assert raised.value.way_on == "Scenarios: morning. Without --scenario the everyday demo starts."
+    assert raised.value.way_on == "Scenarios: morning, quiet. Without --scenario the everyday demo starts."
 
 
 @pytest.mark.parametrize("beside", [["--hardware", "mixed"], ["--kubeconfig", "x"], ["--check"]], ids=lambda b: b[0])
@@ -29,14 +31,23 @@ def test_nothing_stands_beside_one_that_it_would_contradict(beside: list[str]) -
 
 
 def test_each_has_its_own_state_and_known_hardware() -> None:
-    both = (EVERYDAY, MORNING)
-    assert len({one.folder for one in both}) == 2
-    assert {one.hardware for one in both} <= set(hardware.names())
+    assert len({one.folder for one in ALL}) == 3
+    assert {one.hardware for one in ALL} <= set(hardware.names())
     assert scenarios.scenario_named("") is EVERYDAY
     assert scenarios.scenario_named("morning") is MORNING
+    assert scenarios.scenario_named("quiet") is QUIET
 
 
-@pytest.mark.parametrize("one", [EVERYDAY, MORNING], ids=lambda one: one.name or "everyday")
+def test_only_what_launches_nothing_starts_on_a_real_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Scenario] = []
+    monkeypatch.setattr(check, "check", lambda arguments, scenario: begun.append(scenario) or 0)
+    for given in ([], ["--kubeconfig", "x"], ["--scenario", "quiet", "--kubeconfig", "x"]):
+        command.demo(_parser().parse_args(["demo", "--check", *given]))
+    assert begun == [EVERYDAY, QUIET, QUIET]
+    assert [one for one in ALL if one.runs_anywhere] == [QUIET]
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name or "everyday")
 def test_members_have_an_owner_and_storage_an_owners_team(one: Scenario) -> None:
     owned = {team: name.lower() for name, role, team in one.cast if role == "owner"}
     assert {team for _name, role, team in one.cast if role == "member"} <= owned.keys()

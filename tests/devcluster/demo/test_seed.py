@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db.models import Sum
+from django.utils import timezone
 
 from accounts.core.actor import Actor
 from accounts.models import Event, User
@@ -14,24 +17,25 @@ from catalog.images.compatibility import compatibility
 from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
-from devcluster.demo import contention, seed
-from devcluster.demo.scenarios import MORNING
-from tenants.models import Grant
+from devcluster.demo import activity, history, launching, seed
+from devcluster.demo.scenarios import MORNING, QUIET
+from tenants.models import Grant, QuotaLine, TeamRequest
 from tenants.onboarding.bundles.queries import open_bundles
 from tests.support.rows import mirrored
-from workloads.models import Run
+from workloads.models import Run, UsageHour, UsageSample
 
 
 @pytest.mark.django_db
 def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
     accounts = tmp_path / "accounts.json"
-    seed.main("people", accounts)
+    seed.main("people", accounts, QUIET.name)
     cluster = Cluster.objects.get()
     mirrored.hardware_seen(cluster, "mixed")
-    seed.main("catalog", accounts)
+    seed.main("catalog", accounts, QUIET.name)
+    assert not Run.objects.exists(), "on a real cluster a workload would use a real GPU"
     events = Event.objects.count()
-    seed.main("people", accounts)
-    seed.main("catalog", accounts)
+    seed.main("people", accounts, QUIET.name)
+    seed.main("catalog", accounts, QUIET.name)
     assert Event.objects.count() == events
 
     with_terms = GpuClass.objects.exclude(terms_version=0)
@@ -59,7 +63,7 @@ def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_the_morning_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a cluster nothing is admitted, and nobody waits for it."""
-    monkeypatch.setattr(contention, "_until", lambda what, is_so: None)
+    monkeypatch.setattr(launching, "wait_until", lambda what, is_so: None)
     accounts = tmp_path / "accounts.json"
     seed.main("people", accounts, MORNING.name)
     mirrored.hardware_seen(Cluster.objects.get(), MORNING.hardware)
@@ -77,3 +81,39 @@ def test_the_morning_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Event.objects.count() == events + 1
     card.refresh_from_db()
     assert card.borrowing_limit == 0, "what somebody took back stays so"
+
+
+@pytest.mark.django_db
+def test_the_everyday_demo_has_a_past_and_things_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a cluster nothing is admitted, and nobody waits for it."""
+    monkeypatch.setattr(launching, "wait_until", lambda what, is_so: None)
+    accounts = tmp_path / "accounts.json"
+    for _ in range(2):
+        seed.main("people", accounts)
+        mirrored.hardware_seen(Cluster.objects.get(), "mixed")
+        seed.main("catalog", accounts)
+    now = timezone.now()
+    dates = list(Event.objects.order_by("id").values_list("at", flat=True))
+    assert timedelta(days=30) < now - dates[0] < timedelta(days=31)
+    assert dates == sorted(dates), "the history is listed by number"
+    assert dates[-1] <= now
+
+    past = Run.objects.exclude(ended_at=None)
+    assert {run.outcome for run in past} == {"succeeded", "failed", "stopped"}
+    assert all(run.requested_at < run.started_at < run.ended_at < now for run in past)
+    [failed] = {run.reason for run in past.filter(outcome="failed")}
+    assert failed == "out_of_gpu_memory"
+    used = UsageSample.objects.aggregate(total=Sum("units_sum"))["total"]
+    minutes = sum((run.ended_at - run.started_at) / timedelta(minutes=1) * run.total_units for run in past)
+    assert used == pytest.approx(minutes)
+    assert UsageHour.objects.count() == history.DAYS * 24
+
+    present = {(run.workload.tenant.slug, run.workload.name) for run in Run.objects.filter(ended_at=None)}
+    assert len(present) == len(activity.RUNNING) + len(activity.QUEUED)
+    assert {line.request.tenant.slug for line in QuotaLine.objects.filter(state="pending")} == {"team-c", "vision"}
+    assert TeamRequest.objects.count() == 1
+    soon = Grant.objects.filter(period__endswith__lt=now + timedelta(days=3), period__endswith__gt=now)
+    assert [(grant.tenant.slug, grant.units) for grant in soon] == [("speech", 2)]
+    assert not Grant.objects.filter(tenant__slug="team-a", gpu_class__resource="nvidia.com/gpu").exists(), (
+        "Alice requests whole GPUs"
+    )

@@ -19,6 +19,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
 from devcluster.client.kube import Api
+from devcluster.demo.scenarios import QUIET
 from devcluster.processes import ports
 from devcluster.processes.supervisor import Command, Supervisor
 from devcluster.services import postgres
@@ -64,7 +65,7 @@ def running(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempP
 
 
 def seed(supervisor: Supervisor, portal: Portal, what: str) -> None:
-    argv = [sys.executable, "-m", "devcluster.demo.seed", what, str(portal.state / "accounts.json")]
+    argv = [sys.executable, "-m", "devcluster.demo.seed", what, str(portal.state / "accounts.json"), QUIET.name]
     ran = supervisor.run(Command(f"seed-{what}", argv, env=portal.environment("seed"), cwd=ROOT), within_s=120)
     assert ran.process.returncode == 0, ran.log.read_text()
 
