@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from cluster.manifests.run_spec import NOTEBOOK
-from portal.ui.text import plural
+from portal.ui.text import duration_text, plural
 from workloads.core.queries import watch_of
 from workloads.core.unit_sql import rank
 from workloads.interruption.exposure import Standing
+from workloads.lifetime.run_time.queries import total_minutes
 from workloads.pages.shown import ListRow, list_row
 from workloads.status.explain.container_start import IMAGE_REASONS
 from workloads.status.types import Phase
@@ -37,13 +38,14 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class RunningRow(ListRow):
-    """`units` of its class; `can_be_interrupted` is the result of `interruption_risk`, "" if it is not on a node.
+    """`units` of its class; `time_limit`: from its start, "" for none. `can_be_interrupted` is the result of `interruption_risk`, "" if it is not on a node.
 
     `verb`: "open", "fix", "log" or "progress", and its `label`; `verb_href`: its link, "" for a button. Permissions are
     not known here: the page hides what its viewer may not use.
     """
 
     units: int = 0
+    time_limit: str = ""
     can_be_interrupted: str = ""
     idle_since: datetime | None = None
     verb: str = ""
@@ -131,10 +133,12 @@ def usage_text(holding: ClassQuota | None) -> str:
 
 def _running_row(tenant: str, row: WorkloadRow) -> RunningRow:
     watch = watch_of(row.run) if row.run else None
+    minutes = total_minutes(row.run) if row.run else None
     verb, label, href = _verb(tenant, row)
     return RunningRow(
         **vars(list_row(row)),
         units=_units(row),
+        time_limit="" if minutes is None else duration_text(minutes),
         can_be_interrupted=interruption_risk(row),
         idle_since=watch.idle_since if watch else None,
         verb=verb,

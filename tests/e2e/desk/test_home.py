@@ -76,6 +76,46 @@ def test_home(open_page: Callable[..., Page], morning: Tenant, alice: User) -> N
     look_at(page)
 
 
+BOXES = """() => Object.fromEntries([...document.querySelectorAll("[sse-swap] > .card")].map((card) => {
+  const box = card.getBoundingClientRect();
+  return [card.id, [box.top + scrollY, box.bottom + scrollY]];
+}))"""
+# Relative luminance and contrast as WCAG 2 defines them.
+TRACK_CONTRAST = """() => {
+  const light = (color) => {
+    const part = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    const [red, green, blue] = color.match(/[0-9.]+/g).map(Number);
+    return 0.2126 * part(red) + 0.7152 * part(green) + 0.0722 * part(blue);
+  };
+  const track = light(getComputedStyle(document.querySelector(".b-track")).stroke);
+  const ground = light(getComputedStyle(document.querySelector("#state_holdings")).backgroundColor);
+  return (Math.max(track, ground) + 0.05) / (Math.min(track, ground) + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_runs_is_seen_without_scrolling_and_cards_of_a_row_end_together(
+    open_page: Callable[..., Page], morning: Tenant, alice: User, theme: str
+) -> None:
+    page = open_page("/teams/team-a", as_user=alice, theme=theme)
+    boxes = page.evaluate(BOXES)
+    assert boxes["state_running"][0] < 900
+    assert boxes["state_holdings"] == pytest.approx(boxes["state_ends"], abs=1)
+    assert boxes["state_events"] == pytest.approx(boxes["state_month"], abs=1)
+    assert page.evaluate(TRACK_CONTRAST) >= 3, "unused quota"
+
+
+def test_on_a_phone_no_tab_is_cut_off(open_page: Callable[..., Page], morning: Tenant, alice: User) -> None:
+    page = open_page("/teams/team-a", as_user=alice, width=390)
+    nav = page.locator(".mainnav")
+    assert nav.evaluate("(nav) => nav.scrollWidth <= nav.clientWidth")
+    for tab in nav.get_by_role("link").all():
+        box = tab.bounding_box()
+        assert box
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+
+
 def test_who_only_looks_on_is_offered_no_step(open_page: Callable[..., Page], morning: Tenant, alice: User) -> None:
     Membership.objects.filter(user=alice).update(role="viewer")
     page = open_page("/teams/team-a", as_user=alice)

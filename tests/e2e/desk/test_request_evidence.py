@@ -57,3 +57,16 @@ def test_what_the_team_used_is_told_beside_what_it_asks(
     expect(page.get_by_text("4 GPU-hours")).to_be_visible()
     expect(page.get_by_role("link", name="requested 9 GPUs in total, granted 2")).to_be_visible()
     look_at(page)
+
+
+def test_on_a_phone_the_decision_is_one_tap_away(
+    open_page: Callable[..., Page], a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, dana: User
+) -> None:
+    mirrored.hardware_seen(a100.cluster)
+    filed = file(team_a, alice, **{a100.slug.replace("-", "_"): 4})
+    page = open_page(f"/requests/{filed.pk}", as_user=dana, width=390)
+    decision = page.get_by_role("heading", name="Decision")
+    expect(decision).not_to_be_in_viewport()
+    page.get_by_role("link", name="Go to the decision").click()
+    expect(decision).to_be_in_viewport()
+    look_at(page)

@@ -26,8 +26,13 @@ _STATES = {CLOSED: CORDONED, "down": is_in_state("not ready"), OTHER: RESERVED}
 _OFFERS_NONE = Predicate(
     "offers none: its device plugin may have stopped", "offer none: their device plugin may have stopped"
 )
-ONE_NODE = "It starts when one node has enough free units; fewer units may start sooner."
+_ONE_NODE = "It starts when one node has enough free units"
 _ALL_DOWN = f"It starts when one of them is ready again. {CONTACT_OPERATORS}"
+
+
+def one_node_remedy(units: int, *, most_on_one: int | None = None) -> str:
+    """`most_on_one`: free units of the node with the most; None: unknown. Fewer units help only if a node has some."""
+    return f"{_ONE_NODE}; fewer units may start sooner." if units > 1 and most_on_one != 0 else f"{_ONE_NODE}."
 
 
 def is_about_nodes(message: str) -> bool:
@@ -110,7 +115,7 @@ def _spread(seen: ClassNodes, class_name: str) -> Explanation:
     return Explanation(
         "no_node_fits",
         f"No single node has {units_of(seen.units, class_name)} free: {there}{_besides(seen)}.",
-        ONE_NODE,
+        one_node_remedy(seen.units, most_on_one=on_one),
         facts={"units": seen.units, "free_units": free, "most_on_one_node": on_one},
     )
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from workloads.interruption.preemption import IN_TEAM, preemption_cause, preemption_rule
-from workloads.status.explain.nodes import ONE_NODE, gang_too_large, names_only_other_flavors
+from workloads.status.explain.nodes import gang_too_large, names_only_other_flavors, one_node_remedy
 from workloads.status.explain.quantities import are, units_of
 from workloads.status.explain.scheduling import CLOSED, REMEDIES
 from workloads.status.explain.termination import NOT_SAVED
@@ -69,13 +69,13 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         return Explanation(
             "no_node_fits",
             f"No single node has {units_of(units, class_name)} free{lacking}.",
-            ONE_NODE,
+            one_node_remedy(units),
             facts={"units": units},
         )
     if names_only_other_flavors(message):
         # The run's own class had quota but no node. Kueue then tried the other flavors, which their taint excludes.
         text = f"No node is available for {units_of(units * workers, class_name)}."
-        return Explanation("no_node_fits", text, ONE_NODE, facts={"units": units})
+        return Explanation("no_node_fits", text, one_node_remedy(units), facts={"units": units})
     if "no topology domains" in message:
         text = f"No node of {class_name} is available for new workloads."
         return Explanation("nodes_closed", text, REMEDIES[CLOSED][1])

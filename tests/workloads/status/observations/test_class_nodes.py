@@ -166,6 +166,17 @@ def test_nothing_is_told_where_a_node_takes_it_or_where_the_queue_waits_for_some
     assert explain_nodes.by_nodes(None, OTHERS, class_name="A100") is None
 
 
+@pytest.mark.parametrize(
+    ("nodes", "units", "helps"), [((node(used=1),), 2, True), ((node(used=2),), 2, False), ((node(used=2),), 1, False)]
+)
+def test_fewer_units_are_named_only_where_a_node_has_fewer(
+    nodes: tuple[ClassNode, ...], units: int, helps: bool
+) -> None:
+    found = told(*nodes, units=units)
+    assert found is not None
+    assert ("fewer units" in found.remedy) is helps
+
+
 def test_of_several_workers_so_many_fit() -> None:
     found = told(ROOMY, ROOMY, ONE_CARD, workers=3)
     assert found is not None
