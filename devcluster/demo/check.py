@@ -25,6 +25,25 @@ from devcluster.services.stack import Options
 TEAM = "team-a"
 # The class that is used: whole GPUs of this product with this resource, not shared. UNITS: how many are requested.
 PRODUCT, RESOURCE, UNITS = "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 2
+# Phase and reason of what the everyday demo launches (devcluster/demo/activity.py).
+EXPECTED = {
+    "team-a": {"lecture-3": ("ready", "ready")},
+    "team-c": {"replica-1": ("running", "running")},
+    "vision": {
+        "segmentation": ("running", "running"),
+        "video-decode": ("running", "running"),
+        "ablation-1": ("queued", "waiting_for_quota"),
+        "ablation-2": ("queued", "waiting_for_quota"),
+    },
+    "speech": {
+        "asr-english": ("running", "running"),
+        "asr-french": ("running", "running"),
+        "tts": ("running", "running"),
+        "diarization": ("blocked", "image_not_found"),
+        "xe-benchmark": ("queued", "no_node_fits"),
+        "gaudi-port": ("queued", "class_held"),
+    },
+}
 # Intel's device plugin exposes access to GPU metrics as a resource.
 NOT_GPUS = {"gpu.intel.com/monitoring"}
 
@@ -36,7 +55,7 @@ def check(arguments: argparse.Namespace, scenario: Scenario) -> int:
             cast = {account["name"]: account for account in accounts}
             path = ThinPath(portal.url, portal.notebooks_domain, cast, stack.admin)
             try:
-                path.walk()
+                path.walk(scenario)
             except AssertionError as error:
                 logs = environment.keep_logs(stack)
                 raise UserError(f"Check failed: {error}", f"The logs are kept in {logs}.") from error
@@ -56,7 +75,9 @@ class ThinPath:
         self.slug = ""  # of the GPU class
         self.steps = 0
 
-    def walk(self) -> None:
+    def walk(self, scenario: Scenario) -> None:
+        if not scenario.runs_anywhere:
+            self._step("four teams are at work; each queued workload has its reason", self.look_at_activity)
         self._step("Alice and Dana sign in; anonymous access is refused", self.sign_in)
         self._step("the catalog has a class for every GPU resource of the nodes", self.look_at_catalog)
         self._step(f"Alice requests {UNITS} GPUs", self.ask)
@@ -78,6 +99,15 @@ class ThinPath:
         note(f"{self.steps:2}. {what} ({elapsed(time.monotonic() - began)})")
 
     # the steps
+
+    def look_at_activity(self) -> None:
+        """What each team's own members see, and what waits for the approver."""
+        for team, owner in (("team-a", "Bob"), ("team-c", "Charlie"), ("vision", "Erin"), ("speech", "Frank")):
+            api = BrowserSession(self.alice.base, token=self.accounts[owner]["token"])
+            for name, expected in EXPECTED[team].items():
+                self.seen.until(f"{name} as {' '.join(expected)}", partial(_is_told, api, team, name, expected))
+        waiting = self._json(self.dana_api.api("GET", "/api/v1/requests?state=pending"))["items"]
+        assert {one["team"] for one in waiting} == {"team-c", "vision"}, f"pending: {waiting}"
 
     def sign_in(self) -> None:
         anonymous = BrowserSession(self.alice.base).get(f"/teams/{TEAM}")
@@ -228,6 +258,11 @@ class ThinPath:
 
     def _json(self, page: Page) -> Any:
         return _ok(page).json()
+
+
+def _is_told(api: BrowserSession, team: str, name: str, expected: tuple[str, str]) -> bool:
+    status = _ok(api.api("GET", f"/api/v1/workloads/{name}?team={team}")).json()["status"]
+    return (status["phase"], status["reason"]) == expected
 
 
 def _ok(page: Page) -> Page:

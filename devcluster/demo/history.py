@@ -17,6 +17,8 @@ from devcluster.demo import quota_setup
 from devcluster.demo.sample_classes import A100, GAUDI, MI300X, SLICE, XE, Names
 
 if TYPE_CHECKING:
+    from django.db.models import Model
+
     from accounts.core.actor import Actor
     from workloads.launch.types import LaunchSpec
     from workloads.status.outcome import RunOutcome
@@ -57,7 +59,7 @@ RUNS = (
     PastRun("vision", "erin", "segmentation-nightly", "job", A100, 4, 0, 1, 4, 410),
     PastRun("speech", "frank", "asr-base", "job", A100, 2, 0, 2, 2, 520),
     PastRun("speech", "frank", "asr-large", "job", A100, 4, 1, 4, 55, 95, "failed"),
-    PastRun("team-c", "charlie", "embeddings", "job", A100, 2, 1, 2, 11, 640),
+    PastRun("team-c", "charlie", "embeddings", "job", A100, 4, 1, 2, 11, 640),
     PastRun("team-a", "bob", "lecture-1", "notebook", SLICE, 1, 0, 3, 1, 110, "stopped"),
     PastRun("team-a", "alice", "lecture-2", "notebook", SLICE, 1, 2, 3, 1, 95, "stopped"),
     PastRun("speech", "frank", "tts-amd", "job", MI300X, 2, 3, 2, 7, 700),
@@ -149,32 +151,46 @@ def _spec(one: PastRun) -> LaunchSpec:
 
 
 def _move_back(by: timedelta) -> None:
-    """Moves every date of the portal's rows into the past, in one transaction. The event log cannot be changed, but the
-    demo owns the table and may switch its trigger off.
+    """Moves every date of the portal's rows into the past, table by table: in one transaction it would wait for the
+    worker, which locks the same rows in another order.
     """
     from django.apps import apps
     from django.contrib.postgres.fields import DateTimeRangeField
-    from django.db import connection, models, transaction
+    from django.db import models
+
+    for app in DATED_APPS:
+        for model in apps.get_app_config(app).get_models():
+            fields = model._meta.local_concrete_fields
+            dates = [field.column for field in fields if isinstance(field, models.DateTimeField)]
+            ranges = [field.column for field in fields if isinstance(field, DateTimeRangeField)]
+            moved = [f"{column} = {column} - %(by)s" for column in dates]
+            moved += [
+                f"{column} = tstzrange(lower({column}) - %(by)s, upper({column}) - %(by)s, '[)')" for column in ranges
+            ]
+            if moved:
+                _move_table(model, f"UPDATE {model._meta.db_table} SET {', '.join(moved)}", by)
+
+
+def _move_table(model: type[Model], update: str, by: timedelta) -> None:
+    """The event log cannot be changed, but the demo owns the table and may switch its trigger off."""
+    from django.db import OperationalError, connection, transaction
 
     from accounts.models import Event
 
-    events = Event._meta.db_table
-    with transaction.atomic(), connection.cursor() as cursor:
-        # PostgreSQL alters no table that has deferred checks waiting, so they are made first.
-        cursor.execute(f"SET CONSTRAINTS ALL IMMEDIATE; ALTER TABLE {events} DISABLE TRIGGER USER")
-        for app in DATED_APPS:
-            for model in apps.get_app_config(app).get_models():
-                fields = model._meta.local_concrete_fields
-                dates = [field.column for field in fields if isinstance(field, models.DateTimeField)]
-                ranges = [field.column for field in fields if isinstance(field, DateTimeRangeField)]
-                moved = [f"{column} = {column} - %(by)s" for column in dates]
-                moved += [
-                    f"{column} = tstzrange(lower({column}) - %(by)s, upper({column}) - %(by)s, '[)')"
-                    for column in ranges
-                ]
-                if moved:
-                    cursor.execute(f"UPDATE {model._meta.db_table} SET {', '.join(moved)}", {"by": by})
-        cursor.execute(f"ALTER TABLE {events} ENABLE TRIGGER USER")
+    table = model._meta.db_table
+    for is_last in (False, False, True):
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                if model is Event:
+                    # PostgreSQL alters no table that has deferred checks waiting, so they are made first.
+                    cursor.execute(f"SET CONSTRAINTS ALL IMMEDIATE; ALTER TABLE {table} DISABLE TRIGGER USER")
+                cursor.execute(update, {"by": by})
+                if model is Event:
+                    cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+            return
+        except OperationalError:  # a deadlock with the worker, which then goes on
+            if is_last:
+                raise
 
 
 def _record_use() -> None:
