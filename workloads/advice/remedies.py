@@ -93,6 +93,8 @@ _PLANS: Mapping[str, Remedies] = {
     "namespace_missing": _WAIT_OR_TELL,
     "namespace_going": _WAIT_OR_TELL,
     "no_pod": _TELL,
+    "job_edited": (Remedy.AGAIN, Remedy.OPERATORS),
+    "scheduling_gated": _TELL,
     # a component does not respond
     "kueue_silent": _TELL,
     "scheduler_silent": _TELL,
@@ -101,6 +103,7 @@ _PLANS: Mapping[str, Remedies] = {
     # the pod is refused
     "quota_full": _WAIT,
     "quota_too_small": (Remedy.FEWER_NOW, Remedy.OTHER_CLASS, Remedy.FEWER_LATER, Remedy.SIZES, Remedy.OPERATORS),
+    "quota_forbids": _TELL,
     "quota_needs_sizes": _TELL,
     "quota_starting": _WAIT,
     "quota_missing": _TELL,
@@ -124,6 +127,7 @@ _PLANS: Mapping[str, Remedies] = {
     "devices_unavailable": _NODES,
     "volume_unbound": _TELL,
     "volume_missing": (Remedy.VOLUME, Remedy.OPERATORS),
+    "volume_refused": (Remedy.VOLUME, Remedy.OPERATORS),
     # on its node
     "image_not_found": _IMAGE,
     "image_not_allowed": _IMAGE_OR_TELL,

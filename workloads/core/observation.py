@@ -41,7 +41,7 @@ class ImagePresence:
 @dataclass(frozen=True)
 class ClaimState:
     """The volume of a run: its claim, its storage class, and the node that it was created for, with that node's zone.
-    `problem`: the last warning about it, "" if there is none.
+    `problem`: the last warning about it, `refusal`: why the API server does not accept it, "" if there is none.
     """
 
     name: str
@@ -49,6 +49,7 @@ class ClaimState:
     node: str = ""
     zone: str = ""
     problem: str = ""
+    refusal: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from workloads.status.desired_run import DesiredRun
 from workloads.status.explain import admission, container_start, nodes, queue_holds, scheduling, termination
 from workloads.status.explain import queue as explain_queue
 from workloads.status.explain.termination import AGAIN, PodTermination
-from workloads.status.explain.types import CONTACT_OPERATORS, Explanation
+from workloads.status.explain.types import Explanation
 from workloads.status.silence import with_silence
 from workloads.status.types import Phase, Status
 
@@ -196,12 +196,14 @@ def _without_pod(seen: Observation, now: datetime) -> Status:
     refused = seen.warning("FailedCreate", kind="Job")
     if refused is not None and (admitted_at is None or refused.last_at >= admitted_at):
         found = admission.refused_pod(refused.message)
+    elif seen.job is not None and (edited := queue_holds.job_edited(seen.job)) is not None:
+        found = edited
     elif admitted_at is None or now - admitted_at < POD_PATIENCE:
         text = "Admitted; its pod is being created."
         return Status(Phase.PREPARING, "creating_pod", text, admitted_at, actions=("stop",))
     else:
         found = queue_holds.no_pod(admitted_at)
-    phase = Phase.BLOCKED if found.is_final or found.reason == "no_pod" else Phase.PREPARING
+    phase = Phase.BLOCKED if found.is_final or found.reason in ("no_pod", "job_edited") else Phase.PREPARING
     return Status(phase, found.reason, found.sentence, admitted_at, dict(found.facts), found.actions, found)
 
 
@@ -321,18 +323,8 @@ def _replacing(seen: Observation, pod: Pod) -> Status:
 
 
 def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
-    raw = f"{lost.reason}: {lost.message}" if lost.message else lost.reason
-    if lost.is_silent:
-        text = f"Node {pod.node} no longer responds; the state of the run is unknown."
-        remedy = (
-            "After 5 minutes Kubernetes gives up on the node. The run continues, or starts on another node, when this "
-            f"node responds again or is removed from the cluster. {CONTACT_OPERATORS}"
-        )
-        found = Explanation("node_lost", text, remedy, raw, "the node controller")
-    else:
-        text = f"Node {pod.node} is not ready{f': {lost.message}' if lost.message else ''}."
-        found = Explanation("node_not_ready", text, CONTACT_OPERATORS, raw, "the kubelet")
-    return Status(Phase.UNKNOWN, found.reason, text, lost.since, {"node": pod.node}, found.actions, found)
+    found = nodes.lost_node(lost, pod.node)
+    return Status(Phase.UNKNOWN, found.reason, found.sentence, lost.since, {"node": pod.node}, found.actions, found)
 
 
 # ---- pods that do not run yet ----------------------------------------------------------------------------------------
@@ -340,14 +332,15 @@ def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
 
 def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> Status:
     scheduled = pod.condition("PodScheduled")
-    if scheduled is None or scheduled.is_true or scheduled.reason != "Unschedulable":
-        return Status(
-            Phase.PREPARING, "placing", "The scheduler is choosing a node.", pod.created_at, actions=("stop",)
-        )
-    found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim)
-    found = nodes.waits_for_terminating_pod(seen.nodes, found, wish.class_name) or found
+    found = scheduling.held_by_gates(pod.gates)
+    if found is None and scheduled is not None and scheduled.reason == "Unschedulable" and not scheduled.is_true:
+        found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim)
+        found = nodes.waits_for_terminating_pod(seen.nodes, found, wish.class_name) or found
+    if found is None:
+        text = "The scheduler is choosing a node."
+        return Status(Phase.PREPARING, "placing", text, pod.created_at, actions=("stop",))
     phase = Phase.BLOCKED if now - pod.created_at > PATIENCE else Phase.PREPARING
-    at = scheduled.since or pod.created_at
+    at = pod.created_at if scheduled is None or scheduled.since is None else scheduled.since
     return Status(phase, found.reason, found.sentence, at, dict(found.facts), found.actions, found)
 
 

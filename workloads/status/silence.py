@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from cluster.mirror.silence import CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
 from workloads.core.observation import Observation
 from workloads.status.explain import queue_holds
+from workloads.status.explain.scheduling import KUEUE_GATES
 from workloads.status.types import Phase, Status
 
 # The scheduler answers within a second, in a cluster with thousands of pending pods within half a minute.
@@ -44,7 +45,7 @@ def _awaited(told: Status, seen: Observation) -> str:
         # Kueue's webhook sees every Job: without it, the API server does not answer.
         return QUEUE_SYSTEM if told.reason == "cluster_unavailable" else ""
     staying = [pod for pod in seen.pods if pod.deleting_since is None and not pod.is_over]
-    if any(pod.gates for pod in staying):
+    if any(gate.startswith(KUEUE_GATES) for pod in staying for gate in pod.gates):
         return QUEUE_SYSTEM
     if staying:
         return SCHEDULER if any(not pod.node for pod in staying) else ""

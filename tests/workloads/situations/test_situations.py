@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.workloads.cases.situations_foreign import OF_OTHERS
 from tests.workloads.cases.situations_nodes import ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE
 from workloads.status.explain.types import FACTS
 
 HERE = Path(__file__).parent
-SITUATIONS = {**IN_QUEUE, **ON_NODES}
-# Situations of the queue, and of nodes, pods and storage.
+SITUATIONS = {**IN_QUEUE, **ON_NODES, **OF_OTHERS}
+# Situations of the queue; of nodes, pods and storage; and those that others cause.
 NAMES = """
     over quota at ResourceQuota; LimitRange; Pod Security; webhook down; local queue missing; local queue held;
     cluster queue inactive; flavor mismatch; waiting for quota; exceeds the maximum; borrowed then reclaimed;
@@ -21,7 +22,9 @@ NAMES = """
     admitted but pod refused; namespace terminating; stale mirror;
     untolerated taint; wrong selector; contiguity; cordoned; cpu short; memory short; PVC unbound; PVC missing;
     DRA class missing; DRA devices short; predecessor still ending; image pull; configuration missing; crash; OOM;
-    kubelet admission; topology; node lost
+    kubelet admission; topology; node lost;
+    foreign scheduling gate; edited Job; node's pods full; volume over quota; no storage class;
+    object count at ResourceQuota
 """
 
 

@@ -38,6 +38,7 @@ class Refused(StrEnum):
 
     POD = "pod"
     JOB = "job"
+    VOLUME = "volume"
 
 
 def refused_pod(message: str) -> Explanation:
@@ -67,6 +68,22 @@ def refused_job(message: str) -> Explanation:
             is_known=False,
         )
     return replace(found, raw=message, raw_from="the API server")
+
+
+def refused_volume(name: str, message: str) -> Explanation:
+    """Explains the API server's answer to the claim of a volume. The worker repeats the request every minute."""
+    found = _refused(message, Refused.VOLUME)
+    why = f" {found.sentence}" if found is not None else ""
+    remedy = "Choose another volume, or none. It starts automatically when the cluster accepts the volume."
+    return Explanation(
+        "volume_refused",
+        f"The cluster rejects the volume {name}.{why}",
+        f"{remedy} {CONTACT_OPERATORS}",
+        message,
+        "the API server",
+        actions=STOP_OR_CHANGE,
+        facts={} if found is None else found.facts,
+    )
 
 
 def not_created(code: str, text: str, *, kind: str) -> Explanation | None:
@@ -120,10 +137,24 @@ def _quota(name: str) -> str:
     return f"namespace's ResourceQuota {name}{foreign}"
 
 
+def _counts_objects(resource: str) -> bool:
+    """Whether a ResourceQuota counts objects by this name, whatever they request."""
+    return resource.startswith("count/") or resource in ("pods", "secrets", "configmaps", "persistentvolumeclaims")
+
+
 def _exceeded(
     quota: str, what: Refused, asked: dict[str, str], used: dict[str, str], limit: dict[str, str]
 ) -> Explanation:
     never = [name for name in asked if name in limit and is_more(name, asked[name], limit[name])]
+    if never and all(_counts_objects(name) for name in never):
+        numbers = "; ".join(f"{resource_name(name)}: {asked[name]} requested, limit {limit[name]}" for name in never)
+        return Explanation(
+            "quota_forbids",
+            f"The {_quota(quota)} does not allow this object: {numbers}.",
+            f"No smaller request helps. {_NOT_OURS}",
+            is_final=True,
+            facts={"quota": quota, **figures(never[0], asked=asked[never[0]], limit=limit[never[0]])},
+        )
     if never:
         sizes = "; ".join(
             f"{resource_name(name)}: {number(name, asked[name])}{unit(name)} requested, "

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 
 from workloads.core.class_nodes import ClassNode, ClassNodes
+from workloads.core.observation import NodeTrouble
 from workloads.status.explain.quantities import Predicate, are, is_in_state, units_of
 from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIES, RESERVED, reserved
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Explanation
@@ -58,6 +59,20 @@ def waits_for_terminating_pod(seen: ClassNodes | None, told: Explanation, class_
         return None
     found = _ending(seen, "Admitted, but the previous pod", class_name)
     return replace(found, raw=told.raw, raw_from=told.raw_from) if found else None
+
+
+def lost_node(lost: NodeTrouble, node: str) -> Explanation:
+    """Of a pod that runs there."""
+    raw = f"{lost.reason}: {lost.message}" if lost.message else lost.reason
+    if not lost.is_silent:
+        text = f"Node {node} is not ready{f': {lost.message}' if lost.message else ''}."
+        return Explanation("node_not_ready", text, CONTACT_OPERATORS, raw, "the kubelet")
+    remedy = (
+        "After 5 minutes Kubernetes gives up on the node. The run continues, or starts on another node, when this "
+        f"node responds again or is removed from the cluster. {CONTACT_OPERATORS}"
+    )
+    text = f"Node {node} no longer responds; the state of the run is unknown."
+    return Explanation("node_lost", text, remedy, raw, "the node controller")
 
 
 def _by_nodes(seen: ClassNodes, class_name: str, workers: int) -> Explanation | None:

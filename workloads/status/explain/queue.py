@@ -63,7 +63,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         )
     if found := _TOPOLOGY.search(message):
         short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
-        lacking = f": too little {', '.join(short)} free" if short else ""
+        lacking = _lacking(short)
         if workers > 1:
             return gang_too_large(int(found[1] or 0), size, class_name, lacking)
         return Explanation(
@@ -128,6 +128,14 @@ def _no_device_class(name: str, class_name: str, *, is_there: bool) -> Explanati
     text = f"The cluster has no device class {name}, which {class_name} uses."
     remedy = "Contact an operator: its driver is not installed, or was removed."
     return Explanation("device_class_missing", text, remedy)
+
+
+def _lacking(short: list[str]) -> str:
+    """`short`: resources of which nodes have too little. Pods are not a size: a node accepts so many of them."""
+    sizes = [name for name in short if name != "pods"]
+    parts = [f"too little {', '.join(sizes)} free"] if sizes else []
+    parts += ["nodes have reached their maximum number of pods"] if "pods" in short else []
+    return f": {'; '.join(parts)}" if parts else ""
 
 
 def _limit_range(message: str) -> Explanation:

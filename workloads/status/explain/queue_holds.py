@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from cluster.mirror.silence import COMPONENTS, CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
-from cluster.reads.observed import KueueWorkload
+from cluster.reads.observed import Job, KueueWorkload
 from portal.ui.text import date_and_time, plural
 from workloads.core.observation import LocalQueueState
-from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, Explanation
+from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, STOP_OR_CHANGE, Explanation
 
 _CANNOT = re.compile(r"^Can't admit new workloads: ")
 _UNTIL = {
@@ -84,6 +84,16 @@ def _reserved(checks: Mapping[str, str]) -> Explanation:
         return Explanation("reserved", "Its quota is reserved; it starts in a moment.", "It starts automatically.")
     text = f"Its quota is reserved; it starts when the cluster's admission check {waits_for} is ready."
     return Explanation("checked", text, f"It starts automatically when the check is ready. {CONTACT_OPERATORS}")
+
+
+def job_edited(job: Job) -> Explanation | None:
+    """The portal requests as many pods at once as the Job has completions."""
+    requested = job.completions or 1
+    if job.parallelism >= requested:
+        return None
+    less = f"it creates {plural(job.parallelism, 'pod')} at a time instead of {requested}"
+    text = f"Its Job was edited in the cluster, outside the portal: {less}."
+    return Explanation("job_edited", text, "Stop it and start it again.", actions=STOP_OR_CHANGE)
 
 
 def deactivated(queue: KueueWorkload) -> Explanation:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 from workloads.core.class_nodes import ClassNodes
 from workloads.core.observation import ClaimState
+from workloads.status.explain.admission import refused_volume
 from workloads.status.explain.quantities import Predicate, has, is_in_state
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP, STOP_OR_CHANGE, Explanation, volume_missing
+
+# How the names of Kueue's scheduling gates begin.
+KUEUE_GATES = "kueue.x-k8s.io/"
 
 _NODES = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 _ITEM = re.compile(r"(\d+) (.+)")
@@ -93,13 +97,30 @@ def _by_taint(reason: str) -> Predicate:
     return RESERVED if found is None else reserved([f"{found[1]}={found[2]}" if found[2] else found[1]])
 
 
+def held_by_gates(gates: Collection[str]) -> Explanation | None:
+    """The scheduler ignores a pod until its gates are removed. Kueue has gates of its own, and removes them itself."""
+    foreign = [gate for gate in gates if not gate.startswith(KUEUE_GATES)]
+    if not foreign:
+        return None
+    which = f"scheduling gate{'s' if len(foreign) > 1 else ''} {', '.join(foreign)}"
+    return Explanation(
+        "scheduling_gated",
+        f"Admitted, but the scheduler places its pod only without the {which}, set by a policy of the cluster and not "
+        "by the portal.",
+        f"It starts when that policy's owner removes the gate. {CONTACT_OPERATORS}",
+    )
+
+
 def unschedulable(message: str, near: ClassNodes | None = None, claim: ClaimState | None = None) -> Explanation:
     """Explains the condition PodScheduled=False of an admitted pod. `near`: nodes of its class, `claim`: its volume."""
-    return replace(_unschedulable(message, near, claim), raw=message, raw_from="the scheduler")
+    found = _unschedulable(message, near, claim)
+    return found if found.raw else replace(found, raw=message, raw_from="the scheduler")
 
 
 def _unschedulable(message: str, near: ClassNodes | None, claim: ClaimState | None) -> Explanation:
     if found := _CLAIM.search(message):
+        if claim is not None and claim.refusal:
+            return refused_volume(claim.name, claim.refusal)
         return volume_missing(found[1], is_going=found[2] != "not found")
     if "unbound immediate PersistentVolumeClaims" in message:
         return _unbound(claim)
@@ -123,8 +144,10 @@ def _unbound(claim: ClaimState | None) -> Explanation:
         lacks = f"its storage class {found[1]} does not exist in the cluster"
         text = f"Waiting for {named}: the storage system has not provisioned it yet; {lacks}."
         return Explanation("volume_unbound", text, "Contact an operator, or choose another volume.")
-    of = f" (storage class {claim.storage_class})" if claim.storage_class else ""
-    text = f"Waiting for {named}: the storage system has not provisioned it yet{of}."
+    if not claim.storage_class:
+        text = f"Waiting for {named}: it has no storage class, and the cluster has no default one."
+        return Explanation("volume_unbound", text, CONTACT_OPERATORS)
+    text = f"Waiting for {named}: the storage system has not provisioned it yet (storage class {claim.storage_class})."
     return Explanation("volume_unbound", text, CONTACT_OPERATORS)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django.db import connection
 
-from cluster.models import MirrorNode, MirrorObject, MirrorWarning
+from cluster.models import AppliedObject, MirrorNode, MirrorObject, MirrorWarning
 from workloads.core.observation import ClaimState, Observation
 from workloads.models import Run
 
@@ -26,7 +26,8 @@ def with_claims(
     if not wanted:
         return dict(seen)
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIMS, [ZONE, cluster_id, namespace, sorted(set(wanted.values()))])
+        here = [cluster_id, namespace]
+        cursor.execute(_CLAIMS, [ZONE, sorted(set(wanted.values())), *here, *here])
         found = {name: ClaimState(name, *rest) for name, *rest in cursor.fetchall()}
     return {pk: replace(one, claim=found.get(wanted.get(pk, ""))) for pk, one in seen.items()}
 
@@ -38,13 +39,19 @@ def _waits_for_volume(seen: Observation) -> bool:
 
 
 _CLAIMS = f"""
-SELECT claim.name, claim.record ->> 'storage_class', coalesce(claim.record ->> 'node', ''),
+SELECT wanted.name, coalesce(claim.record ->> 'storage_class', ''), coalesce(claim.record ->> 'node', ''),
        coalesce(node.record -> 'labels' ->> %s, ''),
        coalesce((SELECT message FROM {MirrorWarning._meta.db_table} warning
                   WHERE warning.cluster_id = claim.cluster_id AND warning.object_uid = claim.uid
-                  ORDER BY last_at DESC LIMIT 1), '')
-  FROM {MirrorObject._meta.db_table} claim
+                  ORDER BY last_at DESC LIMIT 1), ''),
+       coalesce(sent.text, '')
+  FROM unnest(%s::text[]) wanted (name)
+  LEFT JOIN {MirrorObject._meta.db_table} claim
+    ON claim.cluster_id = %s AND claim.kind = 'PersistentVolumeClaim' AND claim.namespace = %s
+   AND claim.name = wanted.name
   LEFT JOIN {MirrorNode._meta.db_table} node
     ON node.cluster_id = claim.cluster_id AND node.name = claim.record ->> 'node'
- WHERE claim.cluster_id = %s AND claim.kind = 'PersistentVolumeClaim' AND claim.namespace = %s
-   AND claim.name = ANY(%s)"""
+  LEFT JOIN {AppliedObject._meta.db_table} sent
+    ON sent.cluster_id = %s AND sent.kind = 'PersistentVolumeClaim' AND sent.namespace = %s AND sent.name = wanted.name
+   AND sent.result = '{AppliedObject.Result.REFUSED}'
+ WHERE claim.name IS NOT NULL OR sent.name IS NOT NULL"""
