@@ -1,0 +1,158 @@
+"""What is stored when a run ends: a log, or why there is none."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import urllib3
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from accounts.models import User
+from catalog.models import GpuClass
+from cluster.client.errors import ClusterRefused, ClusterUnavailable, NotFound
+from cluster.client.log_end import LogTooSlow
+from cluster.reads import queries as read_queries
+from portal.core.due import owner_label
+from portal.core.errors import Refused
+from tenants.models import Namespace
+from tests.support.rows import running
+from workloads.core.observation import Observation
+from workloads.logs import capture, retention
+from workloads.logs.models import RunLog
+from workloads.logs.queries import KeptLog, NoLog, kept_log
+from workloads.models import Run, Workload
+
+pytestmark = pytest.mark.django_db
+SECRET = "q7G-not-in-any-log-9k"
+
+
+class Node:
+    """`answers`: bytes of the log, or an error, one for each call; the last one repeats."""
+
+    def __init__(self, *answers: bytes | Exception) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    def open_log(self, **_place: Any) -> urllib3.BaseHTTPResponse:
+        self.asked += 1
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return urllib3.HTTPResponse(body=io.BytesIO(answer), preload_content=False)
+
+
+@pytest.fixture
+def one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
+    found = running.workload(namespace_a, a100, by=alice)
+    running.make_ready(found)
+    return found
+
+
+def keep(one: Workload, node: Node) -> None:
+    pods = read_queries.pods(one.namespace.cluster_id, namespace=one.namespace.name, owner=owner_label(one))
+    run = Run.objects.select_related("workload__namespace").get(workload=one)
+    capture.keep_logs(run, Observation(pods=tuple(pods)), (SECRET,), kube=node)  # type: ignore[arg-type]
+
+
+def read(one: Workload, who: User, **what: Any) -> KeptLog | NoLog:
+    return kept_log(Actor(user=who, via="stream"), "team-a", one.name, **what)
+
+
+def over() -> None:
+    Run.objects.update(ended_at=timezone.now(), outcome="failed")
+
+
+def test_it_is_kept_without_secrets_for_the_days_of_the_class(one: Workload, a100: GpuClass, bob: User) -> None:
+    GpuClass.objects.filter(pk=a100.pk).update(log_retention_days=3)
+    keep(one, Node(f"epoch 1\nlogin {SECRET}\n".encode()))
+    over()
+    found = read(one, bob)
+    assert isinstance(found, KeptLog)
+    assert (found.run, found.worker, found.text, found.is_truncated) == (1, 0, "epoch 1\nlogin ***\n", False)
+    assert timedelta(days=3) - timedelta(minutes=1) < found.expires_at - timezone.now() <= timedelta(days=3)
+    assert read(one, bob, number=1) == read(one, bob, worker=0) == found
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (NotFound(404, "NotFound", "no pod"), "no_pod"),
+        (ClusterRefused(403, "Forbidden", "no"), "forbidden"),
+        (ClusterUnavailable("dial tcp: i/o timeout"), "unreachable"),
+        (LogTooSlow("slow"), "too_slow"),
+        (b"unable to retrieve container logs for containerd://12", "removed"),
+    ],
+)
+def test_why_it_could_not_be_read_is_kept_instead(
+    one: Workload, alice: User, error: bytes | Exception, problem: str
+) -> None:
+    keep(one, Node(error))
+    over()
+    row = RunLog.objects.get()
+    assert (row.problem, row.text) == (problem, "")
+    found = read(one, alice)
+    assert isinstance(found, NoLog)
+    assert found.is_final
+    assert found.sentence.startswith("There is no log of run 1: when it ended, ")
+
+
+def test_a_repetition_replaces_a_log_by_a_later_one_and_never_by_a_failure(one: Workload) -> None:
+    keep(one, Node(ClusterUnavailable("later")))
+    for node, text in ((Node(b"a\n"), "a\n"), (Node(b"a\nb\n"), "a\nb\n"), (Node(NotFound(404, "", "")), "a\nb\n")):
+        keep(one, node)
+        row = RunLog.objects.get()
+        assert (row.text, row.problem) == (text, "")
+
+
+def test_a_class_that_keeps_none_reads_none(one: Workload, a100: GpuClass, alice: User) -> None:
+    GpuClass.objects.filter(pk=a100.pk).update(log_retention_days=0)
+    node = Node(b"a\n")
+    keep(one, node)
+    assert (node.asked, RunLog.objects.count()) == (0, 0)
+    over()
+    assert read(one, alice) == NoLog("There is no log of run 1: its class keeps no logs.", is_final=True)
+
+
+def test_after_the_time_for_one_run_the_others_are_not_asked(one: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture, "WITHIN_S", 0.0)
+    node = Node(b"a\n")
+    keep(one, node)
+    assert (node.asked, RunLog.objects.get().problem) == (0, "too_slow")
+
+
+def test_a_run_that_goes_on_may_still_write_one(one: Workload, alice: User) -> None:
+    found = read(one, alice)
+    assert isinstance(found, NoLog)
+    assert not found.is_final
+    with pytest.raises(Refused):
+        read(one, alice, number=2)
+    with pytest.raises(Refused):
+        read(one, alice, number=10**12)
+
+
+def test_a_stranger_finds_nothing(one: Workload, charlie: User) -> None:
+    keep(one, Node(b"a\n"))
+    with pytest.raises(Refused) as refused:
+        read(one, charlie)
+    assert refused.value.refusal.status == 404
+
+
+def test_expired_logs_are_deleted_and_said_to_be(one: Workload, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "BATCH", 2)
+    keep(one, Node(b"a\n"))
+    run = one.runs.get()
+    now = timezone.now()
+    others = [RunLog(run=run, worker=number, rank=number, text="b", expires_at=now) for number in range(1, 6)]
+    RunLog.objects.bulk_create(others)
+    retention.delete_expired_logs()
+    assert RunLog.objects.get().text == "a\n"
+    Run.objects.update(ended_at=now - timedelta(days=15), outcome="failed", requested_at=now - timedelta(days=16))
+    RunLog.objects.update(expires_at=now - timedelta(days=1))
+    retention.delete_expired_logs()
+    found = read(one, alice)
+    assert isinstance(found, NoLog)
+    assert found.sentence == "There is no log of run 1: logs of its class are kept for 14 days."
