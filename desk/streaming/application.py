@@ -343,4 +343,9 @@ def _seconds(text: str) -> float:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 11 else None
+    """Returns None for "". Raises Refused (404) for what no run or worker has as its number."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) < 11:
+        return int(text)
+    raise Refused(NOT_FOUND)

@@ -182,6 +182,16 @@ def test_doors_follows_logs_where_it_is_bound_and_does_nothing_else(
         assert doors.raw("GET", path)[0] == 403
 
 
+def test_the_worker_reads_logs_where_it_is_bound_and_nothing_more_of_pods(worker: Api, ours: str, foreign: str) -> None:
+    assert worker.raw("GET", path_of("v1/pods", "absent", namespace=ours, subresource="log"))[0] == 403
+    bind(worker, ours, "gpu-portal-logs", {"kind": "ServiceAccount", "name": "worker", "namespace": "gpu-portal"})
+
+    until(lambda: asked(worker, ours) == written_out(WORKER) | written_out(LOGS), "the worker may read logs here")
+    for place, status in ((ours, 404), (foreign, 403)):
+        assert worker.raw("GET", path_of("v1/pods", "absent", namespace=place, subresource="log"))[0] == status
+    assert worker.raw("GET", path_of("v1/pods", namespace=ours))[0] == 403
+
+
 @pytest.mark.parametrize("verb", ["POST", "PATCH", "PUT", "DELETE"])
 def test_the_watcher_writes_nothing(watcher: Api, ours: str, verb: str) -> None:
     kinds = ("v1/pods", "v1/secrets", "v1/resourcequotas", "batch/v1/jobs", "kueue.x-k8s.io/v1beta2/localqueues")

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 import urllib3
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.core.actor import Actor
@@ -156,3 +159,21 @@ def test_expired_logs_are_deleted_and_said_to_be(one: Workload, alice: User, mon
     found = read(one, alice)
     assert isinstance(found, NoLog)
     assert found.sentence == "There is no log of run 1: logs of its class are kept for 14 days."
+
+
+def test_the_page_links_the_logs_of_earlier_runs(one: Workload, bob: User, client: Client) -> None:
+    keep(one, Node(b"a\n"))
+    over()
+    for number in (2, 3):
+        again = {"spec": {**one.runs.get(number=1).spec, "number": number}, "requested_by": bob}
+        Run.objects.create(workload=one, number=number, ended_at=timezone.now(), outcome="stopped", **again)
+    client.force_login(bob)
+    with CaptureQueriesContext(connection) as before:
+        page = client.get("/teams/team-a/workloads/one").text
+    assert 'href="/live/logs/team-a/one?run=1&amp;follow=0"' in page
+    assert "?run=2" not in page
+    Run.objects.create(workload=one, number=4, **again)
+    RunLog.objects.create(run=one.runs.get(number=3), worker=0, rank=0, text="b", expires_at=timezone.now())
+    with CaptureQueriesContext(connection) as after:
+        assert "?run=3" in client.get("/teams/team-a/workloads/one").text
+    assert len(after) == len(before)
