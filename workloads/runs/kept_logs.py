@@ -14,7 +14,7 @@ from cluster.models import AppliedObject
 from workloads.core.observation import Observation
 from workloads.logs import capture
 from workloads.logs.selection import LOGS_PER_RUN
-from workloads.models import Run, Workload
+from workloads.models import Run, RunLog, Workload
 from workloads.runs.objects import run_secret
 
 # The pod of a finished job stays for a while, for members with kubectl; it uses no units.
@@ -40,6 +40,10 @@ def keep_logs_of_stopped(run: Run, seen: Observation | None, job: AppliedObject 
         keep_logs(run, seen, kube=kube)
     elif job.result == AppliedObject.Result.TERMINATING and timezone.now() - job.sent_at < KEEP_LAST_LINES:
         keep_logs(run, seen, kube=kube, at_most=1)
+
+
+def delete_logs(workload: Workload) -> None:
+    RunLog.objects.filter(run__workload=workload).delete()
 
 
 def jobs_that_stay(workload: Workload, sent: Mapping[tuple[str, str], AppliedObject]) -> dict[str, datetime]:

@@ -34,7 +34,7 @@ from workloads.launch import spec as launch_spec
 from workloads.lifetime import offboarding
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.lifetime.run_time import reconcile as run_time_reconcile
-from workloads.models import Run, RunLog, Volume, Workload
+from workloads.models import Run, Volume, Workload
 from workloads.runs import failure_capture, interruption_notices, kept_logs, requeue
 from workloads.runs.objects import orphans, pull_secret, run_secret
 from workloads.runs.priority import reconcile as priority_reconcile
@@ -167,13 +167,12 @@ def _follow(work: _Work, run: Run) -> Outcome:
         run_secret.recreate_if_missing(run, spec, job, work.sent.get(("Secret", job.name)), seen, kube=work.kube)
         priority_reconcile.apply_priority(run, job, seen, kube=work.kube)
         return Outcome(again_in_s=ALIVE_AGAIN_S, clock=interruption_notices.settles_at(run, seen))
-    work.deadline.check()
-    kept_logs.keep_logs(run, seen, kube=work.kube)
     is_back = end.reason in status_outcome.INTERRUPTED_REASONS and requeue.may_requeue(run, end.reason)
     if end.reason in status_outcome.INTERRUPTED_REASONS:
         end = replace(
             end, message=f"{end.message} {status_outcome.RESTARTS_NOTE if is_back else status_outcome.NO_RESTART_NOTE}"
         )
+    kept_logs.keep_logs(run, seen, kube=work.kube)
     with transaction.atomic():
         if _end(run, end, seen) and is_back:
             requeue.requeue(run, end, seen)
@@ -311,9 +310,8 @@ def _tidy(work: _Work) -> Outcome:
     mine = {"owner": work.owner, "namespace": work.workload.namespace.name}
     if mirror.jobs(work.cluster_id, **mine) or mirror.pods(work.cluster_id, **mine):
         return _patience(work.workload.delete_requested_at)
-    with transaction.atomic():
-        Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
-        RunLog.objects.filter(run__workload=work.workload).delete()
+    kept_logs.delete_logs(work.workload)
+    Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
     page_hint(work.workload.namespace.name)
     return DONE
 
