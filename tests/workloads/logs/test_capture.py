@@ -172,7 +172,7 @@ def test_the_page_links_the_logs_of_earlier_runs(one: Workload, bob: User, clien
         page = client.get("/teams/team-a/workloads/one").text
     assert 'href="/live/logs/team-a/one?run=1&amp;follow=0"' in page
     assert "?run=2" not in page
-    Run.objects.create(workload=one, number=4, **again)
+    Run.objects.create(workload=one, number=4, ended_at=timezone.now(), outcome="stopped", **again)
     RunLog.objects.create(run=one.runs.get(number=3), worker=0, rank=0, text="b", expires_at=timezone.now())
     with CaptureQueriesContext(connection) as after:
         assert "?run=3" in client.get("/teams/team-a/workloads/one").text

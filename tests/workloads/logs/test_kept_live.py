@@ -67,6 +67,10 @@ def test_the_log_of_a_stopped_notebook_is_answered_without_its_pod(
     assert f'href="{address}?run=1&amp;worker=0&amp;download=1" download>Download</a>' in fragment
     assert "It is deleted on " in fragment
     assert 'class="term term-log"' in fragment
+    RunLog.objects.update(text="<script>alert(1)</script>\n")
+    fragment = doors.get(address, authorization=bearer, hx_request="true")[2].decode()
+    assert "&lt;script&gt;alert(1)" in fragment
+    assert "<script" not in fragment
     for absent in ("run=2", "run=9999999999", "run=99999999999", "run=x", "worker=-1"):
         assert b"not_found" in doors.get(f"{address}?{absent}", authorization=bearer)[2]
     stranger = f"session={session_of(by_charlie.person)}"
