@@ -47,6 +47,9 @@ def keep_logs(
     ]
     if not rows and run.started_at is not None:
         rows = [RunLog(run=run, worker=0, rank=0, problem=Problem.NO_POD, expires_at=expires_at)]
+    if places and at_most == LOGS_PER_RUN:
+        # Of an earlier attempt, in which other workers failed.
+        RunLog.objects.filter(run=run).exclude(worker__in=[place.worker for place in places]).delete()
     RunLog.objects.bulk_create([row for row in rows if row.problem], ignore_conflicts=True)
     RunLog.objects.bulk_create(
         [row for row in rows if not row.problem],

@@ -158,7 +158,11 @@ def _follow(work: _Work, run: Run) -> Outcome:
     seen = _look(work, run)
     if seen is None:
         return Outcome(again_in_s=ALIVE_AGAIN_S)
+    put_back_at = run.put_back_at
     _record(run, seen)
+    if put_back_at is None and run.put_back_at is not None:
+        # Its pods end now; the next attempt replaces this log by its own.
+        kept_logs.keep_logs(run, seen, kube=work.kube)
     run_time_reconcile.warn_if_due(run)
     end = status_outcome.outcome_of(seen, kind=run.workload.kind) or (
         status_outcome.LOST if seen.job is None and _is_gone(work, job) else None

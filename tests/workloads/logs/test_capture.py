@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from datetime import timedelta
 from typing import Any
 
 import pytest
-import urllib3
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -23,6 +21,7 @@ from portal.core.due import owner_label
 from portal.core.errors import Refused
 from tenants.models import Namespace
 from tests.support.rows import running
+from tests.workloads.logs.node import Node
 from workloads.core.observation import Observation
 from workloads.logs import capture, retention
 from workloads.logs.models import RunLog
@@ -31,21 +30,6 @@ from workloads.models import Run, Workload
 
 pytestmark = pytest.mark.django_db
 SECRET = "q7G-not-in-any-log-9k"
-
-
-class Node:
-    """`answers`: bytes of the log, or an error, one for each call; the last one repeats."""
-
-    def __init__(self, *answers: bytes | Exception) -> None:
-        self.answers = list(answers)
-        self.asked = 0
-
-    def open_log(self, **_place: Any) -> urllib3.BaseHTTPResponse:
-        self.asked += 1
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return urllib3.HTTPResponse(body=io.BytesIO(answer), preload_content=False)
 
 
 @pytest.fixture
@@ -109,6 +93,12 @@ def test_a_repetition_replaces_a_log_by_a_later_one_and_never_by_a_failure(one: 
         keep(one, node)
         row = RunLog.objects.get()
         assert (row.text, row.problem) == (text, "")
+
+
+def test_of_an_earlier_attempt_no_other_workers_stay(one: Workload) -> None:
+    RunLog.objects.create(run=one.runs.get(), worker=7, rank=0, text="before", expires_at=timezone.now())
+    keep(one, Node(b"a\n"))
+    assert RunLog.objects.get().worker == 0
 
 
 def test_a_class_that_keeps_none_reads_none(one: Workload, a100: GpuClass, alice: User) -> None:
