@@ -41,7 +41,7 @@ def print_log(session: Session, team: str, name: str, worker: int | None = None,
 
 def is_kept(response: httpx.Response) -> bool:
     """True for the text that was kept when a run, or an earlier attempt of it, ended."""
-    return response.headers.get("X-Log-Source") == "kept"
+    return bool(response.headers.get("X-Log-Source") == "kept")
 
 
 def follow_log(session: Session, found: Json, worker: int | None) -> None:

@@ -157,6 +157,8 @@ def test_the_page_links_the_logs_of_earlier_runs(one: Workload, bob: User, clien
     for number in (2, 3):
         again = {"spec": {**one.runs.get(number=1).spec, "number": number}, "requested_by": bob}
         Run.objects.create(workload=one, number=number, ended_at=timezone.now(), outcome="stopped", **again)
+    missing = RunLog(run=one.runs.get(number=2), worker=0, rank=0, problem="unreachable", expires_at=timezone.now())
+    missing.save()
     client.force_login(bob)
     with CaptureQueriesContext(connection) as before:
         page = client.get("/teams/team-a/workloads/one").text
