@@ -8,7 +8,13 @@ from django.db.models.functions import Now
 
 # The model is in its own module; imported here so that it is found.
 from catalog.banner.models import Banner as Banner
-from catalog.classes.validation.run_limits import IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST, RUN_HOURS_MOST
+from catalog.classes.validation.run_limits import (
+    IDLE_MINUTES_LEAST,
+    IDLE_MINUTES_MOST,
+    LOG_DAYS,
+    LOG_DAYS_MOST,
+    RUN_HOURS_MOST,
+)
 from cluster.models import Cluster
 from portal.core.due import Due
 from portal.core.errors import constraint_sentence
@@ -113,6 +119,11 @@ class GpuClass(models.Model):
         blank=True,
         help_text="Running and queued production units per team; empty: the team's quota",
     )
+    log_retention_days = models.PositiveIntegerField(
+        default=LOG_DAYS,
+        db_default=LOG_DAYS,
+        help_text="Days for which the log of an ended run is kept; 0: not kept",
+    )
 
     life_cycle = models.CharField(max_length=10, choices=LifeCycle, default=LifeCycle.DRAFT)
     successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
@@ -169,6 +180,7 @@ class GpuClass(models.Model):
                 | Q(idle_stop_minutes__gte=IDLE_MINUTES_LEAST, idle_stop_minutes__lte=IDLE_MINUTES_MOST),
                 name="gpu_class_idle_stop",
             ),
+            models.CheckConstraint(condition=Q(log_retention_days__lte=LOG_DAYS_MOST), name="gpu_class_log_retention"),
             models.CheckConstraint(
                 condition=Q(terms_version=0, terms="") | (Q(terms_version__gte=1) & ~Q(terms="")),
                 name="gpu_class_terms",
@@ -247,6 +259,12 @@ constraint_sentence(
     "idle_stop",
     f"Enter {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes, or leave it empty to never stop idle notebooks.",
     field="idle_stop_minutes",
+)
+constraint_sentence(
+    "gpu_class_log_retention",
+    "log_retention",
+    f"Enter 0 to {LOG_DAYS_MOST} days; 0 means that logs are not kept.",
+    field="log_retention_days",
 )
 constraint_sentence(
     "gpu_class_terms",

@@ -22,6 +22,7 @@ from workloads.core.constraints import GROUP_LIMIT, STILL_RUNNING
 from workloads.credentials.registries.models import RegistryCredential as RegistryCredential
 from workloads.credentials.secrets.models import TeamSecret as TeamSecret
 from workloads.forecast.models import StartPrediction as StartPrediction
+from workloads.logs.models import RunLog as RunLog
 from workloads.usage.models import UsageHour as UsageHour
 from workloads.usage.models import UsageSample as UsageSample
 

@@ -1,5 +1,5 @@
 """Reconciles workloads, volumes and idle notebooks that are due. Once a minute it counts the units in use and logs
-start estimates; every few seconds it finds notebooks of users who may no longer launch.
+start estimates, and deletes expired logs; every few seconds it finds notebooks of users who may no longer launch.
 """
 
 from functools import partial
@@ -11,6 +11,7 @@ from portal.core.due import drain
 from workloads.forecast import prediction_log
 from workloads.lifetime import offboarding
 from workloads.lifetime.idle import reconcile as idle_reconcile
+from workloads.logs import retention as log_retention
 from workloads.models import NotebookWatch, Volume, Workload
 from workloads.runs import restart
 from workloads.storage import reconcile as storage_reconcile
@@ -35,6 +36,7 @@ def work_notebook_watches() -> None:
 @shared_task(name="workloads.usage.sample", ignore_result=True)
 def sample_usage() -> None:
     samples.sample_all()
+    log_retention.delete_expired_logs()
 
 
 @shared_task(name="workloads.predicting.predict", ignore_result=True)

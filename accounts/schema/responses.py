@@ -60,6 +60,20 @@ REFUSAL_BODY = {"application/json": {"schema": {"$ref": "#/components/schemas/Re
 DOCUMENT_TAG = {"schema": {"type": "string"}, "description": "Of the whole document."}
 LENGTH_REQUIRED = "A body was sent without `Content-Length`; it was not read."
 
+TEXT = {"schema": {"type": "string"}}
+LOG_OK = "The log. With `Retry-After`: a sentence that says why there is none yet."
+LOG_HEADERS = {
+    "X-Log-Source": {
+        "schema": {"type": "string", "enum": ["pod", "kept"]},
+        "description": "`pod`: read from the cluster now. `kept`: what was kept when the run ended.",
+    },
+    "X-Log-Note": {**TEXT, "description": "Of a kept log: from when it is, and whether it is complete."},
+    "X-Log-Expires-At": {
+        "schema": {"type": "string", "format": "date-time"},
+        "description": "When a kept log is deleted.",
+    },
+}
+
 # These are not DRF views, so drf-spectacular does not describe them. Doors streams the log.
 NON_DRF_OPERATIONS: dict[str, Any] = {
     "/api/v1/openapi.json": {
@@ -89,7 +103,7 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
     "/live/logs/{team}/{name}": {
         "get": {
             "operationId": "workloads_log",
-            "summary": "Follow the log of a workload's last run as text",
+            "summary": "Follow the log of a run as text, or read what was kept when it ended",
             "tags": ["workloads"],
             "security": [{"token": ["read"]}, {"session": []}],
             "parameters": [
@@ -105,17 +119,32 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
                     "in": "query",
                     "name": "worker",
                     "schema": {"type": "integer", "minimum": 0, "maximum": 9999},
-                    "description": "Worker of a job with several workers; default: the first.",
+                    "description": "Worker of a job with several workers; default: the one that failed, or the first.",
+                },
+                {
+                    "in": "query",
+                    "name": "run",
+                    "schema": {"type": "integer", "minimum": 1},
+                    "description": "Number of the run; default: the last.",
+                },
+                {
+                    "in": "query",
+                    "name": "download",
+                    "schema": {"type": "string", "enum": ["1"]},
+                    "description": "The current lines, with a file name for browsers.",
                 },
             ],
             "responses": {
-                "200": {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}},
-                "401": {"description": TEXTS["401"]},
-                "404": {"description": TEXTS["404"], "content": REFUSAL_BODY},
-                "503": {
+                "200": {"description": LOG_OK, "headers": LOG_HEADERS, "content": {"text/plain": TEXT}},
+                "401": {"description": TEXTS["401"], "content": REFUSAL_BODY},
+                "404": {
+                    "description": f"{TEXTS['404']} With the code `no_log`: the run has ended without a log.",
+                    "content": REFUSAL_BODY,
+                },
+                "429": {
                     "description": "Too many logs are being followed.",
                     "headers": {"Retry-After": {"$ref": "#/components/headers/Retry-After"}},
-                    "content": {"text/plain": {"schema": {"type": "string"}}},
+                    "content": REFUSAL_BODY,
                 },
             },
         }

@@ -30,6 +30,7 @@ FIELD_LABELS = {
     "interconnect_on": "interconnect measured on",
     "kinds": "allowed workloads",
     "life_cycle": "",
+    "log_retention_days": "days for which logs are kept",
     "memory_gib_per_unit": "node memory per unit (GiB)",
     "memory_mib": "GPU memory per unit (MiB)",
     "min_cuda": "minimum CUDA version",

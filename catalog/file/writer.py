@@ -30,6 +30,7 @@ UNITS = {
     "run_hours_limit": "hours from the start of a run",
     "idle_stop_minutes": "minutes without activity",
     "production_limit": "production units per team",
+    "log_retention_days": "days after a run, 0: not kept",
 }
 HEADER = f"""\
 # The catalog of classes and images, written by `manage.py catalog export`.

@@ -1,4 +1,6 @@
-"""Prints the log of a run: either what exists now, or until the run ends, also if the connection is lost in between."""
+"""Prints the log of a run: what exists now, what was kept when the run ended, or all until it ends, also if the
+connection is lost in between.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,10 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
+import httpx
+
 from gpu_cli.api.client import Json, pauses, retry_after_s
-from gpu_cli.api.errors import StreamTimeout, Unreachable
+from gpu_cli.api.errors import NotPossible, Refused, StreamTimeout, Unreachable
 from gpu_cli.run_watch import Progress
 from gpu_cli.session import Session
 
@@ -17,19 +21,27 @@ from gpu_cli.session import Session
 REPEATED = 2000
 # How many connections may fail in a row without a new line in between.
 ATTEMPTS = 8
+NO_LOG = "no_log"
 # Colours are kept. Other control sequences are removed: they could move the cursor, rename the window or write to the
 # clipboard.
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 CONTROL = re.compile(r"\x1b\[[0-9;:]*m|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-def print_log(session: Session, team: str, name: str, worker: int | None = None) -> None:
-    with session.client.stream(address(team, name), follow=0, worker=worker) as response:
+def print_log(session: Session, team: str, name: str, worker: int | None = None, run: int | None = None) -> None:
+    """Raises NotPossible or Refused with the reason if there is no log."""
+    with session.client.stream(address(team, name), follow=0, worker=worker, run=run) as response:
         if retry_after_s(response) is not None:
-            session.say(response.read().decode(errors="replace"))
-            return
+            raise NotPossible(response.read().decode(errors="replace"))
+        if is_kept(response):
+            session.say(response.headers.get("X-Log-Note", ""))
         for line in lines(response.iter_bytes(), is_all=True):
             write(session, line)
+
+
+def is_kept(response: httpx.Response) -> bool:
+    """True for the text that was kept when a run, or an earlier attempt of it, ended."""
+    return bool(response.headers.get("X-Log-Source") == "kept")
 
 
 def follow_log(session: Session, found: Json, worker: int | None) -> None:
@@ -43,7 +55,7 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
             is_over = found["run"] is None or found["run"]["ended_at"] is not None
             try:
                 with session.client.stream(address(team, name), follow=int(not is_over), worker=worker) as response:
-                    is_there = retry_after_s(response) is None
+                    is_there = retry_after_s(response) is None and (is_over or not is_kept(response))
                     if is_there:
                         progress.end()
                         found_lines = lines(response.iter_bytes(), is_all=is_over)
@@ -52,7 +64,7 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
                             printed.append(line)
                             write(session, line)
                     elif is_over and not printed:
-                        session.say(response.read().decode(errors="replace"))
+                        raise NotPossible(response.read().decode(errors="replace"))
                 if is_over:
                     return
                 if not is_there:
@@ -64,6 +76,11 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
                 if failures >= ATTEMPTS:
                     raise
                 session.say(f"{lost} Reconnecting.")
+            except Refused as refused:
+                # The run has ended and its pods are gone. What was printed is its log.
+                if refused.code != NO_LOG or not printed:
+                    raise
+                return
             session.outside.sleep(next(waits))
             found = session.client.get("workloads", name, team=team)
 

@@ -160,9 +160,11 @@ def tenant_binding(spec: NamespaceSpec) -> Manifest:
 
 
 def logs_binding(spec: NamespaceSpec) -> Manifest:
-    """The only permission of the doors process in the cluster: follow the logs of this namespace's pods."""
-    subject = {"kind": "ServiceAccount", "name": "doors", "namespace": PORTAL_NAMESPACE}
-    return _role_binding(spec, names.LOGS_ROLE, subject)
+    """The only permission of the doors process in the cluster: follow the logs of this namespace's pods. The worker
+    keeps the last log of a run.
+    """
+    subjects = [{"kind": "ServiceAccount", "name": name, "namespace": PORTAL_NAMESPACE} for name in ("doors", "worker")]
+    return _role_binding(spec, names.LOGS_ROLE, *subjects)
 
 
 # A queue whose flavors all have a topology, or that has no flavors, admits no pod without a GPU: the pod waits for a
@@ -247,13 +249,13 @@ def _flavor_quota(cell: QuotaCell) -> Manifest:
     return {"name": cell.flavor, "resources": [quota]}
 
 
-def _role_binding(spec: NamespaceSpec, role: str, subject: Manifest) -> Manifest:
+def _role_binding(spec: NamespaceSpec, role: str, *subjects: Manifest) -> Manifest:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
         "metadata": _meta(spec, role),
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [subject],
+        "subjects": list(subjects),
     }
 
 

@@ -160,6 +160,9 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
     yield {"term": "Workloads", "value": one.get_kinds_display()}
     for term, value in run_limits.run_limit_facts(one.run_hours_limit, one.idle_stop_minutes, one.production_limit):
         yield {"term": term, "value": value}
+    if not one.is_storage:
+        term, value = run_limits.log_retention_fact(one.log_retention_days)
+        yield {"term": term, "value": value}
     if one.borrowing_limit:
         yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond the team's quota"}
     if one.product:

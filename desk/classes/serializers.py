@@ -100,6 +100,9 @@ class ClassSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Minutes without activity. null: notebooks are not stopped.",
     )
+    log_retention_days = serializers.IntegerField(
+        source="gpu_class.log_retention_days", help_text="Days for which the log of an ended run is kept. 0: not kept."
+    )
     kinds = serializers.ChoiceField(
         source="gpu_class.kinds", choices=[str(kind) for kind in GpuClass.Kinds.values], help_text="Allowed workloads."
     )

@@ -44,6 +44,7 @@ from workloads.advice.queries import never_starts
 from workloads.gateway import asgi, logs, stream_access
 from workloads.gateway import queries as gateway_queries
 from workloads.gateway.asgi import EdgeRequest, answer, answer_json
+from workloads.logs import queries as log_queries
 from workloads.status.observations import wait_conditions
 
 log = structlog.get_logger(__name__)
@@ -205,14 +206,14 @@ class StreamingApplication:
         if who is None:
             raise Refused(NOT_SIGNED_IN)
         by, session_key, token_prefix = who
-        worker = asked.query.get("worker", "")
-        index = int(worker) if worker.isascii() and worker.isdigit() and len(worker) < 5 else None
-        namespace, source = await self.live.in_thread(gateway_queries.log_source, by, tenant, name, index)
+        index, number = _number(asked.query.get("worker", "")), _number(asked.query.get("run", ""))
+        namespace, source = await self.live.in_thread(gateway_queries.log_source, by, tenant, name, index, number)
+        kept = partial(self.live.in_thread, log_queries.kept_log, by, tenant, name, number, index)
         if "hx-request" in asked.headers:
-            return await logs.log_fragment(send, source, person=by.user_id)
+            return await logs.log_fragment(asked, send, source, kept, person=by.user_id)
         credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
         follow = partial(logs.follow_log, self.live, asked, receive, send)
-        follow = partial(follow, credential=credential, person=by.user_id, source=source)
+        follow = partial(follow, credential=credential, person=by.user_id, source=source, kept=kept)
         return await self.held(credential, follow)
 
     # ---- long polling --------------------------------------------------------------------------------------------
@@ -339,3 +340,12 @@ def before_upgrade(send: Send) -> Send:
 def _seconds(text: str) -> float:
     """Returns seconds, 0 for invalid text: the view refuses that; here it only must not raise."""
     return float(text) if text.isdigit() and len(text) < 5 else 0.0
+
+
+def _number(text: str) -> int | None:
+    """Returns None for "". Raises Refused (404) for what no run or worker has as its number."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) < 11:
+        return int(text)
+    raise Refused(NOT_FOUND)

@@ -75,6 +75,10 @@ class SecretRedactor:
     def text(self, text: str) -> str:
         if len(text) > TEXT_MAX:
             text = f"{text[:TEXT_MAX]}… ({len(text)} characters)"
+        return self.whole_text(text)
+
+    def whole_text(self, text: str) -> str:
+        """The same without a limit of the length."""
         for secret in self.known:
             text = text.replace(secret, HIDDEN)
         for pattern, hidden in PATTERNS:

@@ -103,6 +103,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "workloads.Workload": ("error_text",),
     "workloads.Run": ("group", "message", "stop_message"),
     "workloads.NotebookWatch": ("error_text", "problem", "kept_reason"),
+    "workloads.RunLog": ("text",),
 }  # fmt: skip
 # Columns whose values the database or a URL restricts.
 WORDS = (

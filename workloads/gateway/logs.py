@@ -1,4 +1,5 @@
-"""Follows the log of a run: the doors process reads it from the API server with its own identity and forwards it.
+"""The log of a run: the doors process reads it from the API server with its own identity and forwards it, or answers
+with the log that was kept when the run ended.
 
 To read logs is the only permission of doors in the cluster. A log is untrusted text: it is sent plain or escaped, never
 as a page.
@@ -8,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from html import escape
 from typing import TYPE_CHECKING
 
 import structlog
 
+from portal.core.errors import Refusal, Refused
 from portal.live.backpressure import ClientStalled, SendWithTimeout
 from portal.live.broadcaster import Broadcaster
 from portal.live.types import Receive, Send
@@ -21,6 +23,7 @@ from portal.live.viewers import Viewer
 from workloads.gateway.asgi import EdgeRequest, Header, answer
 from workloads.gateway.followers import Followers
 from workloads.gateway.queries import LogSource
+from workloads.logs.queries import KeptLog, NoLog
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -41,9 +44,10 @@ TEXT: list[Header] = [
 NOTHING_YET: list[Header] = [*TEXT, (b"retry-after", b"5")]
 HTML: list[Header] = [(b"content-type", b"text/html; charset=utf-8"), (b"x-content-type-options", b"nosniff")]
 
-NO_POD = "There is no log: the pod has not started yet or was deleted."
 UNREADABLE = "The log cannot be read at the moment. The pod may not have started yet."
 _followers = Followers()
+# Called only if the log cannot be read from the cluster.
+ReadsKept = Callable[[], Awaitable[KeptLog | NoLog]]
 
 
 async def follow_log(
@@ -55,44 +59,87 @@ async def follow_log(
     credential: Hashable,
     person: int,
     source: LogSource | None,
+    kept: ReadsKept,
 ) -> None:
-    """Returns the log as plain text, for as long as the pod writes (`?follow=0`: only the current lines). Raises
-    Refused: too_many_open (429).
+    """Returns the log as plain text, for as long as the pod writes (`?follow=0`: only the current lines), or the log
+    that was kept. Raises Refused: no_log (404), too_many_open (429).
     """
     if source is None:
-        return await answer(send, 200, NO_POD.encode(), NOTHING_YET)
+        return await _kept_log(asked, send, await kept())
     with _followers.one(person, source.namespace):
-        goes_on = asked.query.get("follow", "1") != "0"
+        is_file = "download" in asked.query
+        goes_on = asked.query.get("follow", "1") != "0" and not is_file
         opened = await asyncio.to_thread(_open, source, follow=goes_on, lines=LINES_FOLLOWED)
         if opened is None:
-            return await answer(send, 200, UNREADABLE.encode(), NOTHING_YET)
+            found = await kept()
+            return await _kept_log(
+                asked, send, NoLog(UNREADABLE, is_final=False) if isinstance(found, NoLog) else found
+            )
         outgoing = SendWithTimeout(send)
+        headers = [*TEXT, (b"x-log-source", b"pod"), *([_as_file(asked.path)] if is_file else [])]
         try:
-            await _relay(live, opened, receive, outgoing, Viewer(credential, outgoing.hurry))
+            await _relay(live, opened, receive, outgoing, Viewer(credential, outgoing.hurry), headers)
         except ClientStalled:
             log.info("follower_stalled", pod=source.pod)
 
 
-async def log_fragment(send: Send, source: LogSource | None, *, person: int) -> None:
+async def _kept_log(asked: EdgeRequest, send: Send, found: KeptLog | NoLog) -> None:
+    if isinstance(found, KeptLog):
+        headers = [
+            *TEXT,
+            (b"x-log-source", b"kept"),
+            (b"x-log-note", found.note.encode()),
+            (b"x-log-expires-at", found.expires_at.isoformat().encode()),
+        ]
+        if "download" in asked.query:
+            headers.append(_as_file(asked.path, found.run))
+        return await answer(send, 200, found.text.encode(), headers)
+    if not found.is_final:
+        return await answer(send, 200, found.sentence.encode(), NOTHING_YET)
+    if asked.wants_page:
+        return await answer(send, 404, found.sentence.encode(), TEXT)
+    raise Refused(Refusal("no_log", found.sentence, status=404))
+
+
+def _as_file(path: str, run: int | None = None) -> Header:
+    """The name of a workload has only letters, digits and hyphens."""
+    name = path.rpartition("/")[2] + (f"-{run}" if run is not None else "")
+    return (b"content-disposition", f'attachment; filename="{name}.log"'.encode())
+
+
+async def log_fragment(
+    asked: EdgeRequest, send: Send, source: LogSource | None, kept: ReadsKept, *, person: int
+) -> None:
     """Returns the last lines of the log, for the page of the workload. Raises Refused: too_many_open (429)."""
     if source is None:
-        return await answer(send, 200, _note(NO_POD), HTML)
+        return await answer(send, 200, _kept_fragment(asked, await kept()), HTML)
     with _followers.one(person, source.namespace):
-        return await _fragment(send, source)
+        opened = await asyncio.to_thread(_open, source, follow=False, lines=LINES_SHOWN)
+        if opened is None:
+            found = await kept()
+            shown = _note(UNREADABLE) if isinstance(found, NoLog) else _kept_fragment(asked, found)
+            return await answer(send, 200, shown, HTML)
+        try:
+            text = (await asyncio.to_thread(opened.read)).decode(errors="replace")
+        finally:
+            opened.close()
+        return await answer(send, 200, _lines(text, "No output yet."), HTML)
 
 
-async def _fragment(send: Send, source: LogSource) -> None:
-    opened = await asyncio.to_thread(_open, source, follow=False, lines=LINES_SHOWN)
-    if opened is None:
-        return await answer(send, 200, _note(UNREADABLE), HTML)
-    try:
-        text = (await asyncio.to_thread(opened.read)).decode(errors="replace")
-    finally:
-        opened.close()
+def _kept_fragment(asked: EdgeRequest, found: KeptLog | NoLog) -> bytes:
+    if isinstance(found, NoLog):
+        return _note(found.sentence)
+    last = "".join(found.text.splitlines(keepends=True)[-LINES_SHOWN:])
+    href = f"{asked.path}?run={found.run}&worker={found.worker}&download=1"
+    download = f'<a href="{escape(href)}" download>Download</a>'
+    note = f'<p class="pad small muted">{escape(found.note)} {download}</p>'
+    return note.encode() + _lines(last, "It has no output.")
+
+
+def _lines(text: str, nothing: str) -> bytes:
     if not text:
-        return await answer(send, 200, _note("No output yet."), HTML)
-    shown = f'<pre class="term term-log" tabindex="0" aria-label="Log">{escape(text)}</pre>'
-    return await answer(send, 200, shown.encode(), HTML)
+        return _note(nothing)
+    return f'<pre class="term term-log" tabindex="0" aria-label="Log">{escape(text)}</pre>'.encode()
 
 
 def _note(text: str) -> bytes:
@@ -118,7 +165,14 @@ def _open(source: LogSource, *, follow: bool, lines: int) -> BaseHTTPResponse | 
         return None
 
 
-async def _relay(live: Broadcaster, opened: BaseHTTPResponse, receive: Receive, send: Send, viewer: Viewer) -> None:
+async def _relay(
+    live: Broadcaster,
+    opened: BaseHTTPResponse,
+    receive: Receive,
+    send: Send,
+    viewer: Viewer,
+    headers: list[Header],
+) -> None:
     """A thread reads and the event loop writes. A client that reads slowly slows down the thread, not the process."""
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS_AHEAD)
@@ -137,7 +191,8 @@ async def _relay(live: Broadcaster, opened: BaseHTTPResponse, receive: Receive, 
 
     async with live.watching(viewer, receive):
         threading.Thread(target=read, daemon=True, name="log").start()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"cache-control", b"no-store"), *TEXT]})
+        carried = [(b"cache-control", b"no-store"), *headers]
+        await send({"type": "http.response.start", "status": 200, "headers": carried})
         closed = asyncio.create_task(viewer.closed.wait())
         try:
             while not closed.done():

@@ -9,7 +9,8 @@ from cluster.reads import queries as read_queries
 from portal.core.due import table_label
 from portal.core.errors import get_or_refuse
 from workloads.core.observation import log_container
-from workloads.core.queries import job_name, last_run
+from workloads.core.queries import job_name
+from workloads.logs.queries import run_of
 from workloads.models import Workload
 from workloads.status import workers
 
@@ -23,15 +24,17 @@ class LogSource:
     container: str
 
 
-def log_source(by: Actor, tenant: str, name: str, worker: int | None = None) -> tuple[str, LogSource | None]:
-    """Returns the namespace and the container in which this worker of the last run writes; None if it has no pod.
-    Raises Refused (404).
+def log_source(
+    by: Actor, tenant: str, name: str, worker: int | None = None, number: int | None = None
+) -> tuple[str, LogSource | None]:
+    """Returns the namespace and the container in which this worker of the run writes; None if it has no pod. Raises
+    Refused (404).
 
-    `worker` None: the worker whose failure ended the run, otherwise the first.
+    `worker` None: the worker whose failure ended the run, otherwise the first. `number` None: the last run.
     """
     rows_ = Workload.objects.visible_to(by).filter(tenant__slug=tenant).select_related("namespace")
     workload = get_or_refuse(rows_, name=name)
-    run = last_run(workload)
+    run = run_of(workload, number)
     namespace = workload.namespace
     if run is None:
         return namespace.name, None

@@ -111,6 +111,7 @@ class RunLine:
     requested_at: datetime
     ended_at: datetime | None
     message: str
+    has_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -232,9 +233,9 @@ def _worker_line(index: int, pods: tuple[Pod, ...]) -> WorkerLine:
     return WorkerLine(index, "running" if pod.is_ready else "preparing", "", pod.node, len(pods))
 
 
-def run_line(run: Run) -> RunLine:
+def run_line(run: Run, *, has_log: bool) -> RunLine:
     ended = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(run.outcome, Phase.FAILED)
-    return RunLine(run.number, str(ended), run.requested_at, run.ended_at, run.message)
+    return RunLine(run.number, str(ended), run.requested_at, run.ended_at, run.message, has_log)
 
 
 def files(claim: str, mount_path: str) -> str:

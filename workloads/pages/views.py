@@ -98,7 +98,7 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         "actions": _buttons(by, namespace, team, row),
         "helps": advice_view(name, found, tenant) if found else None,
         "limits": run_limits(by, team, row),
-        "runs": [shown.run_line(run) for run in run_queries.earlier_runs(row)],
+        "runs": [shown.run_line(run, has_log=run.has_log) for run in run_queries.earlier_runs(row)],
         "events": [shown.event_line(event, tenant=tenant) for event in event_queries.events_of_row(row.workload)[:10]],
         "curl": _curl(row),
     }

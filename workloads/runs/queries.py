@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts.events.queries import row_label
@@ -18,7 +18,7 @@ from tenants.lifecycle.trial_expiry.queries import TeamRuns
 from tenants.models import Namespace
 from workloads.interruption.queries import REQUEUED
 from workloads.lifetime import queries as lifetime_queries
-from workloads.models import Run, Workload
+from workloads.models import Run, RunLog, Workload
 from workloads.status import queries
 from workloads.status.outcome import INTERRUPTED_REASONS as INTERRUPTED_ENDS
 from workloads.status.phase import status_of
@@ -109,11 +109,15 @@ def was_requeued(run: Run) -> bool:
     return made.exists()
 
 
-def earlier_runs(row: WorkloadRow) -> list[Run]:
-    """Returns the latest 20 runs before the run of this row, newest first. One query; none if this is the first run."""
+def earlier_runs(row: WorkloadRow) -> list[Any]:
+    """Returns the latest 20 runs before the run of this row, newest first, each with `has_log`. One query; none if this
+    is the first run.
+    """
     if row.run is None or row.run.number == 1:
         return []
-    return list(Run.objects.filter(workload=row.workload, number__lt=row.run.number).order_by("-number")[:20])
+    earlier = Run.objects.filter(workload=row.workload, number__lt=row.run.number)
+    has_log = Exists(RunLog.objects.filter(run=OuterRef("pk"), problem=""))
+    return list(earlier.annotate(has_log=has_log).order_by("-number")[:20])
 
 
 def active_run(workload: Workload) -> Any:

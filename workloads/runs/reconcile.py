@@ -35,7 +35,7 @@ from workloads.lifetime import offboarding
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.lifetime.run_time import reconcile as run_time_reconcile
 from workloads.models import Run, Volume, Workload
-from workloads.runs import failure_capture, interruption_notices, requeue
+from workloads.runs import failure_capture, interruption_notices, kept_logs, requeue
 from workloads.runs.objects import orphans, pull_secret, run_secret
 from workloads.runs.priority import reconcile as priority_reconcile
 from workloads.runs.queries import active_run
@@ -52,8 +52,6 @@ ENDING_AGAIN_S = 1.5
 # The mirror lags behind the API server by much less than this.
 MIRROR_LAG = timedelta(seconds=1.5)
 REFUSED_AGAIN = timedelta(seconds=300)
-# A finished job's pod keeps its log readable for a while; it uses no units.
-KEEP_FINISHED_JOB = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,11 @@ def _follow(work: _Work, run: Run) -> Outcome:
     seen = _look(work, run)
     if seen is None:
         return Outcome(again_in_s=ALIVE_AGAIN_S)
+    put_back_at = run.put_back_at
     _record(run, seen)
+    if put_back_at is None and run.put_back_at is not None:
+        # Its pods end now; the next attempt replaces this log by its own.
+        kept_logs.keep_logs(run, seen, kube=work.kube)
     run_time_reconcile.warn_if_due(run)
     end = status_outcome.outcome_of(seen, kind=run.workload.kind) or (
         status_outcome.LOST if seen.job is None and _is_gone(work, job) else None
@@ -174,6 +176,7 @@ def _follow(work: _Work, run: Run) -> Outcome:
         end = replace(
             end, message=f"{end.message} {status_outcome.RESTARTS_NOTE if is_back else status_outcome.NO_RESTART_NOTE}"
         )
+    kept_logs.keep_logs(run, seen, kube=work.kube)
     with transaction.atomic():
         if _end(run, end, seen) and is_back:
             requeue.requeue(run, end, seen)
@@ -211,10 +214,13 @@ def _stop(work: _Work, run: Run) -> Outcome:
         _record(run, seen)
         if (end := status_outcome.outcome_of(seen, kind=run.workload.kind)) is not None:
             is_own = end.at is not None and end.at < _told_to_end(run)
+            kept_logs.keep_logs(run, seen, kube=work.kube)
             _end(
                 run, end if is_own else _stopped(run, status_outcome.stopped_outcome(run.admitted_at is not None)), seen
             )
             return _tidy(work)
+    job = work.sent.get(("Job", names.run_name(work.workload.name, run.number)))
+    kept_logs.keep_logs_of_stopped(run, seen, job, kube=work.kube)
     if not _delete_job(work, run):
         _end(run, _stopped(run, status_outcome.NEVER_SUBMITTED))
         return _tidy(work)
@@ -293,7 +299,7 @@ def _tidy(work: _Work) -> Outcome:
     """Without an active run, deletes its objects; those of a finished Job are deleted later. A deleted workload is
     marked as deleted when no object is left.
     """
-    kept = _finished_jobs(work) if work.workload.delete_requested_at is None else {}
+    kept = kept_logs.jobs_that_stay(work.workload, work.sent) if work.workload.delete_requested_at is None else {}
     for (kind, name), row in list(work.sent.items()):
         if kind in RUN_KINDS and name not in kept:
             work.deadline.check()
@@ -308,25 +314,10 @@ def _tidy(work: _Work) -> Outcome:
     mine = {"owner": work.owner, "namespace": work.workload.namespace.name}
     if mirror.jobs(work.cluster_id, **mine) or mirror.pods(work.cluster_id, **mine):
         return _patience(work.workload.delete_requested_at)
+    kept_logs.delete_logs(work.workload)
     Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
     page_hint(work.workload.namespace.name)
     return DONE
-
-
-def _finished_jobs(work: _Work) -> dict[str, datetime]:
-    """Names of Jobs whose pods' logs are kept → until when. A notebook's log is kept only if it failed."""
-    if not work.sent:
-        return {}
-    worth = [Run.Outcome.FAILED, *([Run.Outcome.SUCCEEDED] if work.workload.kind == JOB else [])]
-    recent = Run.objects.filter(
-        workload=work.workload, ended_at__gt=timezone.now() - KEEP_FINISHED_JOB, outcome__in=worth
-    )
-    by_name = {
-        names.run_name(work.workload.name, run.number): run.ended_at + KEEP_FINISHED_JOB
-        for run in recent
-        if run.ended_at is not None
-    }
-    return {name: until for name, until in by_name.items() if ("Job", name) in work.sent}
 
 
 # ---- recording the state of the mirror in the Run --------------------------------------------------------------------

@@ -33,6 +33,7 @@ def class_problems(values: Mapping[str, Any]) -> list[Refusal]:
         *hardware.hardware_problems(values),
         *_amounts(values),
         *run_limits.run_limit_problems(values),
+        *run_limits.log_retention_problems(values),
         *_labels(values),
         *_tolerations(values),
     ]
@@ -75,6 +76,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[Refusal]:
         ("run_hours_limit", None),
         ("idle_stop_minutes", None),
         ("production_limit", None),
+        ("log_retention_days", run_limits.LOG_DAYS),
     ):
         if values[name] != neutral:
             yield Refusal("storage", f"Storage has no {name.replace('_', ' ')}: remove it.", name)

@@ -1,4 +1,4 @@
-"""Limits of a class: run time, idle time of notebooks, and units of production priority. Pure."""
+"""Limits of a class: run time, idle time of notebooks, units of production priority, retention of logs. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from portal.core.errors import Refusal
+from portal.ui.text import plural
 
 # A year, and a week: a notebook without activity for a week is idle by any definition.
 RUN_HOURS_MOST = 8760
 IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST = 5, 10080
+LOG_DAYS, LOG_DAYS_MOST = 14, 365
 
 
 def run_limit_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
@@ -25,6 +27,12 @@ def run_limit_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
         yield Refusal("idle_stop", text, "idle_stop_minutes")
 
 
+def log_retention_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
+    if not 0 <= (days := values["log_retention_days"]) <= LOG_DAYS_MOST:
+        text = f"Enter 0 to {LOG_DAYS_MOST} days, not {days}; 0 means that logs are not kept."
+        yield Refusal("log_retention", text, "log_retention_days")
+
+
 def run_limit_facts(
     run_hours_limit: int | None, idle_stop_minutes: int | None, production_limit: int | None
 ) -> Iterator[tuple[str, str]]:
@@ -35,3 +43,8 @@ def run_limit_facts(
         yield "Idle notebooks", f"stopped after {idle_stop_minutes} min without activity"
     if production_limit is not None:
         yield "Production workloads", f"at most {production_limit} units per team" if production_limit else "none"
+
+
+def log_retention_fact(days: int) -> tuple[str, str]:
+    """Returns (label, value) for the class's page."""
+    return "Log of an ended run", f"kept for {plural(days, 'day')}" if days else "not kept"

@@ -63,6 +63,7 @@ CASES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"memory_gib_per_unit": 0}, "sizes", "memory_gib_per_unit", "at least 1 GiB"),
     ({"run_hours_limit": 0}, "run_hours", "run_hours_limit", "Enter a time limit of 1 to "),
     ({"idle_stop_minutes": 1}, "idle_stop", "idle_stop_minutes", "Enter 5 to "),
+    ({"log_retention_days": 366}, "log_retention", "log_retention_days", "Enter 0 to 365 days"),
     ({"terms_version": 2}, "terms", "terms", "Version 2 of the terms has no text"),
     ({"terms": "Be kind."}, "terms", "terms_version", "Enter a version of 1 or more"),
 ]

@@ -37,7 +37,9 @@ def test_what_is_refused(values: dict[str, Any], words: str) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("field", "value"), [("run_hours_limit", 0), ("idle_stop_minutes", 4)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("run_hours_limit", 0), ("idle_stop_minutes", 4), ("log_retention_days", 366)]
+)
 def test_an_edit_and_the_table_refuse_it(a100: GpuClass, field: str, value: int) -> None:
     with pytest.raises(Refused) as refused:
         actions.edit_class(a100.pk, by=system_actor("test"), **{field: value})
@@ -56,11 +58,15 @@ def test_the_classs_page_and_the_api_say_it(a100: GpuClass, alice: User, client:
     assert "24 h from the start of a run" in page
     assert "stopped after 60 min without activity" in page
     assert "at most 3 units per team" in page
+    assert "kept for 14 days" in page
+    actions.edit_class(a100.pk, by=system_actor("test"), log_retention_days=0)
+    assert "not kept" in client.get(f"/catalog/{a100.slug}").content.decode()
     by = Actor(user=alice, via="page")
     token = api_token_actions.create_token(name="t", scopes=["read"], expires_in_days=1, by=by)[1]
     answer = client.get(f"/api/v1/classes/{a100.slug}", headers={"Authorization": f"Bearer {token}"}).json()
     limits = ("run_hours_limit", "idle_stop_minutes", "production_limit")
     assert tuple(answer[name] for name in limits) == (24, 60, 3)
+    assert answer["log_retention_days"] == 0
 
 
 @pytest.mark.django_db

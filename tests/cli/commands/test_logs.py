@@ -16,6 +16,8 @@ from tests.support.rows import running
 from workloads.models import Workload
 
 pytestmark = pytest.mark.django_db
+NOTE = "This is the log of run 1, kept 1 Jan 2027, 10:00. It is deleted on 15 Jan 2027, 10:00."
+NO_LOG = "There is no log of run 1: its class keeps no logs."
 NOT_YET = "There is no log: the pod has not started yet or was deleted."
 Fault = Callable[[httpx.Request], httpx.Response | None]
 
@@ -56,10 +58,50 @@ def test_what_is_there(gpu: Gpu, train: Workload) -> None:
     assert gpu.between.asked[-1].headers["Authorization"].startswith("Bearer gpt_")
 
 
-def test_no_log_is_no_line_of_one(gpu: Gpu, train: Workload) -> None:
+def kept(text: bytes) -> Fault:
+    headers = {"X-Log-Source": "kept", "X-Log-Note": NOTE}
+    return lambda _request: httpx.Response(200, content=text, headers=headers)
+
+
+def no_log(_request: httpx.Request) -> httpx.Response:
+    return httpx.Response(404, json={"code": "no_log", "message": NO_LOG, "field": None})
+
+
+def test_no_log_is_no_line_of_one_and_no_success(gpu: Gpu, train: Workload) -> None:
     gpu.between.faults = [ask, nothing_yet]
     done = gpu("logs", "train")
-    assert (done.code, done.out, done.err.strip()) == (0, "", NOT_YET)
+    assert (done.code, done.out, done.err.strip()) == (6, "", NOT_YET)
+    ended("failed", "It ended with 3.", 3)()
+    for arguments in (("train",), ("-f", "train")):
+        gpu.between.faults = [ask, no_log]
+        done = gpu("logs", *arguments)
+        assert (done.code, done.out) == (6, "")
+        assert NO_LOG in done.err
+        gpu.between.faults = [ask, nothing_yet]
+        done = gpu("logs", *arguments)
+        assert (done.code, done.out) == (6, "")
+
+
+def test_a_kept_log_is_printed_and_said_to_be_one(gpu: Gpu, train: Workload) -> None:
+    gpu.between.faults = [ask, kept(b"one\ntwo\n")]
+    done = gpu("logs", "train", "--run", "1")
+    assert (done.code, done.out, done.err.strip()) == (0, "one\ntwo\n", NOTE)
+    assert dict(gpu.between.asked[-1].url.params) == {"follow": "0", "run": "1"}
+    assert gpu("logs", "-f", "train", "--run", "1").code == 2
+
+
+def test_what_an_earlier_attempt_wrote_is_not_the_log_that_is_followed(gpu: Gpu, train: Workload) -> None:
+    end = ended("succeeded", "It is done.")
+    gpu.between.faults = [ask, kept(b"before\n"), ask, log(b"one\n", then=end), ask, kept(b"one\ntwo\n")]
+    done = gpu("logs", "-f", "train")
+    assert (done.code, done.out) == (0, "one\ntwo\n")
+
+
+def test_what_was_printed_is_the_log_of_a_run_that_kept_none(gpu: Gpu, train: Workload) -> None:
+    end = ended("stopped", "Stopped.")
+    gpu.between.faults = [ask, log(b"one\n", then=end), ask, no_log]
+    done = gpu("logs", "-f", "train")
+    assert (done.code, done.out) == (0, "one\n")
 
 
 def test_a_lost_connection_loses_and_repeats_no_line(gpu: Gpu, train: Workload) -> None:

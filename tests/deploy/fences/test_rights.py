@@ -139,13 +139,13 @@ def test_the_api_server_agrees_about_worker_and_watcher(worker: Api, watcher: Ap
         assert asked(watcher, place) == written_out(WATCHER)
 
 
-def bind(worker: Api, namespace: str, role: str, subject: Json) -> None:
+def bind(worker: Api, namespace: str, role: str, subject: Json, *, name: str = "") -> None:
     labels = {"app.kubernetes.io/managed-by": "gpu-portal"}
     worker.create(
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": {"name": role, "namespace": namespace, "labels": labels},
+            "metadata": {"name": name or role, "namespace": namespace, "labels": labels},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [subject],
         }
@@ -180,6 +180,21 @@ def test_doors_follows_logs_where_it_is_bound_and_does_nothing_else(
         assert doors.raw("GET", path_of("v1/pods", "absent", namespace=place, subresource="log"))[0] == status
     for path in (path_of("v1/pods", namespace=ours), path_of("v1/secrets", namespace=ours), path_of("v1/nodes")):
         assert doors.raw("GET", path)[0] == 403
+
+
+def test_the_worker_reads_logs_where_it_is_bound_and_nothing_more_of_pods(worker: Api, ours: str, foreign: str) -> None:
+    subject = {"kind": "ServiceAccount", "name": "worker", "namespace": "gpu-portal"}
+    assert worker.raw("GET", path_of("v1/pods", "absent", namespace=ours, subresource="log"))[0] == 403
+    bind(worker, ours, "gpu-portal-logs", subject, name="logs-of-the-worker")
+    try:
+        until(lambda: asked(worker, ours) == written_out(WORKER) | written_out(LOGS), "the worker may read logs here")
+        for place, status in ((ours, 404), (foreign, 403)):
+            assert worker.raw("GET", path_of("v1/pods", "absent", namespace=place, subresource="log"))[0] == status
+        assert worker.raw("GET", path_of("v1/pods", namespace=ours))[0] == 403
+    finally:
+        # Other tests read the rights of the worker in this namespace.
+        worker.delete("rbac.authorization.k8s.io/v1/rolebindings", "logs-of-the-worker", namespace=ours)
+        until(lambda: asked(worker, ours) == written_out(WORKER), "the worker may read no logs here")
 
 
 @pytest.mark.parametrize("verb", ["POST", "PATCH", "PUT", "DELETE"])
