@@ -38,7 +38,8 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class RunningRow(ListRow):
-    """`units` of its class; `time_limit`: from its start, "" for none. `can_be_interrupted` is the result of `interruption_risk`, "" if it is not on a node.
+    """`units` of its class; `time_limit`: from its start, "" for none. `can_be_interrupted` is the result of
+    `interruption_risk`, "" if it is not on a node.
 
     `verb`: "open", "fix", "log" or "progress", and its `label`; `verb_href`: its link, "" for a button. Permissions are
     not known here: the page hides what its viewer may not use.
