@@ -9,6 +9,8 @@ from accounts.api_tokens import views as api_token_views
 from accounts.core.actor import Actor
 from accounts.credentials import views as credential_views
 from accounts.events import api as event_api
+from accounts.notices import api as notice_api
+from accounts.notices import views as notice_views
 from accounts.people import api as people_api
 from accounts.sign_in import admin_site
 from accounts.sign_in import views as sign_in_views
@@ -133,6 +135,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
     path("api/v1/people", tenants_people_api.People.as_view(), name="api-people"),
+    path("api/v1/me/notices", notice_api.Notices.as_view(), name="api-notices"),
+    path("api/v1/me/notices/preferences", notice_api.NoticePreferences.as_view(), name="api-notice-preferences"),
+    path("api/v1/me/notices/read", notice_api.NoticesRead.as_view(), name="api-notices-read"),
     path("api/v1/people/<int:pk>", tenants_people_api.PersonDetail.as_view(), name="api-person"),
     path(
         "api/v1/people/<int:pk>/password-code",
@@ -246,6 +251,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout", sign_in_views.logout, name="logout"),
     path("session", sign_in_views.session, name="session"),
     path("people", people_views.people, name="people"),
+    path("notices", notice_views.notices, name="notices"),
+    path("notices/preferences", notice_views.notice_preferences, name="notice-preferences"),
+    path("notices/read", notice_views.notices_read, name="notices-read"),
     path("people/new", people_views.person_new, name="person-new"),
     path("people/<int:pk>", people_views.person, name="person"),
     path("people/<int:pk>/grant-class", people_views.person_class_grant, name="person-class-grant"),

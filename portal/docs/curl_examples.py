@@ -30,6 +30,7 @@ PAGE_CALLS = {
     "home": f"{V1}/me",
     "inbox": f"{V1}/inbox{{?team,gpu_class=class,group}}",
     "launch-link": f"{V1}/teams",
+    "notices": f"{V1}/me/notices{{?show}}",
     "people": f"{V1}/people{{?q,role}}",
     "person": f"{V1}/people/{{pk}}",
     "queue": f"{V1}/queue{{?gpu_class=class,team,reason}}",
