@@ -36,6 +36,7 @@ PAGE_CALLS = {
     "queue": f"{V1}/queue{{?gpu_class=class,team,reason}}",
     "request": f"{V1}/requests/{{pk}}",
     "requests": f"{V1}/requests{{?team=tenant,state}}",
+    "search": f"{V1}/search{{?q}}",
     "secrets": f"{V1}/secrets{{?team=tenant}}",
     "start": f"{V1}/joins",
     "team": f"{V1}/teams/{{tenant}}",
@@ -55,6 +56,8 @@ CREATE_FORMS = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAM
 PAGES_WITHOUT_CALL = {
     "account": "about passwords, second factors and sessions, which tokens cannot change",
     "api-docs": "describes the calls",
+    "api-section": "describes the calls",
+    "help": "describes the pages",
     "api-schema": "is itself a call",
     "catalog-changes": "not in the API: history of class definitions; the events of each class are",
     "health": "not in the API: for operators in a browser; programs read the metrics",

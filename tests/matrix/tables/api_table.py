@@ -44,6 +44,7 @@ API = (
     read("api-notice-preferences", ANYBODY),
     write("PUT", "api-notice-preferences", "account.notices_set", ANYBODY, scope="request", body="notice choices"),
     write("DELETE", "api-me-token", "token.revoked", everybody("not_allowed"), scope="any", done=204),
+    read("api-search", ANYBODY, "search"),
     read("api-queue", everybody("not_found", operator="", admin="", auditor="")),
     read("api-inbox", everybody("not_allowed", approver="", other_approver="")),
     read("api-teams", ANYBODY),
