@@ -1,4 +1,6 @@
-"""Users, their staff roles and tokens, the record of actions (Event) and notifications (Delivery)."""
+"""Users, their staff roles and tokens, the record of actions (Event) and how people are notified: emails
+(Delivery), notices, preferences.
+"""
 
 from __future__ import annotations
 
@@ -248,3 +250,67 @@ class Delivery(Due):
 
     def __str__(self) -> str:
         return f"{self.subject} to {self.user_id or self.address}"
+
+
+class NoticeKind(models.TextChoices):
+    """What a notice is about: people choose for each of them how they are notified. The labels are for them."""
+
+    WAITING = "waiting", "Something waits for you"
+    APPROVED = "approved", "A request was approved"
+    DENIED = "denied", "A request was denied"
+    MENTION = "mention", "You were mentioned"
+    COMMENT = "comment", "Comments and questions on a request"
+    STARTED = "started", "A queued workload started"
+    PREEMPTED = "preempted", "A workload was interrupted, or is ready again"
+    STOPPED = "stopped", "A workload was stopped or changed"
+    EXPIRING = "expiring", "Something expires or expired"
+    JOIN = "join", "Join requests and invitations"
+    TEAM = "team", "Your teams, roles and quota"
+    ACCOUNT = "account", "Your account, its security and its rights"
+
+
+class NoticeChannel(models.TextChoices):
+    """Each includes the next: an email is also a notice."""
+
+    MAIL = "mail", "Email"
+    PAGE = "page", "Only here"
+    OFF = "off", "Off"
+
+
+class Notice(models.Model):
+    """A line in a person's list of notices, written with the event. Its text does not change afterwards. `at` is in the
+    future for a reminder that is not due yet.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notices", db_index=False)
+    event = models.ForeignKey(Event, on_delete=models.DO_NOTHING, related_name="notices")
+    kind = models.CharField(max_length=10, choices=NoticeKind)
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    subject = models.CharField(max_length=150)
+    # The path of the page in this portal; "" for none.
+    link = models.CharField(max_length=300, blank=True, default="")
+    read_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user", "-at", "-id"], name="notice_of_user"),
+            # Counted on every page.
+            models.Index(fields=["user", "at"], condition=models.Q(read_at=None), name="notice_unread"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} to {self.user_id}"
+
+
+class NoticePreference(models.Model):
+    """A person's choice for a kind of notices, only where it differs from the default."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notice_preferences", db_index=False)
+    kind = models.CharField(max_length=10, choices=NoticeKind)
+    channel = models.CharField(max_length=10, choices=NoticeChannel)
+
+    class Meta:
+        constraints = [models.UniqueConstraint("user", "kind", name="notice_preference_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id}: {self.kind} by {self.channel}"

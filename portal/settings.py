@@ -350,6 +350,9 @@ SPECTACULAR_SETTINGS = {
     # Two apps have a field "kind" with different meanings.
     "ENUM_NAME_OVERRIDES": {
         "LineKind": ["base", "boost", "reclaim"],
+        "NoticeKind": "accounts.models.NoticeKind",
+        "NoticeChannel": "accounts.models.NoticeChannel",
+        "SearchKind": ["team", "class", "workload", "person", "page", "help"],
         "WorkloadKind": ["notebook", "job"],
         "StateEnum": ["pending", "approved", "denied", "withdrawn"],
         "StepState": ["done", "busy", "stuck", "next"],

@@ -9,6 +9,8 @@ from accounts.api_tokens import views as api_token_views
 from accounts.core.actor import Actor
 from accounts.credentials import views as credential_views
 from accounts.events import api as event_api
+from accounts.notices import api as notice_api
+from accounts.notices import views as notice_views
 from accounts.people import api as people_api
 from accounts.sign_in import admin_site
 from accounts.sign_in import views as sign_in_views
@@ -29,6 +31,8 @@ from desk.inbox.evidence import usage_evidence
 from desk.nodes import views as node_views
 from desk.queue import api as queue_api
 from desk.queue import views as queue_views
+from desk.search import api as search_api
+from desk.search import views as search_views
 from portal.docs import views as docs_views
 from portal.ops import health
 from portal.ui import styleguide
@@ -111,6 +115,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/workloads/<slug:name>/runs/<int:number>", run_api.RunDetail.as_view(), name="api-workload-run"),
     path("api/v1/workloads/<slug:name>/stop", run_api.Stop.as_view(), name="api-workload-stop"),
     path("api/", docs_views.api_docs, name="api-docs"),
+    path("api/<slug:section_slug>", docs_views.api_section, name="api-section"),
     path("api/v1/bundles", bundle_api.Bundles.as_view(), name="api-bundles"),
     path("api/v1/capacity", capacity_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", class_api.Classes.as_view(), name="api-classes"),
@@ -130,6 +135,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/joins", invitation_api.Joins.as_view(), name="api-joins"),
     path("api/v1/joins/<int:pk>", invitation_api.JoinDetail.as_view(), name="api-join"),
     path("api/v1/me", people_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
+    path("api/v1/me/notices", notice_api.Notices.as_view(), name="api-notices"),
+    path("api/v1/me/notices/preferences", notice_api.NoticePreferences.as_view(), name="api-notice-preferences"),
+    path("api/v1/me/notices/read", notice_api.NoticesRead.as_view(), name="api-notices-read"),
     path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
     path("api/v1/people", tenants_people_api.People.as_view(), name="api-people"),
@@ -176,6 +184,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         team_request_api.TeamRequestWithdraw.as_view(),
         name="api-team-request-withdraw",
     ),
+    path("api/v1/search", search_api.Search.as_view(), name="api-search"),
     path("api/v1/teams", team_api.Tenants.as_view(), name="api-teams"),
     path("api/v1/teams/<slug:tenant>", team_api.TeamDetail.as_view(), name="api-team"),
     path("api/v1/teams/<slug:tenant>/live", home_api.TeamLive.as_view(), name="api-team-live"),
@@ -246,6 +255,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout", sign_in_views.logout, name="logout"),
     path("session", sign_in_views.session, name="session"),
     path("people", people_views.people, name="people"),
+    path("help", docs_views.help_page, name="help"),
+    path("notices", notice_views.notices, name="notices"),
+    path("notices/preferences", notice_views.notice_preferences, name="notice-preferences"),
+    path("notices/read", notice_views.notices_read, name="notices-read"),
     path("people/new", people_views.person_new, name="person-new"),
     path("people/<int:pk>", people_views.person, name="person"),
     path("people/<int:pk>/grant-class", people_views.person_class_grant, name="person-class-grant"),
@@ -280,6 +293,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("inbox/deny", inbox_views.decide, {"approve": False}, name="inbox-deny"),
     path("nodes", node_views.node_list, name="nodes"),
     path("nodes/<str:name>", node_views.node_page, name="node"),
+    path("search", search_views.search, name="search"),
     path("queue", queue_views.queue, name="queue"),
     path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),
     path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),

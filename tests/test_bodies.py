@@ -41,6 +41,7 @@ from workloads.storage import actions as storage_actions
 
 # Everybody may send these: a stranger learns nothing from the answer.
 OF_NO_TEAM = {"tokens_create", "joins_ask", "delegations_create", "team_requests_ask", "trials_begin"}
+OF_NO_TEAM |= {"notices_read", "notice_preferences_put"}
 # Revokes the token of the call; the sessions of these tests have none.
 OF_A_TOKEN = {"me_token_revoke"}
 
@@ -142,6 +143,8 @@ def calls(
     return {
         "banner_put": Call(olga, {}, {"text": "Hello."}),
         "delegations_create": Call(dana, {}, {"email": bob.email, "ends_at": ends}),
+        "notices_read": Call(bob, {}, {"ids": [1]}),
+        "notice_preferences_put": Call(bob, {}, {"approved": "page"}),
         "joins_ask": Call(dana, {}, {"team": "team-a", "message": "Please."}),
         "registries_put": Call(alice, team | {"host": "registry.example.org"}, {"username": "u", "password": "p"}),
         "requests_file": Call(alice, {}, {"team": "team-a", "justification": "Two.", "lines": [line]}),

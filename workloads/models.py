@@ -97,6 +97,16 @@ class Workload(Due):
             models.UniqueConstraint("namespace", "name", condition=Q(deleted_at=None), name="workload_name_once"),
             models.CheckConstraint(condition=Q(units__gte=0), name="workload_units"),
         ]
+        # Staff search by the beginning of the name, in all teams.
+        indexes = [
+            *Due.Meta.indexes,
+            models.Index(
+                fields=["name"],
+                opclasses=["varchar_pattern_ops"],
+                condition=Q(deleted_at=None),
+                name="workload_by_name",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

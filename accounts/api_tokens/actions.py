@@ -16,7 +16,7 @@ from accounts.core.actor import Actor
 from accounts.core.second_factor import holds_second_factor
 from accounts.events import queries as event_queries
 from accounts.events.actions import deliver, record
-from accounts.models import ApiToken, Delivery, Scope, User
+from accounts.models import ApiToken, Delivery, Notice, Scope, User
 from portal.core.errors import get_or_refuse, refuse_if
 from portal.ui.text import date_with_year, time_with_zone
 
@@ -90,7 +90,9 @@ def end_token(token: ApiToken, *, by: Actor) -> None:
     token.revoked_at = timezone.now()
     token.save(update_fields=["revoked_at"])
     record(by, "token.revoked", token, tenant=token.tenant)
-    Delivery.objects.filter(event__row=event_queries.row_label(token), sent_at=None).delete()
+    row = event_queries.row_label(token)
+    Delivery.objects.filter(event__row=row, sent_at=None).delete()
+    Notice.objects.filter(event__row=row, read_at=None).delete()
 
 
 def _reminder(token: ApiToken) -> tuple[str, str]:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection, models, transaction
 from django.db.models.functions import Now
 
 from accounts.core.actor import Actor
-from accounts.events import queries
-from accounts.models import Delivery, Event, User
+from accounts.events import kinds, queries
+from accounts.models import Delivery, Event, Notice, NoticeChannel, NoticeKind, User
 from portal.core import due
 from portal.core.hints import worker_hint
 
@@ -60,14 +61,21 @@ def deliver(
     body: str,
     at: datetime | None = None,
     one_in: timedelta | None = None,
+    kind: NoticeKind | None = None,
 ) -> None:
-    """Notify users about an event, each once, in its transaction. `at`: send it not earlier (for a reminder).
+    """Notify users about an event, each once, in its transaction: a notice and an email, unless they prefer less for
+    this kind. `at`: not earlier (for a reminder). `kind`: default: that of the event. A body about an object ends with
+    the address of its page, which is also where the notice leads.
 
     `one_in`: at most one mail in this time to each user about this row; further texts wait and are sent together. And
     whatever a person does, each other person gets at most MAILS_AT_ONCE mails an hour from it, and then one an hour.
     """
     line = " ".join(subject.split())[:SUBJECT_MAX]
-    recipients = {user.pk: user for user in users if user.is_active}
+    told = {user.pk: user for user in users if user.is_active}
+    kind = kind or kinds.kind_of(event.verb, event.after)
+    channels = queries.channels_of(told, kind)
+    _add_notices(event, kind, [pk for pk in told if channels[pk] != NoticeChannel.OFF], subject=line, body=body, at=at)
+    recipients = {pk: user for pk, user in told.items() if channels[pk] == NoticeChannel.MAIL}
     waits = {} if at else queries.mail_waits(event, recipients, one_in=one_in)
     mails = []
     for user in recipients.values():
@@ -78,6 +86,21 @@ def deliver(
     Delivery.objects.bulk_create(mails)
     if len(waits) < len(recipients) and at is None:
         worker_hint(due.table_label(Delivery), queue=Delivery.queue)
+
+
+def _add_notices(
+    event: Event, kind: NoticeKind, user_ids: list[int], *, subject: str, body: str, at: datetime | None
+) -> None:
+    """Replaces unread notices of the same action of the same person on the same row, so that a person cannot fill the
+    list of another, and removes those that were kept long enough.
+    """
+    if not user_ids:
+        return
+    queries.outdated_notices(event, user_ids, kind).delete()
+    link = kinds.page_of(body, settings.PORTAL_URL)
+    Notice.objects.bulk_create(
+        Notice(user_id=pk, event=event, kind=kind, subject=subject, link=link, at=at or Now()) for pk in user_ids
+    )
 
 
 def _add_to_waiting(event: Event, user: User, *, subject: str, body: str, is_of_row: bool) -> bool:

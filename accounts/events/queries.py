@@ -11,12 +11,14 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.core.actor import Actor
-from accounts.models import Delivery, Event, User
+from accounts.events import kinds
+from accounts.models import Delivery, Event, Notice, NoticeKind, NoticePreference, User
 from portal.core.sql import select
 
 # What one person may cause in the mailbox of another: this many mails an hour, and then one an hour.
 MAILS_AT_ONCE = 10
 MAIL_INTERVAL = timedelta(hours=1)
+NOTICES_KEPT = timedelta(days=90)
 
 
 def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Event]:
@@ -77,6 +79,22 @@ def mail_waits(event: Event, user_ids: Collection[int], *, one_in: timedelta | N
         if row["number"] >= MAILS_AT_ONCE:
             found[row["user"]] = MailWait(row["latest"] + MAIL_INTERVAL, is_of_row=False)
     return found
+
+
+def channels_of(user_ids: Collection[int], kind: NoticeKind) -> dict[int, str]:
+    """How each of these users is notified of this kind. One query; none if people cannot choose."""
+    found = dict.fromkeys(user_ids, str(kinds.DEFAULTS[kind]))
+    if found and kind not in kinds.FIXED:
+        chosen = NoticePreference.objects.filter(kind=kind, user__in=found)
+        found.update(chosen.values_list("user", "channel"))
+    return found
+
+
+def outdated_notices(event: Event, user_ids: Collection[int], kind: NoticeKind) -> QuerySet[Notice]:
+    """Notices of these users that are older than NOTICES_KEPT, or unread and replaced by this event."""
+    of_event = Q(event__actor_id=event.actor_id, event__row=event.row, event__verb=event.verb)
+    same = of_event & Q(kind=kind, read_at=None)
+    return Notice.objects.filter(same | Q(at__lt=timezone.now() - NOTICES_KEPT), user__in=user_ids)
 
 
 def waiting_mails(event: Event, user: User, *, is_of_row: bool) -> QuerySet[Delivery]:

@@ -34,6 +34,7 @@ VERB_TEXTS = {
     "notebook.kept": "kept the idle notebook",
     "notebook.idle_warned": "sent an idle warning for",
     "notebook.idle_stopped": "stopped (idle)",
+    "run.started": "recorded the start of",
     "run.extended": "extended the time limit of",
     "run.reminded": "sent a time limit reminder for",
     "run.time_over": "stopped (time limit reached)",
@@ -53,6 +54,7 @@ VERB_TEXTS = {
     "account.disconnected": "removed single sign-on for",
     "account.password_code_made": "created a password code for",
     "account.password_set": "set the password (with a code)",
+    "account.notices_set": "set the notification preferences",
     "account.suspended": "suspended",
     "account.restored": "restored",
     "approver.named": "granted approval rights to",
@@ -133,14 +135,14 @@ def verb_text(verb: str, after: Mapping[str, Any] | None = None) -> str:
     """An unknown verb becomes plain words: "class.moved" → "class moved". `after` of the event has the outcome."""
     if (text := CAUSE_TEXTS.get((verb, str((after or {}).get("cause", ""))))) is not None:
         return text
-    outcomes = set(_outcomes(after or {}))
-    if verb in OUTCOME_TEXTS and outcomes in ({True}, {False}):
+    told = set(outcomes(after or {}))
+    if verb in OUTCOME_TEXTS and told in ({True}, {False}):
         yes, no = OUTCOME_TEXTS[verb]
-        return yes if True in outcomes else no
+        return yes if True in told else no
     return VERB_TEXTS.get(verb) or verb.replace(".", " ").replace("_", " ")
 
 
-def _outcomes(after: Mapping[str, Any]) -> list[Any]:
+def outcomes(after: Mapping[str, Any]) -> list[Any]:
     """In a request, each decided line has its own outcome."""
     lines = after.get("lines")
     found = lines if isinstance(lines, list) else [after]

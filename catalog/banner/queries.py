@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.conf import settings
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from catalog.models import Banner
+
+_SHOWN = Q(until=None) | Q(until__gt=Now())
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,19 @@ class ActiveBanner:
 
 def active_banner(cluster_id: int) -> ActiveBanner | None:
     """One query."""
-    held = Q(until=None) | Q(until__gt=Now())
-    found = Banner.objects.filter(held, cluster_id=cluster_id).values_list("text", "until").first()
-    return ActiveBanner(*found) if found else None
+    return _first(Banner.objects.filter(_SHOWN, cluster_id=cluster_id))
+
+
+def active_banners() -> QuerySet[Banner]:
+    """That of this installation's cluster, to be a part of another query. At most one."""
+    return Banner.objects.filter(_SHOWN, cluster__name=settings.CLUSTER_NAME)
+
+
+def banner_of_installation() -> ActiveBanner | None:
+    """For pages of people who are not signed in. One query."""
+    return _first(active_banners())
+
+
+def _first(found: QuerySet[Banner]) -> ActiveBanner | None:
+    row = found.values_list("text", "until").first()
+    return ActiveBanner(*row) if row else None

@@ -264,6 +264,13 @@ def tokens(found: Json) -> Table:
     return table(headings, rows)
 
 
+def notices(found: Json) -> Table:
+    rows = (
+        [when(one["at"]), "read" if one["read_at"] else "unread", one["subject"], one["url"]] for one in found["items"]
+    )
+    return table(["AT", "STATE", "NOTICE", "PAGE"], rows)
+
+
 def me(found: Json) -> str:
     teams = ", ".join(map(plain, found["teams"])) or "none"
     told = f"Signed in as {plain(found['email'])}. Teams: {teams}. Token scopes: {', '.join(found['scopes'])}."

@@ -46,5 +46,5 @@ def banner_set(request: HttpRequest) -> HttpResponse:
         raise refuse("invalid", f"The banner was not changed: {errors[0]}", field=field)
     cleaned = form.cleaned_data
     banner_actions.put_banner(read_queries.current_cluster(), text=cleaned["text"], until=cleaned["until"], by=by)
-    messages.success(request, "Banner published on this page and on the home page of every team.")
+    messages.success(request, "Banner published on every page.")
     return redirect("cluster")

@@ -31,7 +31,7 @@ SUBJECTS = {
 TEXT_LENGTH = 120
 DRIFT_SHOWN = 20
 # Actions of users on their own account only.
-_OWN = "signed_in signed_out glass_broken password_changed session_ended sessions_ended"
+_OWN = "signed_in signed_out glass_broken password_changed session_ended sessions_ended notices_set"
 _OWN_FACTOR = "second_factor_added second_factor_removed recovery_codes_made"
 OF_ONESELF = {f"account.{verb}" for verb in f"{_OWN} {_OWN_FACTOR}".split()}
 

@@ -9,7 +9,6 @@ from django.views.decorators.http import require_GET
 
 from accounts.core.request_actor import actor
 from accounts.models import Role
-from catalog.banner.queries import active_banner
 from desk.classes import viewer
 from desk.home import queries
 from desk.home.quick_start import quick_starts
@@ -49,7 +48,6 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
         "may_open": policy.may_open_any(team),
         "may_request": tenants_policy.may_file(by, member_queries.standing_of(by, namespace.tenant)),
         "starts_now": [] if may_launch else quick_starts(by, namespace),
-        "banner": active_banner(namespace.cluster_id),
     }
     return render(request, "desk/home/home.html", context)
 

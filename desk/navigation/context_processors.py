@@ -1,56 +1,23 @@
-"""Context of every page: navigation, teams, theme. One small query, some more for approvers."""
+"""Context of every page: navigation, teams, unread notices, banner, theme. One query, some more for approvers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
-from django.db.models import Exists
 from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.core.actor import Actor
-from accounts.models import Role, User
+from accounts.models import User
+from catalog.banner.queries import banner_of_installation
+from desk.navigation.pages import LABELS, Section, href_of, sections_of
+from desk.navigation.queries import page_facts
 from portal.docs.curl_examples import curl_for_page
 from portal.web import theme
 from tenants.approvers.queries import rights_of
-from tenants.models import Deputy, Tenant
 from tenants.onboarding.team_requests import queries as team_request_queries
 from tenants.requests import queries as request_queries
-
-
-class Section(StrEnum):
-    """An entry of the navigation: code compares the value, users read the label."""
-
-    HOME = "home"
-    CATALOG = "catalog"
-    CLUSTER = "cluster"
-    WORKLOADS = "workloads"
-    REQUESTS = "requests"
-    TEAM = "team"
-    INBOX = "inbox"
-    HISTORY = "history"
-    QUEUE = "queue"
-    HEALTH = "health"
-    NODES = "nodes"
-    PEOPLE = "people"
-
-
-LABELS = {
-    Section.HOME: "Home",
-    Section.CATALOG: "Catalog",
-    Section.CLUSTER: "Cluster",
-    Section.WORKLOADS: "Workloads",
-    Section.REQUESTS: "Requests",
-    Section.TEAM: "Team",
-    Section.INBOX: "Inbox",
-    Section.HISTORY: "History",
-    Section.QUEUE: "Queue",
-    Section.HEALTH: "Health",
-    Section.NODES: "Nodes",
-    Section.PEOPLE: "People",
-}
 
 # The entry of the navigation for each page, by the page's name in the URL map.
 SECTIONS = {
@@ -124,19 +91,20 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     """The context processor. Navigation is empty for anonymous users; error pages without a request get no context."""
     found: dict[str, Any] = {"nav_items": [], "tenants": [], "current_tenant": None, "staff_links": []}
     found["theme"] = theme.chosen_theme(request)
-    found["search_url"] = None
     found["api_docs_url"] = reverse("api-docs")
+    # Called only where a page shows it.
+    found["banner"] = banner_of_installation
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return found
-    teams, is_deputy = teams_of(user, current=tenant_in_address(request))
+    facts, current = page_facts(user), tenant_in_address(request)
+    found["banner"], found["unread_notices"] = facts.banner, facts.unread
+    teams = [TeamLink(slug, name, reverse("tenant-home", args=[slug]), slug == current) for slug, name in facts.teams]
     team = next((team for team in teams if team.current), teams[0] if teams else None)
     found["tenants"] = teams
     found["current_tenant"] = team if team and (team.current or not user.roles) else None
-    found["nav_items"] = navigation(request, user, team, is_deputy=is_deputy)
+    found["nav_items"] = navigation(request, user, team, is_deputy=facts.is_deputy)
     found["call"] = curl_for_page(request)
-    if found["current_tenant"]:
-        found["search_url"] = reverse("workloads", args=[found["current_tenant"].slug])
     if user.is_staff:
         found["staff_links"] = [
             {"label": "Administration", "icon": "server", "href": reverse("admin:index")},
@@ -151,52 +119,22 @@ def tenant_in_address(request: HttpRequest) -> str:
     return str(match.kwargs.get("tenant", "")) if match else ""
 
 
-def teams_of(user: User, *, current: str) -> tuple[list[TeamLink], bool]:
-    """Returns the user's own teams; staff see other teams' pages, but their switcher does not list all teams. Also
-    returns whether the user is an approver's delegate now: one more query for users who ever were, or who are in no
-    team.
-    """
-    # Runs on every page: delegations in force are read only if there are any.
-    named = Exists(Deputy.objects.filter(deputy=user, ended_at=None))
-    found = Tenant.objects.filter(memberships__user=user).annotate(is_named=named).order_by("slug")
-    rows = list(found.values_list("slug", "name", "is_named"))
-    may_be = rows[0][2] if rows else not user.has_role(Role.APPROVER)
-    is_deputy = may_be and Deputy.objects.in_force().filter(deputy=user).exists()
-    teams = [TeamLink(slug, name, reverse("tenant-home", args=[slug]), slug == current) for slug, name, _ in rows]
-    return teams, is_deputy
-
-
 def navigation(request: HttpRequest, user: User, team: TeamLink | None, *, is_deputy: bool) -> list[NavItem]:
-    pages: list[tuple[Section, str, int | None]] = []
-    if team:
-        pages.append((Section.HOME, team.href, None))
-    pages.append((Section.CATALOG, reverse("catalog"), None))
-    pages.append((Section.CLUSTER, reverse("cluster"), None))
-    if team:
-        pages.append((Section.WORKLOADS, reverse("workloads", args=[team.slug]), None))
-        pages.append((Section.REQUESTS, reverse("requests", args=[team.slug]), None))
-        pages.append((Section.TEAM, reverse("team", args=[team.slug]), None))
-    if user.has_role(Role.APPROVER) or is_deputy:
-        mine = rights_of(Actor(user=user, via="page"))
-        pages.append(
-            (
-                Section.INBOX,
-                reverse("inbox"),
-                request_queries.requests_to_decide(mine).count()
-                + team_request_queries.team_requests_to_decide(mine).count(),
-            )
-        )
-    if user.roles:
-        pages.append((Section.HISTORY, reverse("history"), None))
-    if any(user.has_role(role) for role in (Role.OPERATOR, Role.ADMIN, Role.AUDITOR)):
-        pages.append((Section.QUEUE, reverse("queue"), None))
-    if user.has_role(Role.OPERATOR):
-        pages.append((Section.HEALTH, reverse("health"), None))
-        pages.append((Section.NODES, reverse("nodes"), None))
-    if user.has_role(Role.ADMIN):
-        pages.append((Section.PEOPLE, reverse("people"), None))
     match = request.resolver_match
     here = SECTIONS.get(match.url_name or "") if match else None
     if here is Section.REQUESTS and not team:
         here = Section.INBOX
-    return [NavItem(LABELS[section], href, section is here, count) for section, href, count in pages]
+    return [
+        NavItem(
+            LABELS[section],
+            href_of(section, team.slug if team else ""),
+            section is here,
+            _pending(user) if section is Section.INBOX else None,
+        )
+        for section in sections_of(user.roles, has_team=team is not None, is_deputy=is_deputy)
+    ]
+
+
+def _pending(user: User) -> int:
+    mine = rights_of(Actor(user=user, via="page"))
+    return request_queries.requests_to_decide(mine).count() + team_request_queries.team_requests_to_decide(mine).count()

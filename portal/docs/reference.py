@@ -9,12 +9,22 @@ from typing import Any
 
 from portal.docs.curl_examples import V1, curl
 
-# First parts of URLs, in the order of the page. A part that is not listed comes last, under its own name.
+# First parts of URLs, in the order of the pages; `teams/members` is of `teams` what is below a team's `members`. A part
+# that is not listed comes last, under its own name.
 THEMES = {
-    "Workloads": ("workloads", "volumes", "secrets", "registries"),
+    "Workloads": ("workloads",),
+    "Volumes and secrets": ("volumes", "secrets", "registries"),
     "Quota requests": ("requests", "bundles", "team-requests", "trials"),
-    "Teams and people": ("teams", "joins", "invitations"),
-    "Catalog and cluster": ("classes", "images", "capacity", "cluster"),
+    "Teams": ("teams",),
+    "Members and tokens of teams": (
+        "teams/members",
+        "teams/invitations",
+        "teams/joins",
+        "teams/tokens",
+        "joins",
+        "invitations",
+    ),
+    "Catalog and cluster": ("classes", "images", "capacity", "cluster", "search"),
     "Approval and operations": ("inbox", "delegations", "queue", "people"),
     "Account": ("me", "tokens", "events"),
     "Contract": ("openapi.json",),
@@ -85,9 +95,15 @@ def operations_by_theme(contract: Part) -> dict[str, list[OperationDoc]]:
     by_tag: dict[str, list[OperationDoc]] = {}
     for path, operations in contract["paths"].items():
         for method, operation in operations.items():
-            by_tag.setdefault(operation["tags"][0], []).append(_operation(contract, method, path, operation))
+            by_tag.setdefault(_place(path, operation), []).append(_operation(contract, method, path, operation))
     found = {title: [one for tag in tags for one in by_tag.pop(tag, [])] for title, tags in THEMES.items()}
     return {**found, **{tag.replace("-", " ").capitalize(): rest for tag, rest in by_tag.items()}}
+
+
+def _place(path: str, operation: Part) -> str:
+    tag, parts = str(operation["tags"][0]), path.removeprefix(f"{V1}/").split("/")
+    below = f"{tag}/{parts[2]}" if len(parts) > 2 else ""
+    return below if any(below in places for places in THEMES.values()) else tag
 
 
 def fields_by_schema(contract: Part) -> dict[str, list[FieldDoc]]:

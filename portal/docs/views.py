@@ -1,13 +1,14 @@
-"""/api/: the contract as a page and as JSON. Both contain no user data, and the page loads no third-party script."""
+"""/api/: the contract as pages, one for each section, and as JSON; and the page Help. They contain no user data, and
+load no third-party script.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import json
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
@@ -15,7 +16,8 @@ from django.views.decorators.http import condition, require_safe
 
 from portal.docs.contract import contract_text
 from portal.docs.curl_examples import V1, curl
-from portal.docs.reference import Part, fields_by_schema, operations_by_theme
+from portal.docs.help import HELP
+from portal.docs.sections import ApiSection, schema_places, section, sections
 
 
 @functools.cache
@@ -32,24 +34,35 @@ def contract(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def api_docs(request: HttpRequest) -> HttpResponse:
+    """The index: how to begin, and every call and schema with a link to its section."""
     parts = {
-        "reference": _reference(),
-        "themes": list(operations_by_theme(_contract()).items()),
+        "sections": sections(),
+        "schemas": schema_places(),
         "begin": f"PORTAL={settings.PORTAL_URL}\nTOKEN=gpt_…\n{curl('GET', f'{V1}/me')}",
     }
     return render(request, "portal/docs/api_docs.html", parts)
 
 
-@functools.cache
-def _contract() -> Part:
-    found: Part = json.loads(contract_text())
-    return found
+@require_safe
+def api_section(request: HttpRequest, section_slug: str) -> HttpResponse:
+    found = section(section_slug)
+    if found is None:
+        raise Http404
+    parts = {"section": found, "sections": sections(), "reference": _reference(found.slug)}
+    return render(request, "portal/docs/api_section.html", parts)
 
 
 @functools.cache
-def _reference() -> SafeString:
-    """The same for all users and a few hundred tables long: rendered once per process."""
-    contract = _contract()
-    parts = {"themes": list(operations_by_theme(contract).items()), "things": list(fields_by_schema(contract).items())}
+def _reference(slug: str) -> SafeString:
+    """The same for all users and many tables long: rendered once per process. `slug`: of a section."""
+    found: ApiSection | None = section(slug)
+    assert found is not None
+    parts = {"operations": found.operations, "schemas": list(found.schemas.items())}
     # Safe: the template has escaped it.
     return mark_safe(render_to_string("portal/docs/_api_reference.html", parts))
+
+
+@require_safe
+def help_page(request: HttpRequest) -> HttpResponse:
+    """For everybody, also before signing in."""
+    return render(request, "portal/docs/help.html", {"sections": HELP, "portal": settings.PORTAL_URL})

@@ -29,6 +29,23 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { label.textContent = before; }, 2000);
 });
 
+// ---- a notice counts as read when its page is opened: <a data-read="its number"> --------------------------------
+document.addEventListener("click", (event) => {
+  const notice = event.target.closest("a[data-read]");
+  if (!notice) return;
+  const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+  const body = new URLSearchParams({ notice: notice.dataset.read });
+  // it goes on while the next page loads
+  fetch("/notices/read", { method: "POST", headers, body, keepalive: true, redirect: "manual" });
+});
+
+// ---- addresses of the API reference from when it was one page: the entry of the index leads on ------------------
+if (location.hash) {
+  const entry = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const moved = entry && one("a[data-moved]", entry);
+  if (moved) location.replace(moved.href);
+}
+
 // ---- dialogs: <a href="#id" data-dialog> opens <dialog id>; [data-close] inside closes it ---------------------
 document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-dialog]");

@@ -9,7 +9,7 @@ from accounts.api_tokens.actions import end_token
 from accounts.api_tokens.queries import tokens_of_team
 from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
-from accounts.models import User
+from accounts.models import Notice, User
 from accounts.people.queries import user_at_verified_address
 from cluster.models import MirrorJob
 from portal.core.due import wake_owners
@@ -106,7 +106,7 @@ def place_by_group(tenant_slug: str, user: User, *, role: str, by: Actor) -> Non
 
 @transaction.atomic
 def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
-    """Also ends the tokens that the person created for the team.
+    """Also ends the tokens that the person created for the team, and deletes the person's notices about the team.
 
     Raises Refused: not_found (404), not_allowed (403), last_owner (409).
     """
@@ -123,6 +123,7 @@ def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
     )
     email = gone.user.email
     gone.delete()
+    Notice.objects.filter(user=user_id, event__tenant=tenant.slug).delete()
     record(by, "member.removed", tenant, tenant=tenant.slug, before={"user": email, "role": gone.role})
     for token in tokens_of_team(tenant.slug).filter(user=user_id):
         end_token(token, by=by)

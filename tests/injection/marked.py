@@ -109,7 +109,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
 WORDS = (
     "actor_kind", "address", "api_version", "basis", "body", "call", "code", "cohort", "component", "device_class",
     "device_selector", "digest", "email", "error_code", "format", "gpu_class", "image", "job_uid", "key", "kind",
-    "location", "manifest_hash", "min_cuda", "name", "namespace", "node", "notebooks_domain", "object_kind",
+    "link", "location", "manifest_hash", "min_cuda", "name", "namespace", "node", "notebooks_domain", "object_kind",
     "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase", "prefix", "priority", "queue",
     "reason", "reference", "registry", "renewal", "request_id", "resource", "resource_version", "row", "run",
     "session_key", "since", "slug", "stop_reason", "subject", "tenant", "uid", "verb", "via",

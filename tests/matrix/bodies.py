@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from accounts.models import NoticeKind
 from tenants.models import QuotaLine
 from tests.matrix.world import World
 
@@ -25,6 +26,8 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "ends_at": (now + timedelta(days=30)).isoformat(),
         },
         "join": {"team": "team-a"},
+        "notices": {"ids": [2**40]},  # nobody's
+        "notice choices": {"approved": "off"},
         "team request": {"name": "Vision", "slug": "vision", "purpose": "To see.", "bundle": "Small"},
         "team denied": {"approve": False, "reason": "No."},
         "suspend": {"wanted": "suspended", "because": "The bill."},
@@ -60,6 +63,8 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
     bodies: dict[str, dict[str, Any]] = {
         "theme": {"theme": "dark", "next": "/"},
         "banner form": {"text": "Tomorrow."},
+        "notice form": {"notice": 2**40},
+        "notice preferences": {kind: "off" for kind in NoticeKind if kind != "account"},
         "ticked": {"request": world.things["request"]["own"]["pk"], "reason": "So it is."},
         "hold": {"to": "held", "reason": "The demo."},
         "suspend team": {"to": "suspended", "because": "The bill."},

@@ -158,6 +158,8 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
     things["team"] = {"own": team_a, "foreign": team_b, "random": no_team}
     things["team in query"] = things["team in body"] = things["team"]
     things["class"] = {"own": {"slug": gpu_class.slug}, "random": {"slug": "no-such"}}
+    things["api section"] = {"own": {"section_slug": "account"}}
+    things["search"] = {"own": {"q": "team"}}
     things["node"] = {"own": {"name": "a100-1"}, "random": {"name": "no-such"}}
 
     for kind in ("workload", "stopped"):

@@ -35,7 +35,7 @@ from workloads.lifetime import offboarding
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.lifetime.run_time import reconcile as run_time_reconcile
 from workloads.models import Run, Volume, Workload
-from workloads.runs import failure_capture, interruption_notices, kept_logs, requeue
+from workloads.runs import failure_capture, interruption_notices, kept_logs, requeue, start_notices
 from workloads.runs.objects import orphans, pull_secret, run_secret
 from workloads.runs.priority import reconcile as priority_reconcile
 from workloads.runs.queries import active_run
@@ -361,6 +361,7 @@ def _record(run: Run, seen: Observation) -> None:
         if "ready_at" in new:
             idle_reconcile.start_watch(run)
             interruption_notices.record_resumption(run, seen)
+            start_notices.tell_start(run, new["ready_at"])
     for column, at in new.items():
         setattr(run, column, at)
     page_hint(run.workload.namespace.name)

@@ -1,4 +1,4 @@
-"""Sign-in and API tokens: `gpu login`, `gpu logout`, `gpu token`."""
+"""Sign-in, notices and API tokens: `gpu login`, `gpu logout`, `gpu notices`, `gpu token`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from gpu_cli.session import AsJson, session_of
 # The scopes that a person at a terminal needs. Other scopes must be named.
 SCOPES = ["read", "launch", "request"]
 UNAUTHORIZED = 401
+# The API marks at most this many notices in one call.
+IDS_AT_ONCE = 200
 tokens = typer.Typer(help="Your tokens: list, create, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -105,7 +107,23 @@ def revoke(
     session.say(f"Token {prefix} is revoked.")
 
 
+def notices(
+    context: typer.Context,
+    is_all: Annotated[bool, typer.Option("--all", help="Also notices that were read.")] = False,
+    read: Annotated[bool, typer.Option("--read", help="Mark the listed notices as read.")] = False,
+    json: AsJson = False,
+) -> None:
+    """List your unread notices, newest first."""
+    session = session_of(context)
+    found = session.client.everything("me", "notices", show="" if is_all else "unread")
+    session.give(found, formatting.notices)
+    unread = [one["id"] for one in found["items"] if one["read_at"] is None]
+    for start in range(0, len(unread) if read else 0, IDS_AT_ONCE):
+        session.client.call("POST", "me", "notices", "read", body={"ids": unread[start : start + IDS_AT_ONCE]})
+
+
 def add_to(app: typer.Typer) -> None:
     app.command()(login)
     app.command()(logout)
+    app.command()(notices)
     app.add_typer(tokens, name="token")

@@ -12,7 +12,7 @@ from django.utils.text import slugify
 
 from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
-from accounts.models import Event
+from accounts.models import Event, NoticeKind
 from portal.core.due import touch
 from portal.core.errors import Refused, get_or_refuse, refuse_if
 from portal.core.transitions import move_state
@@ -166,6 +166,6 @@ def _leave_to_approvers(event: Event, request: QuotaRequest, *, by: Actor) -> No
     class_ids = list(request.lines.values_list("gpu_class_id", flat=True))
     approvers = [one for one in queries.approvers_of(class_ids, tenant=tenant) if one.pk != by.user_id]
     subject, body = f"{tenant.name} requests quota", f"{request.justification}\n\n" + page_url(path)
-    deliver(event, approvers, subject=subject, body=body)
+    deliver(event, approvers, subject=subject, body=body, kind=NoticeKind.WAITING)
     body = "Its initial quota is pending: approvers decide it as a request.\n\n" + page_url(path)
     deliver(event, [request.filed_by], subject=f"Your team {tenant.name} was created", body=body)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from accounts.core.actor import Actor
+from accounts.models import User
 from portal.core.errors import Refusal
 from tenants.approvers import queries as approver_queries
 from tenants.members import queries as member_queries
 from tenants.models import QuotaLine, QuotaRequest, RequestComment
 from tenants.requests.comments import policy as comment_policy
+from tenants.requests.comments.mentions import mentioned_names
+
+# Several people may have the same first part of an address.
+CANDIDATES_MAX = 50
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,24 @@ def may_comment_on(by: Actor, request: QuotaRequest, *, asks_back: bool = False)
         is_pending=request.lines.filter(state=QuotaLine.State.PENDING).exists(),
         is_filer=request.filed_by_id == by.user_id,
     )
+
+
+def mentioned_people(text: str, request: QuotaRequest) -> list[User]:
+    """People whom the text mentions and who may see the request; others are left out without a word, so that a mention
+    reveals neither the request to them nor their accounts to its author. One query, and one for each candidate.
+    """
+    names = mentioned_names(text)
+    if not names:
+        return []
+    theirs = Q(email__in=[name for name in names if "@" in name])
+    for name in names:
+        theirs |= Q() if "@" in name else Q(email__startswith=f"{name}@")
+    candidates = User.objects.filter(theirs, is_active=True).order_by("pk")[:CANDIDATES_MAX]
+    return [one for one in candidates if _may_see(one, request)]
+
+
+def _may_see(person: User, request: QuotaRequest) -> bool:
+    return QuotaRequest.objects.visible_to(Actor(user=person, via="page")).filter(pk=request.pk).exists()
 
 
 def comment_rows(request: QuotaRequest) -> list[CommentRow]:

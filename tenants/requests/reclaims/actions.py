@@ -9,6 +9,7 @@ from django.db import transaction
 
 from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
+from accounts.models import NoticeKind
 from portal.core.due import touch
 from portal.core.errors import get_or_refuse, refuse_if
 from tenants.approvers import queries as approver_queries
@@ -72,6 +73,7 @@ def file_reclaim(tenant_slug: str, *, lines: Sequence[ReclaimLine], justificatio
             f"{by.name} proposes this reduction; an approver decides. State what your team needs in a comment on the "
             f"request.\n\n{body}"
         ),
+        kind=NoticeKind.TEAM,
     )
     hint_team_pages(tenant)
     return request

@@ -52,19 +52,51 @@ def test_styleguide(open_page: Callable[..., Page], olga: User) -> None:
     look_at(open_page("/styleguide", as_user=olga))
 
 
-def test_the_api_for_people(open_page: Callable[..., Page]) -> None:
-    """Some of its 200 tables, which are all of one template: axe takes minutes for all."""
+@pytest.mark.parametrize("path", ["/api/", "/api/account"])
+def test_the_api_for_people(open_page: Callable[..., Page], path: str) -> None:
+    """Some of the tables, which are all of one template: axe takes minutes for all."""
     some = "document.querySelectorAll('.call').forEach((one, at) => { if (at % 12) one.remove(); })"
-    look_at(open_page("/api/"), prepare=f"{OPEN_ALL}; {some}")
+    look_at(open_page(path), prepare=f"{OPEN_ALL}; {some}")
 
 
 def test_a_call_is_found_by_its_address_and_by_the_keyboard(open_page: Callable[..., Page]) -> None:
+    """Also by that from when the reference was one page, which leads on."""
     page = open_page("/api/#workloads_launch")
+    page.wait_for_url("**/api/workloads#workloads_launch")
     expect(page.get_by_role("heading", name="POST /api/v1/workloads", exact=True)).to_be_in_viewport()
-    link = page.get_by_role("navigation", name="Calls").get_by_role("link", name="POST /requests", exact=True)
+    link = page.get_by_role("navigation", name="Sections").get_by_role("link", name="POST /workloads/{name}/stop")
     link.press("Enter")
-    page.wait_for_url("**/api/#requests_file")
-    expect(page.get_by_role("heading", name="POST /api/v1/requests", exact=True)).to_be_in_viewport()
+    page.wait_for_url("**/api/workloads#workloads_stop")
+    expect(page.get_by_role("heading", name="POST /api/v1/workloads/{name}/stop", exact=True)).to_be_in_viewport()
+
+
+def test_help(open_page: Callable[..., Page]) -> None:
+    look_at(open_page("/help"))
+
+
+def test_the_search_is_reached_by_a_key(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/catalog", as_user=alice)
+    page.keyboard.press("/")
+    page.keyboard.type("retina")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="retina-seg").click()
+    expect(page.get_by_role("heading", name=re.compile("^retina-seg"))).to_be_visible()
+
+
+def test_the_help_menu_works_without_script(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/catalog", as_user=alice, java_script_enabled=False)
+    page.locator("summary", has_text="Help").click()
+    page.get_by_role("link", name="Command line").click()
+    expect(page.get_by_role("heading", name="Command line")).to_be_in_viewport()
+
+
+def test_a_notice_is_read_when_its_page_was_opened(open_page: Callable[..., Page], dana: User, house: Tenant) -> None:
+    page = open_page("/catalog", as_user=dana)
+    page.get_by_role("link", name="Notices 1 unread").click()
+    look_at(page)
+    page.get_by_role("link", name="requests quota").click()
+    expect(page.get_by_role("heading", name=re.compile("^Allocation of"))).to_be_visible()
+    expect(page.get_by_role("link", name="Notices", exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize("path", ["/login", "/login/password"])
@@ -93,6 +125,8 @@ def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie:
         "/teams/team-a/secrets",
         "/teams/team-a/tokens",
         "/account",
+        "/notices",
+        "/search?q=team",
         "/account/second-factor",
         "/tokens",
     ],

@@ -12,14 +12,28 @@ from jsonschema import Draft202012Validator
 
 from portal.docs.examples import example_of
 from portal.docs.reference import fields_by_schema, operations_by_theme
+from portal.docs.sections import schema_places
 from portal.templatetags.ui import ticked
 from tests.support.http import contract
 
+INDEX = "/api/"
+SIZE_MAX = 150_000
+
 
 @pytest.fixture(scope="module")
-def page(django_db_setup: None) -> str:
-    answer = Client().get("/api/")
-    assert answer.status_code == 200
+def pages(django_db_blocker: Any, django_db_setup: None) -> dict[str, str]:
+    """The index and every section to which it links, by address."""
+    with django_db_blocker.unblock():
+        found = {INDEX: read(INDEX)}
+        for path in dict.fromkeys(re.findall(r'href="(/api/[a-z-]+)"', found[INDEX])):
+            found[path] = read(path)
+    assert len(found) > 6
+    return found
+
+
+def read(path: str) -> str:
+    answer = Client().get(path)
+    assert answer.status_code == 200, path
     return answer.content.decode()
 
 
@@ -31,16 +45,23 @@ def operations() -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def test_the_page_is_open_and_says_nothing_of_anybody(page: str) -> None:
-    assert "Sign out" not in page
-    assert "same-call" not in page
-    assert "<style" not in page
-    assert " style=" not in page
+def test_the_pages_are_open_and_say_nothing_of_anybody(pages: dict[str, str]) -> None:
+    for page in pages.values():
+        assert "Sign out" not in page
+        assert "same-call" not in page
+        assert "<style" not in page
+        assert " style=" not in page
 
 
-def test_every_call_has_its_place_its_scope_and_an_example(page: str) -> None:
+def test_no_page_is_too_long_to_read(pages: dict[str, str]) -> None:
+    assert {path: len(page.encode()) for path, page in pages.items() if len(page.encode()) > SIZE_MAX} == {}
+
+
+def test_every_call_has_its_place_its_scope_and_an_example(pages: dict[str, str]) -> None:
     for path, method, operation in operations():
         name = operation["operationId"]
+        (address,) = re.findall(rf'href="(/api/[a-z-]+)#{name}" data-moved', pages[INDEX])
+        page = pages[address]
         (part,) = re.findall(rf'<article[^>]* id="{name}".*?</article>', page, re.DOTALL)
         assert f'href="#{name}"' in page.split("<article")[0], f"{name} is not in the navigation"
         assert f"<code>{path}</code>" in part
@@ -53,10 +74,28 @@ def test_every_call_has_its_place_its_scope_and_an_example(page: str) -> None:
             assert status in part
 
 
-def test_every_link_within_the_page_leads_somewhere(page: str) -> None:
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
-    assert set(re.findall(r' href="#([^"]+)"', page)) - set(ids) == set()
+def test_every_link_leads_somewhere(pages: dict[str, str]) -> None:
+    ids = {path: re.findall(r' id="([^"]+)"', page) for path, page in pages.items()}
+    for path, page in pages.items():
+        assert len(ids[path]) == len(set(ids[path])), path
+        assert set(re.findall(r' href="#([^"]+)"', page)) - set(ids[path]) == set(), path
+        for other, anchor in re.findall(r'href="(/api/[a-z-]+)#([^"]+)"', page):
+            assert anchor in ids[other], (path, other, anchor)
+
+
+def test_what_could_be_linked_on_the_one_page_leads_on_from_the_index(pages: dict[str, str]) -> None:
+    """Programs and notes have addresses such as /api/#workloads_launch and /api/#thing-Workload."""
+    names = {operation["operationId"] for _path, _method, operation in operations()}
+    names |= {f"thing-{name}" for name in schema_places()}
+    for name in names:
+        (entry,) = re.findall(rf'<li id="{name}">.*?</li>', pages[INDEX], re.DOTALL)
+        assert re.search(rf'href="/api/[a-z-]+#{name}" data-moved', entry)
+    answered = set(re.findall(r'id="thing-(\w+)" aria', "".join(pages.values())))
+    assert answered == set(schema_places())
+
+
+def test_there_is_no_other_section() -> None:
+    assert Client().get("/api/no-such-section").status_code == 404
 
 
 def test_what_stands_between_backticks_is_code_and_nothing_else_is_markup() -> None:

@@ -33,6 +33,8 @@ OPEN_TO_ALL = {
     "session": "says whether the browser of who asks has a session, and whose",
     "theme": "a cookie in the browser of who asks",
     "api-docs": "describes the API, holds no data",
+    "api-section": "describes the API, holds no data",
+    "help": "describes the pages, holds no data",
     "api-schema": "describes the API, holds no data",
 }
 FORM = "application/x-www-form-urlencoded"

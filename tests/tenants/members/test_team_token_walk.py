@@ -208,7 +208,8 @@ def calls(ids: dict[str, str]) -> Iterator[tuple[str, str, list[str], dict[str, 
                 continue
             if (method, pattern.name) == ("DELETE", "api-me-token"):
                 continue  # the walk would end with it, since the token revokes itself
-            of_team, of_all = query_of(method, route, team="team-b"), query_of(method, route, owner="everybody")
+            of_team = query_of(method, route, team="team-b") or query_of(method, route, q="works")
+            of_all = query_of(method, route, owner="everybody")
             queries = sorted({of_team} if method != "GET" else {of_team, of_all, ""})
             name = f"{method} {pattern.name}"
             yield name, method, [address + query for query in queries], sent.get(name, {})

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import Delivery, Event, User
+from accounts.models import Delivery, Event, Notice, NoticeKind, User
 from catalog.models import GpuClass
 from cluster.client.kube import Kube
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorWorkload
@@ -24,7 +24,7 @@ from tests.support.rows.interruptions import TAKEN, asked, condition, follow, ho
 from tests.support.rows.waiting_runs import NEEDED, mirror_wait
 from workloads.core import workload_sql
 from workloads.models import Run, Workload
-from workloads.runs import interruption_notices, requeue
+from workloads.runs import interruption_notices, requeue, start_notices
 from workloads.runs.reconcile import reconcile
 from workloads.status import outcome
 from workloads.status import queries as status_queries
@@ -367,3 +367,22 @@ def test_who_left_the_team_is_not_told(
     out(run)
     follow(run)
     assert [mail.user for mail in Delivery.objects.all()] == [alice], "its managers are"
+
+
+# ---- notice of a start ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("waited", "told_of"), [(timedelta(minutes=3), 1), (timedelta(minutes=1), 0)])
+def test_who_waited_in_the_queue_is_told_of_the_start_once(
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, waited: timedelta, told_of: int
+) -> None:
+    run = asked(namespace_a, a100, alice)
+    now = timezone.now()
+    run.requested_at, run.admitted_at = now - waited, now
+
+    start_notices.tell_start(run, now)
+
+    notices = Notice.objects.filter(kind=NoticeKind.STARTED)
+    assert [(one.user, one.link) for one in notices] == [(alice, "/teams/team-a/workloads/train")] * told_of
+    assert Event.objects.filter(verb="run.started").count() == told_of
+    assert not Delivery.objects.exists(), "by default it is no email"

@@ -364,6 +364,7 @@ def test_a_decision_asks_no_more_of_the_database_than_it_has_to(
     line = request.lines.get()
     # Queries: the test's savepoint and its release; the request, a lock timeout; classes, namespace, lines with locks;
     # the clock, role and rights; promises to all and to the team, four about the cluster; the line and its grant;
-    # the namespace touched, pool and plans made due; the event, managers, how many emails the actor caused, emails.
-    with django_assert_num_queries(23):
+    # the namespace touched, pool and plans made due; the event, managers; preferences, outdated notices,
+    # notices; how many emails the actor caused, emails.
+    with django_assert_num_queries(26):
         decision_actions.decide_request(request.pk, [Decision(line.pk, approve=True)], by=page(dana))
