@@ -144,6 +144,8 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     alice, dana = person("Alice"), person("Dana")
 
     alice.goto("/teams/team-a/requests/new")
+    alice.locator("[name=class]").select_option(CLASS)
+    alice.get_by_role("button", name="Continue").click()
     alice.fill(f"[name=units-{CLASS}]", "2")
     alice.fill("[name=justification]", "Two GPUs for training.")
     alice.get_by_role("button", name="Submit request").click()

@@ -307,4 +307,4 @@ class ChangeForm(LaunchForm):
     name = forms.CharField(disabled=True)
     kind = forms.ChoiceField(choices=KINDS, disabled=True)
     # The person who launched it chooses this on its page.
-    visibility = None
+    visibility = None  # type: ignore[assignment]
