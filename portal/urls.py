@@ -73,6 +73,7 @@ from workloads.credentials.registries import api as registry_api
 from workloads.credentials.registries import views as registry_views
 from workloads.credentials.secrets import api as secret_api
 from workloads.credentials.secrets import views as secret_views
+from workloads.gateway import api as gateway_api
 from workloads.lifetime import api as lifetime_api
 from workloads.lifetime import views as lifetime_views
 from workloads.pages import api as workload_api
@@ -114,6 +115,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/workloads/<slug:name>/runs", run_api.Runs.as_view(), name="api-workload-runs"),
     path("api/v1/workloads/<slug:name>/runs/<int:number>", run_api.RunDetail.as_view(), name="api-workload-run"),
     path("api/v1/workloads/<slug:name>/stop", run_api.Stop.as_view(), name="api-workload-stop"),
+    path("api/v1/workloads/<slug:name>/visibility", gateway_api.Visibility.as_view(), name="api-workload-visibility"),
     path("api/", docs_views.api_docs, name="api-docs"),
     path("api/<slug:section_slug>", docs_views.api_section, name="api-section"),
     path("api/v1/bundles", bundle_api.Bundles.as_view(), name="api-bundles"),
@@ -338,6 +340,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads/<slug:name>/restart", workload_views.restart, name="workload-restart"),
     path("teams/<slug:tenant>/workloads/<slug:name>/start", workload_views.start, name="workload-start"),
     path("teams/<slug:tenant>/workloads/<slug:name>/stop", workload_views.stop, name="workload-stop"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/visibility", workload_views.visibility, name="workload-visibility"),
     path("open/<slug:origin>", workload_views.by_origin, name="open"),
     # served by doors (desk/streaming)
     path("live/logs/<slug:tenant>/<slug:name>", workload_views.served_by_doors, name="workload-log"),
@@ -369,6 +372,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/members", team_views.team, INSIDE, name="team"),
     path("teams/<slug:tenant>/members/add", team_views.member_add, name="member-add"),
     path("teams/<slug:tenant>/members/<int:pk>/remove", team_views.member_remove, name="member-remove"),
+    path("teams/<slug:tenant>/sharing", team_views.team_sharing, name="team-sharing"),
     path("teams/<slug:tenant>/members/<int:pk>/role", team_views.member_role, name="member-role"),
     path("teams/<slug:tenant>/tokens", token_views.team_tokens, name="team-tokens"),
     path("teams/<slug:tenant>/tokens/<slug:prefix>/revoke", token_views.team_token_revoke, name="team-token-revoke"),

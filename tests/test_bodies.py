@@ -168,6 +168,8 @@ def calls(
         "workloads_keep": Call(alice, named, {"hours": 1, "reason": "A demo."}),
         "workloads_priority": Call(olga, named | {"name": "two"}, {"priority": "interactive", "because": "Due."}),
         "workloads_start": Call(alice, named, {}),
+        "workloads_visibility": Call(alice, named, {"visibility": "private"}),
+        "teams_set": Call(alice, team, {"shares_notebooks": True}),
         "people_add": Call(olga, {}, {"email": "new@example.org", "name": "New"}),
         "people_password_code": Call(olga, {"id": str(frank.pk)}),
         "people_second_factor_drop": Call(olga, {"id": str(frank.pk)}, {"because": "Lost."}),

@@ -68,6 +68,10 @@ class Workload(Due):
         NOTEBOOK = "notebook", "notebook"
         JOB = "job", "job"
 
+    class Visibility(models.TextChoices):
+        PRIVATE = "private", "private"
+        TEAM = "team", "team"
+
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="workloads")
     namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="workloads")
     name = models.CharField(max_length=40)
@@ -83,6 +87,11 @@ class Workload(Due):
     # workloads.launch.options.Options as JSON: what differs from the class's defaults.
     options = models.JSONField(default=dict, db_default={}, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    # Who can open a notebook: `created_by` alone, or every member who may launch. Without effect for a job. Rows from
+    # before the column stay open to the team.
+    visibility = models.CharField(
+        max_length=10, choices=Visibility, default=Visibility.PRIVATE, db_default=Visibility.TEAM
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     delete_requested_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)

@@ -146,7 +146,7 @@ def _card(item: CatalogItem, viewer: Viewer, at_once: bool, start: str) -> Class
         launch_refusal=launch_refusal,
         at_once=at_once and launch_refusal is None,
         request_label="Request more" if item.granted else "Request",
-        request_href=viewer.request_href,
+        request_href=viewer.request_href(one),
         request_refusal=viewer.request_refusal(one),
         team_may_use=item.never is None,
     )

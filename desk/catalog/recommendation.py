@@ -19,7 +19,7 @@ from workloads.launch.form.links import write_link
 @dataclass(frozen=True)
 class RecommendedClass:
     """A recommended class. `size`: "1 slice", "2 GPUs", "2 workers of 8 GPUs". `launch_href`: the launch form with
-    these units and workers, "" without a team.
+    these units and workers, `request_href` the form for as much quota; "" without a team.
     """
 
     choice: Choice
@@ -27,6 +27,7 @@ class RecommendedClass:
     size: str
     price: str
     launch_href: str
+    request_href: str
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def _advised(choice: Choice, card: ClassCard, needs: Requirements) -> Recommende
         size = f"{choice.workers} workers of {size}"
     total = choice.price * choice.units * choice.workers
     price = f"{money(total)} per hour" if total else "free of charge"
-    return RecommendedClass(choice, card, size, price, _launch_href(choice, card, needs))
+    request_href = f"{card.request_href}&units={choice.units * choice.workers}" if card.request_href else ""
+    return RecommendedClass(choice, card, size, price, _launch_href(choice, card, needs), request_href)
 
 
 def _launch_href(choice: Choice, card: ClassCard, needs: Requirements) -> str:

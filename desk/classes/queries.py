@@ -138,7 +138,7 @@ def _doors(viewer: Viewer, one: GpuClass) -> AvailableActions:
         team=f"{viewer.tenant.name}: {f'quota of {plural(held, catalog.unit_of(one))}' if held else 'no quota'}.",
         launch_href=viewer.launch_href(one),
         launch_refusal=viewer.launch_refusal(never_starts(one, promised)),
-        request_href=viewer.request_href,
+        request_href=viewer.request_href(one),
         request_refusal=viewer.request_refusal(one),
     )
 

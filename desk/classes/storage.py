@@ -73,7 +73,7 @@ def _card(viewer: Viewer, one: GpuClass, promised: int) -> StorageCard:
         price=unit_price(one),
         promised=f"Allocated to teams: {promised}{limit} GiB.",
         team=_team(viewer, one),
-        request_href=viewer.request_href,
+        request_href=viewer.request_href(one),
         request_refusal=viewer.request_refusal(one),
     )
 

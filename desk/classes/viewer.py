@@ -35,9 +35,8 @@ class Viewer:
         """`never`: why no workload on the class can start in the team."""
         return None if self.tenant is None else self.launch or never
 
-    @property
-    def request_href(self) -> str:
-        return "" if self.tenant is None else reverse("request-new", args=[self.tenant.slug])
+    def request_href(self, one: GpuClass) -> str:
+        return "" if self.tenant is None else f"{reverse('request-new', args=[self.tenant.slug])}?class={one.slug}"
 
     def request_refusal(self, one: GpuClass) -> Refusal | None:
         if self.tenant is None or self.request is not None:

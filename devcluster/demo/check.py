@@ -140,7 +140,7 @@ class ThinPath:
         assert whole[0]["name"] in words, f"the catalog page does not name {whole[0]['name']}"
 
     def ask(self) -> None:
-        page = _ok(self.alice.get(f"/teams/{TEAM}/requests/new"))
+        page = _ok(self.alice.get(f"/teams/{TEAM}/requests/new?class={self.slug}"))
         form = page.form(having=f"units-{self.slug}")
         filed = self.alice.submit(
             page, form, **{f"units-{self.slug}": str(UNITS), "justification": "Two GPUs for training."}

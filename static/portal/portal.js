@@ -146,6 +146,8 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   // a button may make a POST of a form that is otherwise sent by GET
   if ((event.submitter?.formMethod || form.method) !== "post" || form.hasAttribute("hx-post")) return;
+  // the page stays when the answer goes to a tab of its own
+  if ((event.submitter?.formTarget || form.target) === "_blank") return;
   if (form.dataset.sent) event.preventDefault();
   form.dataset.sent = "yes";
 });
@@ -342,6 +344,11 @@ function parsed(html) {
   return new DOMParser().parseFromString(html, "text/html");
 }
 
+// ---- parts that are the same for everybody hide what is for one person: <button data-opener="key" hidden> -------
+function showOwn(root = document) {
+  all("[data-opener]", root).forEach((button) => { button.hidden = button.dataset.opener !== document.body.dataset.user; });
+}
+
 // What "Live" says: theme and words depend on <body data-stream>.
 function streamIs(state) {
   if (document.body.dataset.stream === state) return;
@@ -355,7 +362,7 @@ if (window.htmx) {
   htmx.createEventSource = (url) => new VisibleSource(url);
   document.addEventListener("htmx:sseOpen", () => streamIs("live"));
   document.addEventListener("htmx:sseError", () => streamIs("paused"));
-  document.addEventListener("htmx:sseMessage", (event) => showTimes(event.target));
+  document.addEventListener("htmx:sseMessage", (event) => { showTimes(event.target); showOwn(event.target); });
   document.addEventListener("htmx:afterSwap", (event) => {
     showTimes(event.target);
     all(".term-log", event.target).forEach((log) => { log.scrollTop = log.scrollHeight; });
@@ -407,6 +414,7 @@ if (window.htmx) {
 
 document.addEventListener("DOMContentLoaded", () => {
   all(LIVE_PARTS).forEach((part) => isNews(part, part.innerHTML));
+  showOwn();
   all("form[data-confirm]").forEach(checkName);
   showTimes();
   setInterval(() => { if (!document.hidden) showTimes(); }, 1000);

@@ -131,6 +131,26 @@ def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
     _wake_workloads(tenant)
 
 
+# ---- settings by owners ------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def set_sharing(tenant_slug: str, *, shares_notebooks: bool, by: Actor) -> Tenant:
+    """Chooses who can open notebooks that are launched without a choice from now on; existing ones are not changed.
+    The same choice again changes nothing.
+
+    Raises Refused: not_found (404), not_allowed, missing_scope (403).
+    """
+    tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant_slug)
+    refuse_if(policy.may_set_sharing(by, queries.standing_of(by, tenant)))
+    rows = Tenant.objects.filter(pk=tenant.pk).exclude(shares_notebooks=shares_notebooks)
+    if rows.update(shares_notebooks=shares_notebooks):
+        after = {"shares_notebooks": shares_notebooks}
+        record(by, "tenant.sharing_set", tenant, tenant=tenant.slug, after=after)
+    tenant.shares_notebooks = shares_notebooks
+    return tenant
+
+
 # ---- helper functions --------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
+from accounts.rest.strict.forms import StrictForm
 from tenants.members import policy as member_policy
 from tenants.models import Membership
 
@@ -19,6 +20,16 @@ class RoleForm(forms.Form):
     @property
     def first_error(self) -> str:
         return str(next(iter(self.errors.values()))[0])
+
+
+class SharingForm(StrictForm):
+    shares_notebooks = forms.BooleanField(
+        required=False,
+        label="Share new notebooks with the team",
+        help_text="Used for launches without a choice, and preselected in the launch form. The user who launches a "
+        "notebook can choose differently and change it later. Existing notebooks do not change. Viewers can "
+        "never open one.",
+    )
 
 
 class JoinAnswerForm(forms.Form):

@@ -54,6 +54,13 @@ def may_give_role(by: Actor, standing: Standing, role: str) -> Refusal | None:
     return None
 
 
+def may_set_sharing(by: Actor, standing: Standing) -> Refusal | None:
+    """May the actor choose who can open the team's new notebooks, where the person who launches does not choose?"""
+    if standing.role != OWNER:
+        return Refusal("not_allowed", "Only owners of the team can choose this.", status=403)
+    return scope_refusal(by, Scope.ADMIN)
+
+
 def may_invite_again(email: str, *, to_address: int, by_team: int) -> Refusal | None:
     """`to_address`, `by_team`: how many the team has sent within a day, revoked ones included."""
     if to_address >= INVITATIONS_TO_ADDRESS_MAX:

@@ -55,6 +55,13 @@ class RoleSerializer(StrictSerializer):
     role = DocumentedChoiceField(choices=member_policy.MEMBER_ROLES)
 
 
+class SharingSerializer(StrictSerializer):
+    shares_notebooks = serializers.BooleanField(
+        help_text="Whether all members can open a notebook that is launched without `visibility`. Existing notebooks "
+        "do not change."
+    )
+
+
 class JoinAnswerSerializer(StrictSerializer):
     accept = serializers.BooleanField()
     role = DocumentedChoiceField(choices=member_policy.MEMBER_ROLES, default=member_policy.MEMBER)

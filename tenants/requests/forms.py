@@ -47,6 +47,13 @@ class TypedLine:
     until_date: date | None
 
 
+def read_period(data: Mapping[str, str]) -> tuple[date, date]:
+    """Returns the dates of the whole request; the default for a date that could not be parsed."""
+    usual, day = default_period(), forms.DateField(required=False)
+    starts, ends = (_read(day, data.get(name, ""), "", []) or usual[name] for name in ("from_date", "until_date"))
+    return starts, ends
+
+
 def read_typed_lines(data: Mapping[str, str], slugs: Collection[str]) -> tuple[list[TypedLine], dict[str, str]]:
     """Reads `units-<slug>`, `kind-<slug>`, `from-<slug>` and `until-<slug>`; leaves out classes without input. Also
     returns, by slug, a sentence about values that could not be parsed.

@@ -45,6 +45,8 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "declare": {**run, "kind": "notebook", "image": "minimal", "command": [], "units": 2},
         "extend": {"hours": 1},
         "keep": {"hours": 1, "reason": "A demo."},
+        "visibility": {"visibility": "team"},
+        "sharing": {"shares_notebooks": True},
         "priority": {"priority": "production", "because": "The demo."},
         "secret": {"value": "s3cret"},
         "new person": {"email": "new@example.org", "name": "New"},
@@ -61,6 +63,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
 def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
     slug, today = world.gpu_class.slug, timezone.localdate()
     bodies: dict[str, dict[str, Any]] = {
+        "sharing form": {"shares_notebooks": "on"},
         "theme": {"theme": "dark", "next": "/"},
         "banner form": {"text": "Tomorrow."},
         "notice form": {"notice": 2**40},

@@ -289,7 +289,7 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
 
 def _workload(tenant: Tenant, gpu_class: GpuClass, name: str, by: User, **fields: Any) -> Workload:
     namespace = Namespace.objects.get(tenant=tenant)
-    found = running.workload(namespace, gpu_class, name=name, by=by, image="python", **fields)
+    found = running.workload(namespace, gpu_class, name=name, by=by, image="python", visibility="private", **fields)
     running.make_ready(found)
     now = timezone.now()
     for run in found.runs.all():

@@ -68,6 +68,7 @@ class RunFacts:
     is_ready: bool
     is_deleting: bool
     created_by: int
+    is_private: bool = False
 
 
 def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
@@ -155,6 +156,17 @@ def may_stop(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
     if run.is_over:
         return Refusal("not_running", "This workload has no queued or running run to stop.", status=409)
     return None
+
+
+def may_set_visibility(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
+    """Who can open a notebook is the choice of the person who launched it, and of nobody else."""
+    if run.is_deleting:
+        return NOT_FOUND
+    if refusal := scope_refusal(by, Scope.LAUNCH):
+        return refusal
+    if run.created_by == by.user_id and team.role in LAUNCHERS:
+        return None
+    return Refusal("not_allowed", "Only the user who launched it can choose who can open it.", "visibility", 403)
 
 
 def may_delete(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:

@@ -108,7 +108,7 @@ def undeleted_workload(by: Actor, namespace: Namespace, name: str) -> Workload:
     """For an action: returns a workload that is not marked for deletion. One query, with related rows. Raises Refused
     (404).
     """
-    rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
+    rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume", "created_by")
     return get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
 
 
@@ -134,6 +134,7 @@ def run_facts(workload: Workload, run: Run | None) -> core_policy.RunFacts:
         is_ready=run is not None and run.ready_at is not None and run.ended_at is None,
         is_deleting=workload.delete_requested_at is not None,
         created_by=workload.created_by_id,
+        is_private=workload.visibility == Workload.Visibility.PRIVATE,
     )
 
 

@@ -1,4 +1,4 @@
-"""One-time tickets: access from the portal to a notebook's own origin."""
+"""One-time tickets: access from the portal to a notebook's own origin; and who may get one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from django.utils import timezone
 
 from accounts.core.actor import Actor
 from accounts.events.actions import record
+from accounts.events.queries import events_of_row
 from portal.core.errors import refuse, refuse_if
+from portal.core.hints import page_hint
 from workloads.core import queries as core_queries
-from workloads.core.queries import undeleted_workload
+from workloads.core.queries import locked_active_run, undeleted_workload
 from workloads.credentials.notebook_token import digest
 from workloads.gateway import policy as gateway_policy
-from workloads.models import NotebookSession, Ticket, Workload
+from workloads.models import NotebookSession, Run, Ticket, Workload
 
 TICKET_LIFE = timedelta(seconds=30)
 
@@ -36,11 +38,17 @@ class IssuedTicket:
 def issue_ticket(tenant: str, name: str, *, session_key: str, by: Actor) -> IssuedTicket:
     """Issues a ticket from the portal to the notebook's own origin, for this user and this portal session, valid for 30
     s.
+
+    Records each opening by its owner, and the first of each run by anybody else. Raises Refused: not_a_notebook,
+    not_running, not_ready (409), not_allowed, private_notebook (403).
     """
     namespace, team = core_queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
-    facts = core_queries.run_facts(workload, core_queries.last_run(workload))
-    refuse_if(gateway_policy.may_open(by, team, facts, workload.kind))
+    is_own = workload.created_by_id == by.user_id
+    # Locked for others: of two that open it at the same moment, one records it.
+    run = core_queries.last_run(workload) if is_own else locked_active_run(workload)
+    facts = core_queries.run_facts(workload, run)
+    refuse_if(gateway_policy.may_open(by, team, facts, workload.kind, workload.created_by.name))
     person = by.person
     Ticket.objects.filter(user=person, expires_at__lte=Now()).delete()
     secret = secrets.token_urlsafe(32)
@@ -51,8 +59,32 @@ def issue_ticket(tenant: str, name: str, *, session_key: str, by: Actor) -> Issu
         session_key=session_key,
         expires_at=timezone.now() + TICKET_LIFE,
     )
-    record(by, "notebook.opened", workload, tenant=tenant)
+    if run is not None and (is_own or not _has_opened(by, workload, run)):
+        record(by, "notebook.opened", workload, tenant=tenant, after={"run": run.number})
     return IssuedTicket(secret, workload.origin)
+
+
+def _has_opened(by: Actor, workload: Workload, run: Run) -> bool:
+    theirs = events_of_row(workload).filter(verb="notebook.opened", actor_id=by.user_id)
+    return theirs.filter(after__run=run.number).exists()
+
+
+@transaction.atomic
+def set_visibility(tenant: str, name: str, visibility: str, *, by: Actor) -> Workload:
+    """Chooses who can open a notebook; the same choice again changes nothing. What others have open of a notebook that
+    becomes private ends: see authorization.py.
+
+    Raises Refused: not_found (404), not_allowed, missing_scope (403), not_a_notebook (409).
+    """
+    namespace, team = core_queries.team(by, tenant)
+    workload = undeleted_workload(by, namespace, name)
+    refuse_if(gateway_policy.may_share(by, team, core_queries.run_facts(workload, None), workload.kind))
+    before = workload.visibility
+    if Workload.objects.filter(pk=workload.pk).exclude(visibility=visibility).update(visibility=visibility):
+        change = {"before": {"visibility": before}, "after": {"visibility": visibility}}
+        record(by, "notebook.visibility_set", workload, tenant=tenant, **change)
+        page_hint(namespace.name)
+    return workload
 
 
 @transaction.atomic

@@ -2,9 +2,9 @@
 only.
 
 No claim by the client is trusted. The cookie of a notebook's origin is valid only as long as all of these are valid:
-the portal session that opened it, the user's membership, and a run that is ready. A browser may send several cookies of
-this name: without https, a page of another notebook can set one for the parent domain of both. One valid cookie is
-enough.
+the portal session that opened it, the user's membership, the notebook's visibility, and a run that is ready. A browser
+may send several cookies of this name: without https, a page of another notebook can set one for the parent domain of
+both. One valid cookie is enough.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def authorise(origin: str, cookies: Collection[str]) -> NotebookUpstream | Gatew
     for one in found:
         if not _is_signed_in(one):
             continue
-        if not one.is_member:
+        if not one.may_open:
             denied = GatewayDenial.GONE if denied is GatewayDenial.SIGN_IN else denied
             continue
         if one.number is not None and one.ip and one.pod_run == names.run_name(one.name, one.number):
@@ -103,7 +103,7 @@ class _Found:
     user_id: int
     password: str
     session_data: str
-    is_member: bool
+    may_open: bool
     workload_id: int
     name: str
     number: int | None
@@ -129,6 +129,7 @@ SELECT session.digest, person.id, person.password, portal.session_data, member.i
    AND pod.owner = %s || '.' || workload.id AND pod.deleting_since IS NULL AND pod.phase = 'Running'
   LEFT JOIN {Membership._meta.db_table} member
     ON member.tenant_id = workload.tenant_id AND member.user_id = person.id AND member.role = ANY(%s)
+   AND (workload.visibility = '{Workload.Visibility.TEAM}' OR workload.created_by_id = person.id)
  WHERE session.digest = ANY(%s) AND session.expires_at > now() AND workload.origin = %s"""
 
 

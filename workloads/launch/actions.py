@@ -15,6 +15,7 @@ from accounts.core.actor import Actor
 from accounts.events.actions import record
 from catalog.models import GpuClass
 from cluster.manifests import names
+from cluster.manifests.run_spec import NOTEBOOK
 from portal.core.due import table_label, touch
 from portal.core.errors import Refused, refuse, refuse_if
 from portal.core.hints import page_hint, worker_hint
@@ -85,10 +86,14 @@ def declare(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> tuple
         known.gpu_class = target.gpu_class
     refuse_if(policy.may_change(by, team, queries.run_facts(known, None), kind=known.kind, wanted=wanted))
     before = _wanted_summary(known)
+    if wanted.visibility and wanted.visibility != known.visibility:
+        refuse_if(core_policy.may_set_visibility(by, team, queries.run_facts(known, None)))
+        known.visibility = wanted.visibility
     _fill(known, target, wanted)
     after = _wanted_summary(known)
     if after != before:
-        known.save(update_fields=["gpu_class", "units", "image", "own_image", "command", "volume", "options"])
+        columns = ("gpu_class", "units", "image", "own_image", "command", "volume", "options", "visibility")
+        known.save(update_fields=columns)
         record(by, "workload.changed", known, tenant=tenant, before=before, after=after)
         page_hint(namespace.name)
     return known, False
@@ -206,10 +211,16 @@ def _create(namespace: Namespace, target: LaunchTarget, wanted: launch_types.Lau
         # The host name of the notebook's own origin: it is not a secret, but must not be guessable from a name.
         origin=f"n{secrets.token_hex(6)}",
         created_by=by.person,
+        visibility=wanted.visibility or default_visibility(namespace),
     )
     _fill(workload, target, wanted)
     workload.save(force_insert=True)
     return workload
+
+
+def default_visibility(namespace: Namespace) -> str:
+    """Of a notebook that is launched without a choice."""
+    return Workload.Visibility.TEAM if namespace.tenant.shares_notebooks else Workload.Visibility.PRIVATE
 
 
 def _start(workload: Workload, *, number: int, group: str = "", by: Actor) -> Run:
@@ -249,6 +260,7 @@ def _wanted_summary(workload: Workload) -> dict[str, object]:
         "image": workload.image,
         "command": list(workload.command),
         "volume": workload.volume.name if workload.volume else "",
+        **({"visibility": str(workload.visibility)} if workload.kind == NOTEBOOK else {}),
         # Names only: values of variables are private to the team.
         "options": {**workload.options, "env": sorted(workload.options.get("env", ())), **_script_summary(workload)},
     }

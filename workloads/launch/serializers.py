@@ -23,7 +23,9 @@ from workloads.launch.options import (
 )
 from workloads.launch.policy import COMMAND_WORD_LENGTH_LIMIT, COMMAND_WORDS_LIMIT, VOLUME_GIB_LIMIT
 from workloads.launch.types import LaunchSpec
+from workloads.models import Workload
 
+VISIBILITIES = [str(one) for one in Workload.Visibility]
 TERMS_LIMIT = 2**31 - 1
 # Far beyond any node; the verb checks against the limits of the class.
 SIZE_MOST = 1_000_000
@@ -123,6 +125,12 @@ class WantedSerializer(StrictSerializer):
     )
     volume_gib = serializers.IntegerField(min_value=1, max_value=VOLUME_GIB_LIMIT, default=10)
     accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
+    visibility = serializers.ChoiceField(
+        choices=VISIBILITIES,
+        required=False,
+        help_text="Who can open a notebook: `private`: you alone; `team`: every member who may launch. Omitted: the "
+        "team's default, or as it was.",
+    )
     options = NewOptionsSerializer(default=Options)
 
     def wanted(self, name: str) -> LaunchSpec:

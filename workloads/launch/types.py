@@ -12,6 +12,7 @@ class LaunchSpec:
     """The values that a user entered. `volume` is "" for files that are deleted when the run stops; a new volume gets
     `volume_gib`. `units` are per worker.
 
+    `visibility`: who can open a notebook, one of `Workload.Visibility`; "" for the team's default, or as it was.
     `accept_terms`: the version of the class's terms that was accepted, 0 for none.
     """
 
@@ -25,6 +26,7 @@ class LaunchSpec:
     volume_gib: int = 10
     accept_terms: int = 0
     options: Options = NO_OPTIONS
+    visibility: str = ""
 
     @property
     def workers(self) -> int:

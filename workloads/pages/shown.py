@@ -21,7 +21,7 @@ from tenants.models import Tenant
 from workloads.core.queries import watch_of
 from workloads.interruption import loss
 from workloads.lifetime.limits import limit_notices
-from workloads.models import Run
+from workloads.models import Run, Workload
 from workloads.status.estimates.estimate import EstimateOutcome
 from workloads.status.phase import termination_explanation
 from workloads.status.progress import ProgressStep
@@ -36,7 +36,8 @@ EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase
 @dataclass(frozen=True)
 class ListRow:
     """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of queued runs. `ends_at`: when
-    its time limit is reached; `idle_stops_at`: the announced stop of an idle notebook. `opens`: it is a ready notebook.
+    its time limit is reached; `idle_stops_at`: the announced stop of an idle notebook. `opener`: key of the
+    only person who can open it, 0 if all members can.
     `is_borrowed`: it uses units that the lender can reclaim; `interrupted`: its last interruption, "" if `reason`
     states it.
     """
@@ -55,7 +56,7 @@ class ListRow:
     estimate: EstimateOutcome | None = None
     ends_at: datetime | None = None
     idle_stops_at: datetime | None = None
-    opens: bool = False
+    opener: int = 0
     is_borrowed: bool = False
     interrupted: str = ""
 
@@ -81,6 +82,8 @@ class WorkloadState:
     interruption: InterruptionLines | None = None
     # The form for a request of the quota that ended, "" if none did.
     quota_href: str = ""
+    # Whether a notebook is private; "" for a job.
+    access: str = ""
     spec: tuple[Definition, ...] = ()
 
 
@@ -166,7 +169,7 @@ def list_row(row: WorkloadRow) -> ListRow:
         estimate=row.estimate,
         ends_at=alive.ends_at if alive else None,
         idle_stops_at=watch.stops_at if watch else None,
-        opens=workload.kind == NOTEBOOK and status.phase is Phase.READY,
+        opener=workload.created_by_id if is_private(workload) else 0,
         is_borrowed=row.exposure is not None and row.exposure.holds and row.exposure.is_borrowed,
         interrupted=row.interrupted.count if row.interrupted and status.phase not in EXPLAINED_IN_LISTS else "",
     )
@@ -191,6 +194,7 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
         estimate=row.estimate,
         interruption=interruption_lines(row),
         quota_href=_quota_href(row),
+        access=_access(workload),
         spec=tuple(definitions(row)),
     )
 
@@ -292,6 +296,8 @@ def definitions(row: WorkloadRow) -> list[Definition]:
         Definition("Files", files(spec["claim"], (spec if run else workload.options).get("mount_path") or HOME)),
         Definition("Launched by", workload.created_by.name),
     ]
+    if workload.kind == NOTEBOOK:
+        found.append(Definition("Who can open it", who_can_open(workload)))
     if spec["command"]:
         found.insert(3, Definition("Command", " ".join(spec["command"]), code=True))
     if spec["script"]:
@@ -319,6 +325,22 @@ def definitions(row: WorkloadRow) -> list[Definition]:
         if run.preemptions:
             found.append(Definition("Interrupted", plural(run.preemptions, "time")))
     return found
+
+
+def is_private(workload: Workload) -> bool:
+    return workload.kind == NOTEBOOK and workload.visibility == Workload.Visibility.PRIVATE
+
+
+def _access(workload: Workload) -> str:
+    if workload.kind != NOTEBOOK:
+        return ""
+    return f"Private to {workload.created_by.name}" if is_private(workload) else f"Shared with {workload.tenant.name}"
+
+
+def who_can_open(workload: Workload) -> str:
+    if is_private(workload):
+        return f"only {workload.created_by.name}. The team sees its log, and its owners and managers can stop it."
+    return f"all members of {workload.tenant.name}, except viewers. Events say who opened it."
 
 
 def _of_jobs(run: Run) -> list[Definition]:

@@ -67,7 +67,7 @@ def workloads(request: HttpRequest, tenant: str) -> HttpResponse:
         "q": text,
         "next_cursor": page.next_cursor,
         "may_launch": launch_queries.launch_any_refusal(by, namespace, team),
-        "may_open": policy.may_open_any(team),
+        "openable": {row.workload.name for row in rows if _open_refusal(by, team, row) is None},
         "as_of": as_of.at,
         "is_stale": not as_of.is_current,
     }
@@ -132,7 +132,9 @@ def _buttons(
         or storage_queries.attach_refusal(workload.volume)
     )
     buttons: dict[str, Refusal | choices.ClassTerms | str | bool | None] = {
-        "open": policy.may_open(by, team, run, workload.kind),
+        "open": _open_refusal(by, team, row),
+        "share": policy.may_share(by, team, run, workload.kind),
+        "is_private": run.is_private,
         "start": start,
         "terms": None if start else choices.terms_to_accept(by, workload.gpu_class),
         "stop": core_policy.may_stop(by, team, run),
@@ -153,6 +155,12 @@ def _buttons(
     elif run.is_over:
         buttons["primary"] = "start"
     return buttons
+
+
+def _open_refusal(by: Actor, team: core_policy.TeamFacts, row: WorkloadRow) -> Refusal | None:
+    workload = row.workload
+    run = queries.run_facts(workload, row.run)
+    return policy.may_open(by, team, run, workload.kind, owner=workload.created_by.name)
 
 
 def _never(by: Actor, namespace: Namespace, workload: Workload) -> Refusal | None:
@@ -209,6 +217,17 @@ def open_notebook(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     response["Referrer-Policy"] = "no-referrer"
     response["Cache-Control"] = "no-store"
     return response
+
+
+@login_required
+@require_POST
+def visibility(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    by, chosen = actor(request), request.POST.get("visibility", "")
+    queries.visible_workload(by, tenant, name)
+    if chosen not in Workload.Visibility.values:
+        raise refuse("bad_request", f"Choose {' or '.join(Workload.Visibility.values)}.", field="visibility")
+    gateway_actions.set_visibility(tenant, name, chosen, by=by)
+    return redirect("workload", tenant, name)
 
 
 @login_required

@@ -15,7 +15,7 @@ from accounts.rest.fast_serializer import row_writer
 from accounts.rest.strict.query import choice_parameter
 from accounts.rest.waiting import wait_parameter, wants_to_wait
 from catalog.images.image_references import unknown_compatibility
-from cluster.manifests.run_spec import JOB
+from cluster.manifests.run_spec import JOB, NOTEBOOK
 from portal.core.errors import refuse
 from workloads.advice.advice import Advice
 from workloads.advice.queries import advice_for_rows, verdict_of
@@ -51,6 +51,7 @@ def workload_body(row: WorkloadRow, helps: Mapping[str, Advice]) -> Any:
             "namespace": workload.namespace.name,
             "gpu_class": workload.gpu_class.slug,
             "volume": workload.volume.name if workload.volume else "",
+            "visibility": workload.visibility if workload.kind == NOTEBOOK else None,
             "created_by": workload.created_by.email,
             "url": page_url(workload),
             "status": status_body(row.status, helps.get(workload.name), workload.tenant.slug),
@@ -104,7 +105,7 @@ def workload_response(by: Actor, tenant: str, name: str, status_code: int = stat
 def workload_etag(found: Workload) -> str:
     """Covers the values that PUT sets. Deleting the workload and declaring the same again counts as a change."""
     volume = found.volume.name if found.volume else ""
-    said = (found.image, found.command, volume, found.options)
+    said = (found.image, found.command, volume, found.options, found.visibility)
     return etag_of(found.pk, found.kind, found.gpu_class.slug, found.units, *said)
 
 

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from workloads.advice.serializers import AdviceSerializer
 from workloads.interruption.serializers import InterruptionSerializer
-from workloads.launch.serializers import OptionsSerializer
+from workloads.launch.serializers import VISIBILITIES, OptionsSerializer
 from workloads.status.estimates.serializers import EstimateSerializer
 
 
@@ -85,6 +85,11 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     image = serializers.CharField()
     command = serializers.ListField(child=serializers.CharField())
     volume = serializers.CharField(allow_blank=True)
+    visibility = serializers.ChoiceField(
+        choices=VISIBILITIES,
+        allow_null=True,
+        help_text="Who can open it. private: `created_by` alone; team: every member who may launch; null: it is a job.",
+    )
     options = OptionsSerializer(help_text="Options that differ from the class's defaults.")
     created_by = serializers.CharField()
     created_at = serializers.DateTimeField()

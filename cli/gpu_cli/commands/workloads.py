@@ -1,4 +1,4 @@
-"""Workloads: `gpu launch`, `gpu run`, `gpu wait`, `gpu stop`."""
+"""Workloads: `gpu launch`, `gpu run`, `gpu wait`, `gpu stop`, `gpu share`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,17 @@ def launch(
     kind: Annotated[str, typer.Option(help="notebook or job. Default: job if there is a command.")] = "",
     *,
     said: Json,
+    visibility: Annotated[
+        str, typer.Option(help="Who can open a notebook: private or team. Default: as the team has chosen.")
+    ] = "",
     key: Key = "",
     team: Team = "",
     json: AsJson = False,
 ) -> None:
     """Create a notebook or job and start it. Prints the address of its page."""
     session = session_of(context)
+    if visibility:
+        said["visibility"] = visibility
     if kind or "kind" not in said:
         said["kind"] = kind or ("job" if said.get("command") else "notebook")
     body = {**said, "name": name}
@@ -136,6 +141,21 @@ def stop(context: typer.Context, name: Name, team: Team = "", json: AsJson = Fal
     session.give(_stop(session, name, team), lambda found: formatting.progress({**found, "estimate": None}))
 
 
+def share(
+    context: typer.Context,
+    name: Name,
+    private: Annotated[bool, typer.Option("--private", help="Make it private again.")] = False,
+    team: Team = "",
+    json: AsJson = False,
+) -> None:
+    """Let the team open a notebook that you launched, or with --private only you."""
+    session = session_of(context)
+    body = {"visibility": "private" if private else "team"}
+    path = ("workloads", name, "visibility")
+    found = session.client.call("POST", *path, query={"team": team}, body=body, is_repeatable=True).body
+    session.give(found, lambda found: f"{formatting.plain(found['name'])}: {found['visibility']}")
+
+
 def _stop(session: Session, name: str, team: str) -> Json:
     """Stops the run. The call may be repeated, because a second one has no effect."""
     path = ("workloads", name, "stop")
@@ -209,5 +229,5 @@ def stop_on_interrupt(session: Session, name: str, number: int, team: str, is_wa
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (launch, run, wait, stop):
+    for command in (launch, run, wait, stop, share):
         app.command()(command)

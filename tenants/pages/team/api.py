@@ -9,15 +9,17 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.query import text_parameter
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import get_or_refuse
 from tenants.core import queries as core_queries
 from tenants.core.serializers import TeamSerializer
 from tenants.grants import queries as grant_queries
+from tenants.members import actions as member_actions
+from tenants.members.serializers import SharingSerializer
 from tenants.models import Membership, Tenant
 from tenants.pages.team.serializers import TeamDetailSerializer
 from tenants.provisioning import queries as provisioning_queries
@@ -46,8 +48,9 @@ class Tenants(generics.GenericAPIView[Tenant]):
         return self.get_paginated_response(TeamSerializer(page, many=True).data)
 
 
-class TeamDetail(APIView):
+class TeamDetail(VerbView):
     required_scope = Scope.READ
+    required_scopes = {"PATCH": Scope.ADMIN}
 
     @extend_schema(
         operation_id="teams_get",
@@ -55,17 +58,33 @@ class TeamDetail(APIView):
         responses=TeamDetailSerializer,
     )
     def get(self, request: Request, tenant: str) -> Response:
-        found = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)
-        members = Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk")
-        body = {
-            "slug": found.slug,
-            "name": found.name,
-            "purpose": found.purpose,
-            "members": list(members),
-            "holdings": grant_queries.holdings_of(found),
-            "namespace": _namespace(found),
-        }
-        return Response(TeamDetailSerializer(body).data)
+        return Response(_body(get_or_refuse(Tenant.objects.visible_to(self.by), slug=tenant)))
+
+    @extend_schema(
+        operation_id="teams_set",
+        summary="Choose who can open the team's new notebooks",
+        request=SharingSerializer,
+        responses=TeamDetailSerializer,
+    )
+    def patch(self, request: Request, tenant: str) -> Response:
+        get_or_refuse(Tenant.objects.visible_to(self.by), slug=tenant)
+        typed = self.body(SharingSerializer)
+        return Response(_body(member_actions.set_sharing(tenant, by=self.by, **typed)))
+
+
+def _body(found: Tenant) -> dict[str, Any]:
+    members = Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk")
+    body = {
+        "slug": found.slug,
+        "name": found.name,
+        "purpose": found.purpose,
+        "shares_notebooks": found.shares_notebooks,
+        "members": list(members),
+        "holdings": grant_queries.holdings_of(found),
+        "namespace": _namespace(found),
+    }
+    shown: dict[str, Any] = TeamDetailSerializer(body).data
+    return shown
 
 
 def _namespace(tenant: Tenant) -> dict[str, Any] | None:

@@ -40,6 +40,9 @@ class MemberSerializer(serializers.Serializer[Any]):
 
 
 class TeamDetailSerializer(TeamSerializer):
+    shares_notebooks = serializers.BooleanField(
+        help_text="Whether all members can open a notebook that is launched without `visibility`."
+    )
     members = MemberSerializer(many=True)
     holdings = HoldingSerializer(many=True)
     namespace = NamespaceSerializer(allow_null=True)

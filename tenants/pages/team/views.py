@@ -20,7 +20,7 @@ from portal.web.refusals import refusal_in_form
 from tenants.lifecycle import shown as lifecycle_shown
 from tenants.lifecycle.contents import ReadContents
 from tenants.members import actions, policy, queries
-from tenants.members.forms import JoinAnswerForm, MemberForm, RoleForm
+from tenants.members.forms import JoinAnswerForm, MemberForm, RoleForm, SharingForm
 from tenants.members.invitations import actions as invitation_actions
 from tenants.members.invitations import queries as invitation_queries
 from tenants.members.tokens import policy as token_policy
@@ -87,6 +87,21 @@ def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
 
 @login_required
 @require_POST
+def team_sharing(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    form = SharingForm(request.POST)
+    if form.is_valid():
+        with refusal_in_form(form):
+            actions.set_sharing(tenant, by=by, **form.cleaned_data)
+            messages.success(request, "Saved. It applies to notebooks that are launched from now on.")
+            return redirect("team", tenant)
+    context = _team_context(tenant, by, MemberForm()) | {"sharing": form}
+    return render(request, "tenants/pages/team/team.html", context, status=422)
+
+
+@login_required
+@require_POST
 def invitation_revoke(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     invitation_actions.revoke_invitation(tenant, pk, by=actor(request))
     messages.success(request, "The invitation was revoked.")
@@ -149,6 +164,8 @@ def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: ReadConte
         else None,
         **lifecycle_shown.lifecycle_context(namespace, by, look_inside),
         "may_manage": may_manage,
+        "may_set_sharing": policy.may_set_sharing(by, standing),
+        "sharing": SharingForm(initial={"shares_notebooks": found.shares_notebooks}),
         "may_see_tokens": token_policy.may_see_team_tokens(by, standing),
         "waiting": None if may_manage else invitation_queries.pending_members(found),
         "now": timezone.now(),

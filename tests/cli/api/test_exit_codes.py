@@ -124,6 +124,7 @@ COMMANDS = (
     ("run", "train", *JOB),
     ("wait", "train"),
     ("stop", "train"),
+    ("share", "train"),
     ("logs", "train"),
 )
 

@@ -87,7 +87,7 @@ def test_the_form_that_asks_for_units_names_no_other_successor_than_the_page(
 ) -> None:
     client = Client()
     client.force_login(alice)
-    form = reverse("request-new", args=[team_a.slug])
+    form = f"{reverse('request-new', args=[team_a.slug])}?class={a100.slug}"
     assert "is being retired. Running workloads continue." in client.get(form).text
     assert "H100 whole card" not in client.get(form).text
     ClassAccess.objects.create(tenant=team_a, gpu_class=heir)

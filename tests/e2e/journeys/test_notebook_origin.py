@@ -100,7 +100,10 @@ def opened(context: BrowserContext, stage: Stage, name: str) -> Page:
     running.known(stage.namespace.cluster_id)
     page = context.new_page()
     page.goto(f"{TEAM}/workloads/{name}")
-    page.get_by_role("button", name="Open", exact=True).first.click()
+    with page.expect_popup() as popup:
+        page.get_by_role("button", name="Open", exact=True).first.click()
+    page.close()
+    page = popup.value
     origin = stage.first if name == "first" else stage.second
     page.wait_for_url(f"{origin}/lab**", wait_until="commit", timeout=STARTS_WITHIN_MS)
     # A light page of the same server, with the policy of its pages: what counts is the origin.

@@ -118,9 +118,12 @@ def at_the_notebook(running: Running) -> re.Pattern[str]:
     return re.compile(rf"//[a-z0-9]+\.{re.escape(running.portal.notebooks_domain)}/lab")
 
 
-def open_it(page: Page, running: Running) -> None:
-    page.get_by_role("button", name="Open").click()
-    page.wait_for_url(at_the_notebook(running), wait_until="commit", timeout=STARTS_WITHIN_MS)
+def open_it(page: Page, running: Running) -> Page:
+    """Returns the new tab; the page of the portal stays."""
+    with page.expect_popup() as popup:
+        page.get_by_role("button", name="Open").click()
+    popup.value.wait_for_url(at_the_notebook(running), wait_until="commit", timeout=STARTS_WITHIN_MS)
+    return popup.value
 
 
 # How many steps of the tree are done, each time that it changes; a reload would forget what was noted.
@@ -142,6 +145,8 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     alice, dana = person("Alice"), person("Dana")
 
     alice.goto("/teams/team-a/requests/new")
+    alice.locator("[name=class]").select_option(CLASS)
+    alice.get_by_role("button", name="Continue").click()
     alice.fill(f"[name=units-{CLASS}]", "2")
     alice.fill("[name=justification]", "Two GPUs for training.")
     alice.get_by_role("button", name="Submit request").click()
@@ -177,23 +182,23 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     assert noted == sorted(noted)
     assert (len(noted) > 2, noted[-1]) == (True, 7)
 
-    open_it(alice, running)
-    alice.get_by_role("button", name="Python 3").first.click(timeout=STARTS_WITHIN_MS)
-    cell = alice.locator(".jp-Cell .cm-content").first
+    lab = open_it(alice, running)
+    lab.get_by_role("button", name="Python 3").first.click(timeout=STARTS_WITHIN_MS)
+    cell = lab.locator(".jp-Cell .cm-content").first
     cell.click(timeout=STARTS_WITHIN_MS)
     # Input before the kernel is connected is dropped without a message.
-    expect(alice.get_by_text("| Idle")).to_be_visible(timeout=STARTS_WITHIN_MS)
-    alice.keyboard.type("6*7")
-    alice.keyboard.press("Shift+Enter")
-    expect(alice.locator(".jp-OutputArea-output").first).to_have_text("42", timeout=STARTS_WITHIN_MS)
-    alice.keyboard.press("ControlOrMeta+S")
-    naming = alice.get_by_role("dialog")
+    expect(lab.get_by_text("| Idle")).to_be_visible(timeout=STARTS_WITHIN_MS)
+    lab.keyboard.type("6*7")
+    lab.keyboard.press("Shift+Enter")
+    expect(lab.locator(".jp-OutputArea-output").first).to_have_text("42", timeout=STARTS_WITHIN_MS)
+    lab.keyboard.press("ControlOrMeta+S")
+    naming = lab.get_by_role("dialog")
     naming.get_by_role("textbox").fill("answer.ipynb")
     naming.get_by_role("button", name="Rename").click()
-    saved = alice.get_by_role("listitem", name="answer.ipynb")
+    saved = lab.get_by_role("listitem", name="answer.ipynb")
     expect(saved).to_be_visible()
 
-    alice.goto(f"{running.portal.url}/teams/team-a/workloads/first")
+    lab.close()
     alice.get_by_role("link", name="Stop…").click()
     alice.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
     expect(alice.get_by_text("Stopped", exact=True).first).to_be_visible(timeout=STARTS_WITHIN_MS)
@@ -202,13 +207,13 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     alice.get_by_role("button", name="Start again").click()
     expect(alice.get_by_text("run 2, requested")).to_be_visible()
     expect(alice.get_by_text("Ready on")).to_be_visible(timeout=STARTS_WITHIN_MS)
-    open_it(alice, running)
+    lab = open_it(alice, running)
+    saved = lab.get_by_role("listitem", name="answer.ipynb")
     expect(saved).to_be_visible(timeout=STARTS_WITHIN_MS)
     saved.dblclick()
-    expect(cell).to_have_text("6*7", timeout=STARTS_WITHIN_MS)
-    expect(alice.locator(".jp-OutputArea-output").first).to_have_text("42")
-
-    alice.goto(f"{running.portal.url}/teams/team-a/workloads/first")
+    expect(lab.locator(".jp-Cell .cm-content").first).to_have_text("6*7", timeout=STARTS_WITHIN_MS)
+    expect(lab.locator(".jp-OutputArea-output").first).to_have_text("42")
+    lab.close()
     alice.get_by_role("link", name="Stop…").click()
     alice.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
     expect(alice.get_by_text("Stopped", exact=True).first).to_be_visible(timeout=STARTS_WITHIN_MS)
@@ -253,10 +258,11 @@ def test_by_keyboard_alone_from_the_team_to_the_notebook(person: Callable[..., P
     button = charlie.get_by_role("button", name="Open")
     expect(button).not_to_have_attribute("aria-disabled", "true")
     tab_to(charlie, button)
-    charlie.keyboard.press("Enter")
-    charlie.wait_for_url(at_the_notebook(running), wait_until="commit", timeout=STARTS_WITHIN_MS)
+    with charlie.expect_popup() as popup:
+        charlie.keyboard.press("Enter")
+    popup.value.wait_for_url(at_the_notebook(running), wait_until="commit", timeout=STARTS_WITHIN_MS)
+    popup.value.close()
 
-    charlie.goto(f"{running.portal.url}/teams/team-c/workloads/typed")
     tab_to(charlie, charlie.get_by_role("link", name="Stop…"))
     charlie.keyboard.press("Enter")
     tab_to(charlie, charlie.get_by_role("button", name="Stop", exact=True))
@@ -282,8 +288,7 @@ def test_without_script_up_to_open(person: Callable[..., Page], running: Running
         return charlie.get_by_text("Ready on").is_visible()
 
     wait_until(is_ready, within_s=STARTS_WITHIN_MS / 1000, what="it is ready")
-    open_it(charlie, running)
-    charlie.goto(f"{running.portal.url}/teams/team-c/workloads/plain")
+    open_it(charlie, running).close()
     stop_it(charlie, "plain")
 
 

@@ -219,7 +219,7 @@ def end(grant: Grant, at: datetime) -> None:
 
 def ask(page: Page, units: dict[str, int], *, boost: bool = False, until: str = "") -> QuotaRequest:
     """By the form."""
-    page.goto("/teams/team-a/requests/new")
+    page.goto("/teams/team-a/requests/new?" + "&".join(f"units-{slug}=" for slug in units))
     for slug, number in units.items():
         page.fill(f"[name=units-{slug}]", str(number))
         if boost:

@@ -133,3 +133,23 @@ def test_a_name_that_is_being_typed_stays(open_page: Callable[..., Page], idle_o
     expect(dialog.get_by_label("Type one to confirm")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_text("Deletion of one was requested.")).to_be_visible()
+
+
+def test_open_on_the_home_is_for_who_can_open_it_and_leaves_the_page(
+    open_page: Callable[..., Page], namespace_a: Namespace, a100: GpuClass, alice: User, bob: User
+) -> None:
+    """The part of the page is the same for both; a second press opens it again."""
+    running.make_ready(running.workload(namespace_a, a100, by=alice, visibility="private"))
+    running.known(namespace_a.cluster_id)
+    bobs = open_page("/teams/team-a", as_user=bob)
+    expect(bobs.get_by_role("link", name="one", exact=True)).to_be_visible()
+    expect(bobs.get_by_role("button", name="Open one")).to_be_hidden()
+    page = open_page("/teams/team-a", as_user=alice)
+    button = page.get_by_role("button", name="Open one")
+    expect(button).to_have_attribute("title", "Opens in a new tab")
+    for _ in range(2):
+        # Nothing serves the notebook here: the journeys follow it to its own address.
+        with page.context.expect_event("request", lambda request: request.url.endswith("/one/open")):
+            button.click()
+    assert page.url.endswith("/teams/team-a")
+    expect(button).to_be_visible()

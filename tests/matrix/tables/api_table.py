@@ -94,6 +94,7 @@ API = (
     write("DELETE", "api-approver-for-all", "approver.ended", ADMIN_ONLY, "who decides all", scope="admin", done=204),
     # a team
     read("api-team", IN_SIGHT, "team"),
+    write("PATCH", "api-team", "tenant.sharing_set", only("owner"), "team", scope="admin", body="sharing"),
     read("api-team-live", IN_SIGHT, "team"),
     read("api-team-usage", IN_SIGHT, "team"),
     read("api-team-grants", IN_SIGHT, "team"),
@@ -149,6 +150,8 @@ API = (
     read("api-workload-run", IN_SIGHT, "run"),
     write("POST", "api-workload-runs", "workload.started", only(*LAUNCHERS), "stopped", done=201),
     write("POST", "api-workload-stop", "workload.stopped", MANAGES_OWN, "workload", done=202, others=MANAGES),
+    write("POST", "api-workload-visibility", "notebook.visibility_set", only(*LAUNCHERS), "workload", body="visibility",
+          others=only()),
     read("api-volumes", IN_SIGHT, "team in query"),
     write("POST", "api-volume-delete", "volume.delete_asked", only(*MANAGERS, *OPERATORS), "volume"),
     write("POST", "api-volume-keep", "", only(*LAUNCHERS, *OPERATORS, done="not_deleting"), "volume"),

@@ -38,6 +38,7 @@ STATUS = {
     "lacks_scope": 403,
     "not_allowed": 403,
     "not_your_class": 403,
+    "private_notebook": 403,
     "own_request": 403,
     "own_team": 403,
     "not_found": 404,

@@ -28,8 +28,8 @@ def known(cluster_id: int, *kinds: str) -> None:
 
 
 def workload(namespace: Namespace, gpu_class: GpuClass, *, name: str = "one", by: Any, **fields: Any) -> Workload:
-    """A notebook of user `by` with run 1 requested; not due, so that no worker claims it."""
-    values = {"kind": "notebook", "units": 1, "image": "image", "origin": f"n{name}", **fields}
+    """A notebook of user `by`, shared with the team, with run 1 requested; not due, so that no worker claims it."""
+    values = {"kind": "notebook", "units": 1, "image": "image", "origin": f"n{name}", "visibility": "team", **fields}
     found = Workload.objects.create(
         tenant=namespace.tenant,
         namespace=namespace,

@@ -169,7 +169,7 @@ def test_the_form_for_requests_says_what_comes_after_a_class_that_is_retired(
     make.grant(team_a, a100, units=1)
     client = Client()
     client.force_login(alice)
-    page = client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
+    page = client.get(f"/teams/{team_a.slug}/requests/new?class={a100.slug}").content.decode()
     assert (
         f"{a100.name} is being retired. Running workloads continue. Its successor is H200. The cards are too old."
         in page
@@ -178,7 +178,7 @@ def test_the_form_for_requests_says_what_comes_after_a_class_that_is_retired(
         ask(team_a, a100.slug, alice, units=2)
     assert str(refused.value).endswith("Choose its successor, H200.")
 
-    pages = ("/catalog", f"/teams/{team_a.slug}/requests/new", f"/teams/{team_a.slug}/launch")
+    pages = ("/catalog", f"/teams/{team_a.slug}/requests/new?class={a100.slug}", f"/teams/{team_a.slug}/launch")
     assert all("Its successor is H200." in client.get(page).content.decode() for page in pages)
     GpuClass.objects.filter(pk=h200.pk).update(visibility="named")
     assert not any("H200" in client.get(page).content.decode() for page in pages)

@@ -203,7 +203,7 @@ def test_pages_show_gib_and_claim_nothing_of_cards(
     actions.file_request(
         team_a.slug, lines=[asked(a100, 2), asked(storage, 200)], justification="Data.", by=page(alice)
     )
-    form = _text(signed_in(alice).get("/teams/team-a/requests/new"))
+    form = _text(signed_in(alice).get("/teams/team-a/requests/new?class=" + storage.slug))
     assert "for volumes; 50 of 1000 GiB allocated to teams" in form
     inbox = _text(signed_in(dana).get("/inbox"))
     assert "Team storage: 50 → 200 GiB" in inbox

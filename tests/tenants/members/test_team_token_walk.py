@@ -190,6 +190,8 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "POST api-workload-priority": {"priority": "batch", "because": "x"},
         "POST api-workload-extend": {"hours": 1},
         "POST api-workload-keep": {"hours": 1, "reason": "x"},
+        "POST api-workload-visibility": {"visibility": "private"},
+        "PATCH api-team": {"shares_notebooks": True},
     }
 
 

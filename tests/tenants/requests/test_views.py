@@ -76,7 +76,7 @@ def shown_in(page: Any, **changes: object) -> dict[str, object]:
 
 def test_an_owner_asks_and_lands_on_the_request(team_a: Tenant, limited: GpuClass, alice: User) -> None:
     client = as_(alice)
-    form = client.get("/teams/team-a/requests/new")
+    form = client.get(f"/teams/team-a/requests/new?class={limited.slug}")
     assert form.status_code == 200
     assert f'name="units-{limited.slug}"' in form.text
     response = client.post("/teams/team-a/requests/new", typed({limited.slug: 2}), follow=True)
@@ -115,7 +115,7 @@ def test_nothing_typed_is_a_problem_of_the_whole_form(team_a: Tenant, limited: G
 def test_a_class_that_is_asked_already_shows_why_instead_of_a_field(
     filed: QuotaRequest, limited: GpuClass, alice: User
 ) -> None:
-    page = as_(alice).get("/teams/team-a/requests/new")
+    page = as_(alice).get(f"/teams/team-a/requests/new?class={limited.slug}")
     assert "is already pending" in page.text
     assert f'name="units-{limited.slug}"' not in page.text
 
@@ -175,7 +175,7 @@ def test_a_boost_is_asked_beside_a_new_total_with_dates_of_its_own(
     mig = make.gpu_class(limited.cluster, slug="mig", resource="nvidia.com/mig-1g.10gb")
     make.grant(team_a, limited, units=4)
     client, today = as_(alice), timezone.localdate()
-    form = client.get("/teams/team-a/requests/new").text
+    form = client.get(f"/teams/team-a/requests/new?class={limited.slug}").text
     example = "Example: +2 gives 6 in total, then 4 again when it expires."
     assert f"Temporary increase: added to the current quota for its dates. {example}" in form
     boost = {

@@ -217,6 +217,10 @@ def have_an_older_runs_pod(notebook: Workload, bob: User) -> None:
     MirrorPod.objects.update(run="one-0")
 
 
+def become_private(notebook: Workload, bob: User) -> None:
+    Workload.objects.update(visibility="private")
+
+
 def delete_it(notebook: Workload, bob: User) -> None:
     Workload.objects.update(delete_requested_at=timezone.now())
 
@@ -226,6 +230,7 @@ def delete_it(notebook: Workload, bob: User) -> None:
     [
         (lose_membership, GatewayDenial.GONE),
         (become_viewer, GatewayDenial.GONE),
+        (become_private, GatewayDenial.GONE),
         (log_out, GatewayDenial.SIGN_IN),
         (let_the_session_expire, GatewayDenial.SIGN_IN),
         (change_password, GatewayDenial.SIGN_IN),

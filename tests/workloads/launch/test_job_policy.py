@@ -90,6 +90,7 @@ def test_a_gang_fits_into_the_grant_whole_and_each_worker_on_a_node(
         (job(workers=2, secrets=("MASTER_ADDR",)), "forbidden_variable", "secrets"),
         (job(env=(("RANK", "0"),)), "", None),
         (replace(NOTEBOOK, options=Options(workers=2)), "jobs_only", "workers"),
+        (replace(JOB, visibility="team"), "notebooks_only", "visibility"),
         (replace(NOTEBOOK, options=Options(script="ls")), "jobs_only", "script"),
         (replace(NOTEBOOK, options=Options(retries=1)), "jobs_only", "retries"),
         (replace(NOTEBOOK, options=Options(workers=1, retries=0, checkpoints=True)), "", None),

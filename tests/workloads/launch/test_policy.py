@@ -155,6 +155,40 @@ def test_who_may_open(role: str, run: RunFacts, kind: str, code: str | None) -> 
     assert (refusal.code if refusal else None) == code
 
 
+@pytest.mark.parametrize(
+    ("role", "created_by", "code"),
+    [
+        ("member", 1, None),
+        ("member", 2, "private_notebook"),
+        ("manager", 2, "private_notebook"),
+        ("owner", 2, "private_notebook"),
+        # The person who launched it and became a viewer.
+        ("viewer", 1, "not_allowed"),
+    ],
+)
+def test_a_private_notebook_opens_for_the_person_who_launched_it(role: str, created_by: int, code: str | None) -> None:
+    run = replace(RUNS, is_private=True, created_by=created_by)
+    refusal = gateway_policy.may_open(ALICE, replace(TEAM, role=role), run, "notebook", owner="Bob")
+    assert (refusal.code if refusal else None) == code
+
+
+@pytest.mark.parametrize(
+    ("by", "role", "created_by", "kind", "code"),
+    [
+        (ALICE, "member", 1, "notebook", None),
+        (ALICE, "owner", 2, "notebook", "not_allowed"),
+        (ALICE, "manager", 2, "notebook", "not_allowed"),
+        (ALICE, "viewer", 1, "notebook", "not_allowed"),
+        (OLGA, "", 2, "notebook", "not_allowed"),
+        (READER, "owner", 1, "notebook", "missing_scope"),
+        (ALICE, "member", 1, "job", "not_a_notebook"),
+    ],
+)
+def test_who_may_share(by: Actor, role: str, created_by: int, kind: str, code: str | None) -> None:
+    refusal = gateway_policy.may_share(by, replace(TEAM, role=role), replace(RUNS, created_by=created_by), kind)
+    assert (refusal.code if refusal else None) == code
+
+
 def test_what_runs_is_not_started_twice_and_what_ended_is_not_stopped() -> None:
     running = policy.may_start(ALICE, TEAM, RUNS)
     ended = core_policy.may_stop(ALICE, TEAM, replace(RUNS, is_over=True))

@@ -20,10 +20,15 @@ from workloads.launch.jobs.policy import SCRIPT_LIMIT
 from workloads.launch.options import ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
 from workloads.launch.policy import NAME_LIMIT, VOLUME_GIB_LIMIT
 from workloads.launch.types import LaunchSpec
+from workloads.models import Workload
 
 KINDS = [("notebook", "Notebook"), ("job", "Job")]
 USUAL = [("", "Default: interactive for notebooks, batch for jobs")]
 VOLUME_GIB = 10
+VISIBILITIES = [
+    (Workload.Visibility.PRIVATE, "Only you"),
+    (Workload.Visibility.TEAM, "All members of the team, except viewers"),
+]
 # For numbers without other bounds: the maximum of the database column.
 MOST = 2**31 - 1
 
@@ -119,6 +124,13 @@ class LaunchForm(StrictForm):
     memory_gib = forms.IntegerField(required=False, max_value=MOST, label="Memory (GiB)")
     shared_memory_gib = forms.IntegerField(
         required=False, max_value=MOST, label="Shared memory (GiB)", help_text="Part of the memory. Default: a quarter."
+    )
+    visibility = forms.ChoiceField(
+        required=False,
+        choices=VISIBILITIES,
+        label="Who can open it",
+        help_text="A user who opens it works in your session, with its files and secrets. You can change this "
+        "later. The team always sees its log.",
     )
     volume = forms.CharField(
         required=False,
@@ -283,6 +295,7 @@ class LaunchForm(StrictForm):
             volume=data["volume"],
             volume_gib=data["volume_gib"] or VOLUME_GIB,
             accept_terms=accepted_version(data["accept_terms"], data["gpu_class"]),
+            visibility="" if data["kind"] == JOB else data.get("visibility", ""),
             options=self.options(),
         )
 
@@ -293,3 +306,5 @@ class ChangeForm(LaunchForm):
     sent_along = frozenset({"csrfmiddlewaretoken", "later"})
     name = forms.CharField(disabled=True)
     kind = forms.ChoiceField(choices=KINDS, disabled=True)
+    # The person who launched it chooses this on its page.
+    visibility = None  # type: ignore[assignment]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accounts.core.actor import Actor
 from catalog.models import Image
 from cluster.manifests.names import is_dns_label
+from cluster.manifests.run_spec import NOTEBOOK
 from portal.core.errors import get_or_refuse
 from tenants.models import Namespace
 from workloads.core.queries import visible_workloads
@@ -44,8 +45,15 @@ def prefill_from_last(by: Actor, namespace: Namespace, kind: str = "") -> Prefil
 
 
 def prefill_from_workload(by: Actor, tenant: str, name: str) -> PrefilledValues:
-    """Values of another workload of the team, as it is declared. At most three queries. Raises Refused (404)."""
-    return _choices(get_or_refuse(with_related(visible_workloads(by, tenant)), name=name))
+    """Values of another workload of the team, as it is declared. At most three queries. Raises Refused (404).
+
+    Who can open it is the choice of the person who launched it: it is kept for this person alone.
+    """
+    found = get_or_refuse(with_related(visible_workloads(by, tenant)), name=name)
+    prefilled = _choices(found)
+    if found.kind != NOTEBOOK or found.created_by_id != by.user_id:
+        return prefilled
+    return replace(prefilled, values={**prefilled.values, "visibility": found.visibility})
 
 
 def prefill_unchanged(workload: Workload) -> PrefilledValues:

@@ -157,6 +157,7 @@ def api_call_body(wanted: LaunchSpec) -> dict[str, Any]:
         "volume": wanted.volume,
         "volume_gib": wanted.volume_gib if wanted.volume else 0,
         "accept_terms": wanted.accept_terms,
+        "visibility": wanted.visibility,
         "options": wanted.options.to_json(),
     }
     return {key: value for key, value in said.items() if value}

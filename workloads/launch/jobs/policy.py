@@ -27,6 +27,9 @@ def job_options_refusal(wanted: LaunchSpec) -> Refusal | None:
     said = wanted.options
     if wanted.kind != JOB:
         return _of_jobs_alone(said)
+    if wanted.visibility:
+        text = "A job cannot be opened. Only notebooks have a visibility."
+        return Refusal("notebooks_only", text, "visibility")
     return _workers(wanted) or _script(wanted) or _retries(said)
 
 

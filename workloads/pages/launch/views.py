@@ -70,6 +70,7 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
     offer = choices.launch_choices(by, namespace, _asked(form))
     form.offer(offer)
     form.offer_secrets(secret_queries.secret_names(namespace))
+    form.initial.setdefault("visibility", actions.default_visibility(namespace))
     if not form.is_bound and not form.initial.get("name"):
         form.initial["name"] = prefill.free_name(namespace, start.like or offer.kind)
     going = _going(by, namespace, team, start, offer)
