@@ -18,6 +18,7 @@ from desk.capacity import views as capacity_views
 from desk.catalog import views as catalog_views
 from desk.classes import api as class_api
 from desk.classes import views as class_views
+from desk.cockpit import views as cockpit_views
 from desk.health import views as health_views
 from desk.history import views as history_views
 from desk.history.catalog_changes import views as catalog_change_views
@@ -29,6 +30,8 @@ from desk.inbox.evidence import usage_evidence
 from desk.nodes import views as node_views
 from desk.queue import api as queue_api
 from desk.queue import views as queue_views
+from desk.teams import api as teams_api
+from desk.teams import views as teams_views
 from portal.docs import views as docs_views
 from portal.ops import health
 from portal.ui import styleguide
@@ -132,6 +135,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/me", people_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
     path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
+    path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
     path("api/v1/people", tenants_people_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", tenants_people_api.PersonDetail.as_view(), name="api-person"),
     path(
@@ -280,6 +284,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("inbox/deny", inbox_views.decide, {"approve": False}, name="inbox-deny"),
     path("nodes", node_views.node_list, name="nodes"),
     path("nodes/<str:name>", node_views.node_page, name="node"),
+    path("operators", cockpit_views.cockpit, name="cockpit"),
+    path("operators/teams", teams_views.team_list, name="all-teams"),
+    path("operators/teams.csv", teams_views.teams_as_csv, name="all-teams-csv"),
     path("queue", queue_views.queue, name="queue"),
     path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),
     path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),

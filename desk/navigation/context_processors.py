@@ -24,6 +24,7 @@ class Section(StrEnum):
     """An entry of the navigation: code compares the value, users read the label."""
 
     HOME = "home"
+    COCKPIT = "cockpit"
     CATALOG = "catalog"
     CLUSTER = "cluster"
     WORKLOADS = "workloads"
@@ -31,6 +32,7 @@ class Section(StrEnum):
     TEAM = "team"
     INBOX = "inbox"
     HISTORY = "history"
+    TEAMS = "teams"
     QUEUE = "queue"
     HEALTH = "health"
     NODES = "nodes"
@@ -39,6 +41,7 @@ class Section(StrEnum):
 
 LABELS = {
     Section.HOME: "Home",
+    Section.COCKPIT: "Overview",
     Section.CATALOG: "Catalog",
     Section.CLUSTER: "Cluster",
     Section.WORKLOADS: "Workloads",
@@ -46,6 +49,7 @@ LABELS = {
     Section.TEAM: "Team",
     Section.INBOX: "Inbox",
     Section.HISTORY: "History",
+    Section.TEAMS: "Teams",
     Section.QUEUE: "Queue",
     Section.HEALTH: "Health",
     Section.NODES: "Nodes",
@@ -93,6 +97,8 @@ SECTIONS = {
     "team-request-decide": Section.INBOX,
     "history": Section.HISTORY,
     "health": Section.HEALTH,
+    "all-teams": Section.TEAMS,
+    "cockpit": Section.COCKPIT,
     "queue": Section.QUEUE,
     "cluster": Section.CLUSTER,
     "nodes": Section.NODES,
@@ -170,6 +176,8 @@ def navigation(request: HttpRequest, user: User, team: TeamLink | None, *, is_de
     pages: list[tuple[Section, str, int | None]] = []
     if team:
         pages.append((Section.HOME, team.href, None))
+    if user.has_role(Role.OPERATOR) or user.has_role(Role.ADMIN):
+        pages.append((Section.COCKPIT, reverse("cockpit"), None))
     pages.append((Section.CATALOG, reverse("catalog"), None))
     pages.append((Section.CLUSTER, reverse("cluster"), None))
     if team:
@@ -189,6 +197,7 @@ def navigation(request: HttpRequest, user: User, team: TeamLink | None, *, is_de
     if user.roles:
         pages.append((Section.HISTORY, reverse("history"), None))
     if any(user.has_role(role) for role in (Role.OPERATOR, Role.ADMIN, Role.AUDITOR)):
+        pages.append((Section.TEAMS, reverse("all-teams"), None))
         pages.append((Section.QUEUE, reverse("queue"), None))
     if user.has_role(Role.OPERATOR):
         pages.append((Section.HEALTH, reverse("health"), None))

@@ -40,6 +40,7 @@ API = (
     read("api-images", ANYBODY),
     read("api-me", ANYBODY),
     write("DELETE", "api-me-token", "token.revoked", everybody("not_allowed"), scope="any", done=204),
+    read("api-operators-teams", everybody("not_found", operator="", admin="", auditor="")),
     read("api-queue", everybody("not_found", operator="", admin="", auditor="")),
     read("api-inbox", everybody("not_allowed", approver="", other_approver="")),
     read("api-teams", ANYBODY),
