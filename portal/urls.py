@@ -16,6 +16,7 @@ from accounts.sign_in.oidc import views as oidc_views
 from desk.capacity import api as capacity_api
 from desk.capacity import views as capacity_views
 from desk.catalog import views as catalog_views
+from desk.catalog.editor import views as catalog_editor_views
 from desk.classes import api as class_api
 from desk.classes import views as class_views
 from desk.cockpit import views as cockpit_views
@@ -285,6 +286,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("nodes", node_views.node_list, name="nodes"),
     path("nodes/<str:name>", node_views.node_page, name="node"),
     path("operators", cockpit_views.cockpit, name="cockpit"),
+    path("operators/catalog", catalog_editor_views.class_list, name="catalog-editor"),
+    path("operators/catalog/new", catalog_editor_views.class_new, name="class-new"),
+    path("operators/catalog/classes/<slug:slug>", catalog_editor_views.class_edit, name="class-edit"),
+    path("operators/catalog/classes/<slug:slug>/state", catalog_editor_views.class_state, name="class-state"),
     path("operators/teams", teams_views.team_list, name="all-teams"),
     path("operators/teams.csv", teams_views.teams_as_csv, name="all-teams-csv"),
     path("queue", queue_views.queue, name="queue"),

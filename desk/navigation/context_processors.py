@@ -62,6 +62,10 @@ SECTIONS = {
     "catalog": Section.CATALOG,
     "catalog-changes": Section.CATALOG,
     "catalog-choose": Section.CATALOG,
+    "catalog-editor": Section.CATALOG,
+    "class-edit": Section.CATALOG,
+    "class-new": Section.CATALOG,
+    "class-state": Section.CATALOG,
     "catalog-compare": Section.CATALOG,
     "class": Section.CATALOG,
     "launch": Section.WORKLOADS,
@@ -144,7 +148,9 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     if found["current_tenant"]:
         found["search_url"] = reverse("workloads", args=[found["current_tenant"].slug])
     if user.is_staff:
+        editor = {"label": "Edit catalog", "icon": "package", "href": reverse("catalog-editor")}
         found["staff_links"] = [
+            *([editor] if user.has_role(Role.OPERATOR) or user.has_role(Role.ADMIN) else []),
             {"label": "Administration", "icon": "server", "href": reverse("admin:index")},
             {"label": "Styleguide", "icon": "contrast", "href": reverse("styleguide")},
         ]

@@ -89,6 +89,8 @@ def test_figures_are_those_of_the_pages_behind_them(
     AppliedObject.objects.create(cluster=cluster, owner="x", kind="RoleBinding", name="r", result="refused")
     event = Event.objects.create(via="page", verb="x.y", row="r")
     Delivery.objects.create(event=event, user=alice, subject="s", body="b", error_code="smtp", due_at=None)
+    waits = Event.objects.create(via="page", verb="x.y", row="r")
+    Delivery.objects.create(event=waits, user=alice, subject="s", body="b", due_at=now + timedelta(days=1))
     drift = {"cluster": cluster, "owner": "x", "kind": "Role", "namespace": "n", "manager": "kubectl", "times": 1}
     for name, hours in (("today", 1), ("earlier", 30)):
         at = now - timedelta(hours=hours)

@@ -137,7 +137,8 @@ def test_owners_expiry_queued_runs_and_objects_out_of_sync(
     first, second = timezone.now() + timedelta(days=3), timezone.now() + timedelta(days=8)
     make.grant(team_a, a100, units=2, until=second)
     make.grant(team_a, a100, units=1, kind="boost", until=first)
-    make.grant(team_a, make.gpu_class(cluster, slug="none-left", node_labels={"a": "b"}), units=0)
+    none_left = make.gpu_class(cluster, slug="none-left", node_labels={"a": "b"})
+    make.grant(team_a, none_left, units=0, until=first - timedelta(days=1))
     running.workload(namespace_a, a100, name="waits", by=alice)
     sent = {"cluster": cluster, "owner": owner_label(namespace_a), "kind": "RoleBinding", "result": "applied"}
     AppliedObject.objects.create(name="drifted", difference={"fields": ["x"]}, **sent)
@@ -203,7 +204,7 @@ def test_a_team_without_any_activity_is_idle_since_it_was_created(cluster: Clust
 
 
 def test_filters_combine(cluster: Cluster, a100: GpuClass) -> None:
-    for slug in ("lab-one", "lab-two", "x_y"):
+    for slug in ("lab-one", "lab-two", "x_y", "xzy"):
         team(cluster, slug)
     make.grant(Tenant.objects.get(slug="lab-two"), a100, units=1)
     assert slugs(cluster, text="lab") == ["lab-one", "lab-two"]
@@ -254,6 +255,16 @@ def test_orders(cluster: Cluster, a100: GpuClass, alice: User) -> None:
 def test_what_is_no_cursor_of_this_order_is_refused(cluster: Cluster, cursor: str) -> None:
     with pytest.raises(Refused) as refused:
         read_teams(cluster, TeamFilter(), cursor=cursor)
+    assert refused.value.code == "bad_cursor"
+
+
+def test_a_cursor_belongs_to_its_order(cluster: Cluster) -> None:
+    for slug in ("a", "b"):
+        team(cluster, slug)
+    cursor = read_teams(cluster, TeamFilter(sort="activity"), limit=1).next_cursor
+    assert read_teams(cluster, TeamFilter(sort="activity"), cursor=cursor).rows
+    with pytest.raises(Refused) as refused:
+        read_teams(cluster, TeamFilter(sort="expiry"), cursor=cursor)
     assert refused.value.code == "bad_cursor"
 
 
