@@ -12,9 +12,12 @@ from django.forms import BoundField
 from accounts.rest.strict.forms import StrictForm
 from catalog.classes.actions import EDITABLE_FIELDS, IDENTITY_FIELDS
 from catalog.models import GpuClass
-from desk.catalog.editor.rows import BLANK_ROWS, Column, LabelsField, RowsField, TolerationsField
+from desk.catalog.editor.rows import BLANK_ROWS, Column, LabelsField, TolerationsField
 
-ROW_FIELDS: dict[str, type[RowsField]] = {"node_labels": LabelsField, "tolerations": TolerationsField}
+ROW_FIELDS: dict[str, type[LabelsField] | type[TolerationsField]] = {
+    "node_labels": LabelsField,
+    "tolerations": TolerationsField,
+}
 # Title, note, the kind of class that alone has it ("": every class), fields.
 SECTIONS = (
     ("Name", "", "", ("slug", "name", "summary", "eligibility", "visibility", "kinds", "starter")),
