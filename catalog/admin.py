@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -17,55 +17,20 @@ from catalog.classes.admin import LifeCycleStepsMixin
 from catalog.classes.proposals.admin import ProposalPagesMixin
 from catalog.images import actions as image_actions
 from catalog.models import GpuClass, Image
-from portal.core.errors import Refusal, Refused
-
-
-class ClassForm(ActionForm):
-    class Meta:
-        model = GpuClass
-        fields = ("slug", *actions.EDITABLE_FIELDS)
-
-    def act(self, values: dict[str, Any], *, by: Actor) -> GpuClass:
-        slug = values.pop("slug", None)
-        if self.instance.pk is None:
-            return actions.create_class(slug=slug, by=by, **values)
-        return actions.edit_class(self.instance.pk, by=by, **values)
+from portal.core.errors import Refusal
 
 
 @admin.register(GpuClass)
 class ClassAdmin(LifeCycleStepsMixin, ProposalPagesMixin, ActionModelAdmin):
-    form = ClassForm
-    can_add = True
-    can_change = True
+    """Read-only: the catalog's editor (desk/catalog/editor) changes classes."""
+
     list_display = ("slug", "name", "life_cycle", "resource", "sharing", "partition", "promise_limit")
     list_filter = ("life_cycle", "vendor", "sharing", "interface")
     search_fields = ("slug", "name", "product", "resource")
-    actions = ("open_classes", "retire", "close")
+    fields = ("slug", *actions.EDITABLE_FIELDS)
 
     def refusal(self, by: Actor) -> Refusal | None:
         return policy.may_edit(by)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("slug",) if obj else ()
-
-    @admin.action(description="Open")
-    def open_classes(self, request: HttpRequest, chosen: QuerySet[GpuClass]) -> None:
-        self._move(request, chosen, "active")
-
-    @admin.action(description="Retire: no new grants")
-    def retire(self, request: HttpRequest, chosen: QuerySet[GpuClass]) -> None:
-        self._move(request, chosen, "retiring")
-
-    @admin.action(description="Close classes that are being retired")
-    def close(self, request: HttpRequest, chosen: QuerySet[GpuClass]) -> None:
-        self._move(request, chosen, "retired")
-
-    def _move(self, request: HttpRequest, chosen: QuerySet[GpuClass], to: str) -> None:
-        for gpu_class in chosen:
-            try:
-                actions.move_class(gpu_class.pk, to=to, by=actor(request))
-            except Refused as refused:
-                self.message_user(request, str(refused), messages.ERROR)
 
 
 class ImageForm(ActionForm):

@@ -18,8 +18,10 @@ from accounts.sign_in.oidc import views as oidc_views
 from desk.capacity import api as capacity_api
 from desk.capacity import views as capacity_views
 from desk.catalog import views as catalog_views
+from desk.catalog.editor import views as catalog_editor_views
 from desk.classes import api as class_api
 from desk.classes import views as class_views
+from desk.cockpit import views as cockpit_views
 from desk.health import views as health_views
 from desk.history import views as history_views
 from desk.history.catalog_changes import views as catalog_change_views
@@ -33,6 +35,8 @@ from desk.queue import api as queue_api
 from desk.queue import views as queue_views
 from desk.search import api as search_api
 from desk.search import views as search_views
+from desk.teams import api as teams_api
+from desk.teams import views as teams_views
 from portal.docs import views as docs_views
 from portal.ops import health
 from portal.ui import styleguide
@@ -142,6 +146,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/me/notices/read", notice_api.NoticesRead.as_view(), name="api-notices-read"),
     path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
+    path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
     path("api/v1/people", tenants_people_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", tenants_people_api.PersonDetail.as_view(), name="api-person"),
     path(
@@ -296,6 +301,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("nodes", node_views.node_list, name="nodes"),
     path("nodes/<str:name>", node_views.node_page, name="node"),
     path("search", search_views.search, name="search"),
+    path("operators", cockpit_views.cockpit, name="cockpit"),
+    path("operators/catalog", catalog_editor_views.class_list, name="catalog-editor"),
+    path("operators/catalog/new", catalog_editor_views.class_new, name="class-new"),
+    path("operators/catalog/classes/<slug:slug>", catalog_editor_views.class_edit, name="class-edit"),
+    path("operators/catalog/classes/<slug:slug>/state", catalog_editor_views.class_state, name="class-state"),
+    path("operators/teams", teams_views.team_list, name="all-teams"),
+    path("operators/teams.csv", teams_views.teams_as_csv, name="all-teams-csv"),
     path("queue", queue_views.queue, name="queue"),
     path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),
     path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),

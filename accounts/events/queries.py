@@ -34,6 +34,11 @@ def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Ev
     return found.filter(theirs if by.confined_to else theirs | Q(actor_id=by.user_id))
 
 
+def undelivered_mails() -> QuerySet[Delivery]:
+    """Mails whose last attempt failed."""
+    return Delivery.objects.filter(sent_at=None).exclude(error_code="")
+
+
 def events_of_tenant(slug: str) -> QuerySet[Event]:
     return Event.objects.filter(tenant=slug).order_by("-id")
 

@@ -24,6 +24,7 @@ TAGS = {
     "joins": "The caller's requests to join a team.",
     "me": "The caller, the token, and the caller's notices.",
     "openapi.json": "This contract.",
+    "operators": "Lists of all teams, for staff.",
     "people": "Accounts, for administrators.",
     "queue": "All queued runs, for staff.",
     "registries": "Credentials for registries of images.",

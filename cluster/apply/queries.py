@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.apps import apps
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import timezone
 
 from cluster.apply.messages import drift_record_sentence
@@ -19,6 +19,8 @@ from cluster.reads import queries as mirror
 # An object sent just now is not in the mirror yet.
 SEEN_WITHIN = timedelta(seconds=30)
 DRIFT_SHOWN = timedelta(days=30)
+# Rejected, in conflict with an object of another client, or changed by one.
+OUT_OF_SYNC = ~Q(difference={}) | Q(result__in=[Result.REFUSED, Result.FOREIGN])
 _WATCHED = [kind.name for kind in KINDS.values() if kind.table == "object" and kind.is_applied]
 
 
@@ -39,6 +41,12 @@ def missing_objects(cluster_id: int, *, owner: str = "") -> set[int]:
     rows = AppliedObject.objects.filter(cluster_id=cluster_id, result=Result.APPLIED, kind__in=_WATCHED)
     rows = rows.filter(~Exists(seen), sent_at__lt=as_of.at - SEEN_WITHIN)
     return set((rows.filter(owner=owner) if owner else rows).values_list("pk", flat=True))
+
+
+def out_of_sync_counts(cluster_id: int, owners: Collection[str]) -> dict[str, int]:
+    """Objects out of sync of the rows with these labels, missing ones not counted. One query."""
+    rows = AppliedObject.objects.filter(OUT_OF_SYNC, cluster_id=cluster_id, owner__in=list(owners))
+    return dict(rows.values_list("owner").annotate(Count("pk")).order_by())
 
 
 @dataclass(frozen=True)

@@ -124,14 +124,16 @@ def _units(shape: object, of_node: object, resource: str, size: int, device: str
 
 
 def used_by_namespace(
-    cluster_id: int, asked: Collection[tuple[str, str, int]], *, namespace: str = ""
+    cluster_id: int, asked: Collection[tuple[str, str, int]], *, namespaces: Collection[str] | None = None
 ) -> dict[tuple[str, str], int]:
     """(namespace, class slug) → units of our pods that are bound to a node and not over. One query.
 
     `asked`: (slug, resource, size of a unit); each pod's part is rounded up. Devices of slices by the pods' claims.
+    `namespaces`: only these.
     """
     slugs, resources, sizes = zip(*sorted(asked), strict=True) if asked else ((), (), ())
-    values: list[Any] = [list(slugs), list(resources), list(sizes), cluster_id, namespace, namespace]
+    of_namespaces = None if namespaces is None else list(namespaces)
+    values: list[Any] = [list(slugs), list(resources), list(sizes), cluster_id, of_namespaces, of_namespaces]
     with connection.cursor() as cursor:
         cursor.execute(_USED, values)
         return {(namespace, slug): int(used) for namespace, slug, used in cursor.fetchall()}
@@ -142,5 +144,5 @@ SELECT use.namespace, asked.slug, sum(use.pods * ((use.amount + asked.size - 1) 
   FROM {MirrorUse._meta.db_table} use
   JOIN unnest(%s::text[], %s::text[], %s::bigint[]) asked (slug, resource, size)
     ON asked.slug = use.gpu_class AND asked.resource = use.resource
- WHERE use.cluster_id = %s AND (%s = '' OR use.namespace = %s)
+ WHERE use.cluster_id = %s AND (%s::text[] IS NULL OR use.namespace = ANY(%s))
  GROUP BY use.namespace, asked.slug"""

@@ -44,7 +44,6 @@ SECONDS_SHOWN = 120
 LATE = timedelta(seconds=30)
 HEARD = timedelta(seconds=mirror.HEARD_LIMIT_S)
 TABLES = {"Node": MirrorNode, "Pod": MirrorPod, "Job": MirrorJob, "Workload": MirrorWorkload, "Event": MirrorWarning}
-RESULTS = [AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN]
 
 
 @dataclass(frozen=True)
@@ -137,6 +136,16 @@ class Health:
     contradictions: list[Inconsistency] | None
     # Of the last 30 days, repaired or not. Not in the verdict.
     drift: list[DriftRecord]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a task is past due for longer than workers need."""
+        return any(timezone.now() - one.oldest_at > LATE for one in self.overdue)
+
+    @property
+    def repaired_today(self) -> int:
+        since = timezone.now() - timedelta(days=1)
+        return sum(one.is_repaired and one.last_at >= since for one in self.drift)
 
     @property
     def tone(self) -> str:
@@ -276,7 +285,7 @@ def _mirrors(cluster: Cluster) -> list[MirroredKind]:
 
 def _objects(cluster: Cluster) -> list[DriftedObject]:
     absent = apply_queries.missing_objects(cluster.pk)
-    astray = ~Q(difference={}) | Q(result__in=RESULTS) | Q(pk__in=absent)
+    astray = apply_queries.OUT_OF_SYNC | Q(pk__in=absent)
     rows = AppliedObject.objects.filter(cluster=cluster).filter(astray).order_by("-sent_at")[:SHOWN]
     return [_object(row, absent) for row in rows]
 

@@ -29,8 +29,8 @@ def home(request: HttpRequest) -> HttpResponse:
         return redirect("tenant-home", team.slug)
     if by.has_role(Role.APPROVER):
         return redirect("inbox")
-    if by.has_role(Role.OPERATOR):
-        return redirect("health")
+    if by.operates:
+        return redirect("cockpit")
     return redirect("start")
 
 

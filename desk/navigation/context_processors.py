@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.core.actor import Actor
-from accounts.models import User
+from accounts.models import Role, User
 from catalog.banner.queries import banner_of_installation
 from desk.navigation.pages import LABELS, Section, href_of, sections_of
 from desk.navigation.queries import page_facts
@@ -25,6 +25,10 @@ SECTIONS = {
     "catalog": Section.CATALOG,
     "catalog-changes": Section.CATALOG,
     "catalog-choose": Section.CATALOG,
+    "catalog-editor": Section.CATALOG,
+    "class-edit": Section.CATALOG,
+    "class-new": Section.CATALOG,
+    "class-state": Section.CATALOG,
     "catalog-compare": Section.CATALOG,
     "class": Section.CATALOG,
     "launch": Section.WORKLOADS,
@@ -60,6 +64,8 @@ SECTIONS = {
     "team-request-decide": Section.INBOX,
     "history": Section.HISTORY,
     "health": Section.HEALTH,
+    "all-teams": Section.TEAMS,
+    "cockpit": Section.COCKPIT,
     "queue": Section.QUEUE,
     "cluster": Section.CLUSTER,
     "nodes": Section.NODES,
@@ -106,7 +112,9 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     found["nav_items"] = navigation(request, user, team, is_deputy=facts.is_deputy)
     found["call"] = curl_for_page(request)
     if user.is_staff:
+        editor = {"label": "Edit catalog", "icon": "package", "href": reverse("catalog-editor")}
         found["staff_links"] = [
+            *([editor] if user.has_role(Role.OPERATOR) or user.has_role(Role.ADMIN) else []),
             {"label": "Administration", "icon": "server", "href": reverse("admin:index")},
             {"label": "Styleguide", "icon": "contrast", "href": reverse("styleguide")},
         ]

@@ -17,6 +17,7 @@ class Section(StrEnum):
     """An entry of the navigation: code compares the value, users read the label."""
 
     HOME = "home"
+    COCKPIT = "cockpit"
     CATALOG = "catalog"
     CLUSTER = "cluster"
     WORKLOADS = "workloads"
@@ -24,6 +25,7 @@ class Section(StrEnum):
     TEAM = "team"
     INBOX = "inbox"
     HISTORY = "history"
+    TEAMS = "all-teams"
     QUEUE = "queue"
     HEALTH = "health"
     NODES = "nodes"
@@ -32,13 +34,16 @@ class Section(StrEnum):
 
 LABELS = {
     Section.HOME: "Home",
+    Section.COCKPIT: "Overview",
     Section.CATALOG: "Catalog",
     Section.CLUSTER: "Cluster",
     Section.WORKLOADS: "Workloads",
     Section.REQUESTS: "Requests",
     Section.TEAM: "Team",
+    Section.TEAMS: "quota use idle",
     Section.INBOX: "Inbox",
     Section.HISTORY: "History",
+    Section.TEAMS: "Teams",
     Section.QUEUE: "Queue",
     Section.HEALTH: "Health",
     Section.NODES: "Nodes",
@@ -63,6 +68,7 @@ MORE_OF_TEAM = (
     ("team-history", "History", "events"),
 )
 WORDS = {
+    Section.COCKPIT: "operators trouble drift",
     Section.CATALOG: "classes gpu",
     Section.CLUSTER: "capacity free",
     Section.WORKLOADS: "notebooks jobs",
@@ -83,6 +89,8 @@ class FoundPage:
 def sections_of(roles: Collection[str], *, has_team: bool, is_deputy: bool) -> list[Section]:
     """Entries of the navigation, in its order."""
     found = [Section.HOME] if has_team else []
+    if not {Role.OPERATOR, Role.ADMIN}.isdisjoint(roles):
+        found.append(Section.COCKPIT)
     found += [Section.CATALOG, Section.CLUSTER]
     if has_team:
         found += [Section.WORKLOADS, Section.REQUESTS, Section.TEAM]
@@ -91,7 +99,7 @@ def sections_of(roles: Collection[str], *, has_team: bool, is_deputy: bool) -> l
     if roles:
         found.append(Section.HISTORY)
     if not {Role.OPERATOR, Role.ADMIN, Role.AUDITOR}.isdisjoint(roles):
-        found.append(Section.QUEUE)
+        found += [Section.TEAMS, Section.QUEUE]
     if Role.OPERATOR in roles:
         found += [Section.HEALTH, Section.NODES]
     if Role.ADMIN in roles:

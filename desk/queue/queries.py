@@ -24,7 +24,7 @@ from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf, Job
 from cluster.reads.observed import KueueWorkload as Queued
 from desk.queue.cursor import decode_cursor, encode_cursor, sort_key
-from desk.queue.sql import AFTER, COUNTS, PAGE, SUMS, QueueRecord
+from desk.queue.sql import AFTER, BY_TEAM, COUNTS, PAGE, SUMS, QueueRecord
 from portal.core.errors import NOT_FOUND, Refused
 from tenants.models import Namespace
 from workloads.core.observation import Observation
@@ -134,9 +134,7 @@ def read_queue(
     as_of = mirror.as_of(cluster.pk, "Job", "Workload")
     classes = {one.slug: one for one in GpuClass.objects.filter(cluster=cluster).order_by("slug")}
     after = decode_cursor(cursor) if cursor else None
-    with connection.cursor() as found:
-        found.execute(SUMS, {"cluster": cluster.pk})
-        sums = {slug: rest for slug, *rest in found.fetchall()}
+    sums = _sums(cluster)
     if chosen.reason:
         rows, last = _blocked_by(cluster, chosen, after, limit, classes, is_known=as_of.is_known)
     else:
@@ -163,11 +161,24 @@ def reason_counts(cluster: Cluster, chosen: QueueFilter) -> ReasonCounts:
     return ReasonCounts(dict(counted.most_common()), looked_at, is_all)
 
 
+def class_queues(cluster: Cluster) -> list[ClassQueue]:
+    """The queue of every class, without its runs. Two queries."""
+    sums = _sums(cluster)
+    return [_line(one, sums.get(one.slug)) for one in GpuClass.objects.filter(cluster=cluster) if _is_shown(one, sums)]
+
+
 def queued_run_counts(cluster: Cluster, teams: Collection[str]) -> dict[str, tuple[int, int]]:
     """By class slug: the number of queued runs, and how many of them are of these teams. One query."""
     with connection.cursor() as found:
         found.execute(COUNTS, {"cluster": cluster.pk, "teams": list(teams)})
         return {slug: (total, own) for slug, total, own in found.fetchall()}
+
+
+def queued_runs_by_team(cluster: Cluster, teams: Collection[str]) -> dict[str, int]:
+    """By team, for these; teams without queued runs are left out. One query."""
+    with connection.cursor() as found:
+        found.execute(BY_TEAM, {"cluster": cluster.pk, "teams": list(teams)})
+        return dict(found.fetchall())
 
 
 # ---- one page of the queue ---------------------------------------------------------------------------------------
@@ -284,6 +295,12 @@ def _owner(one: QueueRecord) -> str:
 
 
 # ---- classes of the queue ----------------------------------------------------------------------------------------
+
+
+def _sums(cluster: Cluster) -> dict[str, list[Any]]:
+    with connection.cursor() as found:
+        found.execute(SUMS, {"cluster": cluster.pk})
+        return {slug: rest for slug, *rest in found.fetchall()}
 
 
 def _is_shown(one: GpuClass, sums: Mapping[str, Any]) -> bool:

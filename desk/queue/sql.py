@@ -42,6 +42,9 @@ SUMS = f"{_WAITING} SELECT gpu_class, count(*), sum(units), min(requested_at) FR
 COUNTS = f"""{_WAITING}
 SELECT gpu_class, count(*), count(*) FILTER (WHERE team = ANY(%(teams)s)) FROM waiting GROUP BY 1"""
 
+BY_TEAM = f"""{_WAITING}
+SELECT team, count(*) FROM waiting WHERE team = ANY(%(teams)s) GROUP BY 1"""
+
 # Of two runs created in the same second Kueue takes the one with the lower uid first.
 _KEYS = "gpu_class, team, is_outside, lower, since, uid, run"
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 V1 = "/api/v1"
 PAGE_CALLS = {
     "all-tokens": f"{V1}/tokens?owner=everybody",
+    "all-teams": f"{V1}/operators/teams{{?q,state,gpu_class=class,idle_days=idle,sort}}",
     "catalog": f"{V1}/classes",
     "catalog-choose": f"{V1}/classes",
     "catalog-compare": f"{V1}/classes",
@@ -54,12 +55,17 @@ REQUEST_FORMS = {"request-new": "base", "grant-reclaim": "reclaim"}
 # Pages with a form for another object.
 CREATE_FORMS = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"})}
 PAGES_WITHOUT_CALL = {
+    "all-teams-csv": "the rows of a page as a file; in the API the list of that page",
     "account": "about passwords, second factors and sessions, which tokens cannot change",
     "api-docs": "describes the calls",
     "api-section": "describes the calls",
     "help": "describes the pages",
     "api-schema": "is itself a call",
     "catalog-changes": "not in the API: history of class definitions; the events of each class are",
+    "catalog-editor": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
+    "class-edit": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
+    "class-new": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
+    "cockpit": "not in the API: its figures are those of other pages; programs read these and the metrics",
     "health": "not in the API: for operators in a browser; programs read the metrics",
     "launch": "has its own call, made from its form",
     "live": "a stream for pages; calls wait with ?wait=",

@@ -30,6 +30,15 @@ STATUSES = {
     "denied": Status("Denied", "ban", "bad"),
     "declined": Status("Declined", "ban", "bad"),
     "withdrawn": Status("Withdrawn", "arrow-back-up", "idle"),
+    # teams
+    "active": Status("Active", "circle-check", "good"),
+    "trial": Status("Trial", "hourglass", "busy"),
+    "provisioning": Status("Provisioning", "loader-2", "busy"),
+    "stuck": Status("Stuck", "alert-octagon", "bad"),
+    "suspended": Status("Suspended", "player-pause", "wait"),
+    "closing": Status("Closing", "power", "wait"),
+    "closed": Status("Closed", "player-stop", "idle"),
+    "no_namespace": Status("No namespace", "circle-dashed", "idle"),
     # objects in the cluster
     "applied": Status("Applied", "circle-check", "good"),
     "refused": Status("Rejected", "alert-octagon", "bad"),

@@ -185,6 +185,29 @@ def _overdue_since(request: QuotaRequest, *, waits: bool) -> datetime | None:
     return due_at if waits and due_at <= timezone.now() else None
 
 
+@dataclass(frozen=True)
+class PendingRequest:
+    pk: int
+    team: str
+    team_name: str
+    filed_at: datetime
+    is_overdue: bool
+
+
+def pending_requests() -> list[PendingRequest]:
+    """Requests of all teams with a pending line, oldest first; none is overdue while its team has to answer. Two
+    queries.
+    """
+    found = QuotaRequest.objects.filter(_in_state(QuotaLine.State.PENDING)).order_by("id")
+    rows = list(found.values_list("pk", "tenant__slug", "tenant__name", "filed_at"))
+    asked_back = requests_asked_back([pk for pk, *_ in rows])
+    now = timezone.now()
+    return [
+        PendingRequest(pk, team, name, at, is_overdue=pk not in asked_back and overdue_at(at) <= now)
+        for pk, team, name, at in rows
+    ]
+
+
 def requests_asked_back(pks: Collection[int]) -> set[int]:
     """Returns the requests whose last comment is an approver's question."""
     last = RequestComment.objects.filter(request__in=pks).order_by("request_id", "-id").distinct("request_id")

@@ -8,8 +8,10 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import NoticeKind
+from catalog.models import GpuClass
 from tenants.models import QuotaLine
 from tests.matrix.world import World
+from tests.support.rows.class_form import class_form
 
 
 def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
@@ -69,6 +71,7 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "notice form": {"notice": 2**40},
         "notice preferences": {kind: "off" for kind in NoticeKind if kind != "account"},
         "ticked": {"request": world.things["request"]["own"]["pk"], "reason": "So it is."},
+        "retire form": {"to": "retiring", "message": "Too old."},
         "hold": {"to": "held", "reason": "The demo."},
         "suspend team": {"to": "suspended", "because": "The bill."},
         "token form": {"name": "new", "scopes": ["read"], "expires_in_days": 30},
@@ -102,6 +105,10 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "confirm": {"confirm": values.get("name")},
         "change form": {"gpu_class": slug, "units": 2, "image": "minimal"},
     }
+    if name == "new class form":
+        return class_form(GpuClass(name="New", resource="nvidia.com/gpu"), slug="brand-new")
+    if name == "class edit form":
+        return class_form(GpuClass.objects.filter(slug=values["slug"]).first() or GpuClass(), borrowing_limit=7)
     if name == "denied form":
         line = QuotaLine.objects.filter(request_id=values["pk"]).first()
         pk = line.pk if line else 1

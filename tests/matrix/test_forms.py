@@ -43,6 +43,7 @@ ROLES = (*TEAM, *STAFF, "anonymous", *MORE)
 # Objects whose pages have other forms than the row's own, and pages that are about no row of the table.
 ALSO = {
     "person": ("plain person", "guarded person", "suspended person", "who decides all"),
+    "class": ("class in draft", "class in retirement"),
     "workload": ("stopped", "stopping", "followed", "queued"),
 }
 OTHERS = (
@@ -94,6 +95,9 @@ def stage(world: World) -> None:
     discovered = open_proposals(namespace.cluster)
     assert discovered is not None
     DismissedProposal.objects.create(cluster=namespace.cluster, slug=discovered.proposals[0].slug, reason="No.")
+    for state in (GpuClass.LifeCycle.DRAFT, GpuClass.LifeCycle.RETIRING):
+        one = make.gpu_class(namespace.cluster, slug=f"{state}-one", life_cycle=state, node_labels={"state": state})
+        world.things["class in draft" if state == "draft" else "class in retirement"] = {"own": {"slug": one.slug}}
     # A team that is suspended while a run of it is queued.
     suspended = Namespace.objects.get(tenant__slug="team-c")
     waiting = running.workload(suspended, world.gpu_class, name="held", by=owner, image="python")

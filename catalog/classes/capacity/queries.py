@@ -63,7 +63,7 @@ def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str)
     found = {} if gib is None else {one.pk: gib for one in storage}
     if not of_pods or not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
         return found
-    used = used_by_namespace(cluster, of_pods, namespace=namespace)
+    used = used_by_namespace(cluster, of_pods, namespaces=[namespace])
     return found | {pk: units.get(namespace, 0) for pk, units in used.items()}
 
 
@@ -76,17 +76,17 @@ def claimed_gib(cluster: Cluster, *, namespace: str) -> int | None:
 
 
 def used_by_namespace(
-    cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str = ""
+    cluster: Cluster, classes: Iterable[GpuClass], *, namespaces: Collection[str] | None = None
 ) -> dict[int, dict[str, int]]:
     """Class id → namespace → units of our pods that are bound to a node and not finished, as the mirror shows them.
     Pods use no storage class.
 
-    One query. `namespace`: only this one. The caller has already checked that the mirror is complete.
+    One query. `namespaces`: only these. The caller has already checked that the mirror is complete.
     """
     by_slug = {gpu_class.slug: gpu_class for gpu_class in classes}
     asked = [(slug, *_asked(gpu_class)) for slug, gpu_class in by_slug.items() if not gpu_class.is_storage]
     found: dict[int, dict[str, int]] = {gpu_class.pk: {} for gpu_class in by_slug.values()}
-    for (name, slug), units in seen_units.used_by_namespace(cluster.pk, asked, namespace=namespace).items():
+    for (name, slug), units in seen_units.used_by_namespace(cluster.pk, asked, namespaces=namespaces).items():
         found[by_slug[slug].pk][name] = units
     return found
 

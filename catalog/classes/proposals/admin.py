@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from accounts.core.actor import Actor
 from accounts.core.request_actor import actor
 from catalog.classes import actions as class_actions
-from catalog.classes.admin_pages import admin_page, redirect_to_class
+from catalog.classes.admin_pages import admin_page
 from catalog.classes.proposals import actions as proposal_actions
 from catalog.classes.proposals import queries as proposal_queries
 from catalog.discovery.types import ClassProposal
@@ -73,7 +73,7 @@ def _decide(request: HttpRequest, slug: str, by: Actor) -> HttpResponse:
     elif verb == "edit":
         draft = class_actions.create_class(slug=slug, by=by, **proposal_actions.class_values(_proposal(slug)))
         messages.success(request, f"{slug} is a draft; edit it, then open it.")
-        return redirect_to_class(draft.pk)
+        return redirect("class-edit", draft.slug)
     return redirect("admin:catalog_gpuclass_proposed")
 
 

@@ -19,7 +19,7 @@ _RESOURCE = re.compile(f"{_PREFIX}/{_WORD}")
 _LABEL = re.compile(f"({_PREFIX}/)?{_WORD}")
 _LABEL_VALUE = re.compile(f"({_WORD})?")
 TOLERATION_KEYS = ("key", "operator", "value", "effect", "tolerationSeconds")
-_TOLERATION_CHOICES = {
+TOLERATION_CHOICES = {
     "operator": ("Exists", "Equal"),
     "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
 }
@@ -141,7 +141,7 @@ def _tolerations(values: Mapping[str, Any]) -> Iterator[Refusal]:
             if name not in TOLERATION_KEYS:
                 text = f"A toleration has no field '{name}'; its fields are {', '.join(TOLERATION_KEYS)}."
                 yield Refusal("bad_tolerations", text, "tolerations")
-        for name, choices in _TOLERATION_CHOICES.items():
+        for name, choices in TOLERATION_CHOICES.items():
             if one.get(name, choices[0]) not in choices:
                 text = f"Enter one of {', '.join(choices)} as the {name} of a toleration, not '{one[name]}'."
                 yield Refusal("bad_tolerations", text, "tolerations")

@@ -92,9 +92,14 @@ def own_team_requests(by: Actor) -> QuerySet[TeamRequest]:
     return TeamRequest.objects.filter(user=by.user, state__in=states).order_by("-id")
 
 
+def pending_team_requests() -> QuerySet[TeamRequest]:
+    """Oldest first."""
+    return TeamRequest.objects.filter(state=TeamRequest.State.PENDING).order_by("id")
+
+
 def team_requests_to_decide(mine: ApproverRights) -> QuerySet[TeamRequest]:
     """Oldest first: pending requests with a bundle of classes that these rights allow to decide."""
-    found = TeamRequest.objects.filter(state=TeamRequest.State.PENDING).order_by("id")
+    found = pending_team_requests()
     if not mine:
         return found.none()
     lenders = [right.approver_id for right in mine.lent]

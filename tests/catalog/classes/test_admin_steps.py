@@ -71,7 +71,7 @@ def test_proposals_are_accepted_edited_dismissed_and_restored_by_hand(staff: Cli
     assert GpuClass.objects.get(slug=one).life_cycle == "active"
     answer = staff.post(f"{CLASSES}proposed/{other}/", {"verb": "edit"})
     draft = GpuClass.objects.get(slug=other)
-    assert (draft.life_cycle, answer.headers["Location"]) == ("draft", f"{CLASSES}{draft.pk}/change/")
+    assert (draft.life_cycle, answer.headers["Location"]) == ("draft", f"/operators/catalog/classes/{draft.slug}")
     told = staff.post(f"{CLASSES}proposed/{third}/", {"verb": "dismiss", "reason": " "}, follow=True).content.decode()
     assert "for not offering it" in told
     staff.post(f"{CLASSES}proposed/{third}/", {"verb": "dismiss", "reason": "kept for its owners"})

@@ -22,6 +22,7 @@ from catalog.models import GpuClass
 from cluster.models import Cluster
 from portal.core.errors import CONSTRAINT_SENTENCES, Refused, from_database_error
 from tests.support.rows import make
+from tests.support.rows.class_form import class_form
 
 pytestmark = pytest.mark.django_db
 BY = system_actor("test")
@@ -209,12 +210,12 @@ def test_changing_it_is_refused_beside_its_field(
 
 
 @pytest.mark.parametrize(("values", "field", "said"), BOTH, ids=name_of)
-def test_the_admin_says_it_beside_the_field(
+def test_the_editor_says_it_beside_the_field(
     cluster: Cluster, olga: User, values: dict[str, Any], field: str, said: str
 ) -> None:
-    answer = add_in_admin(olga, GpuClass(**base(**values)))
-    assert answer.status_code == 200, "the form is shown again"
-    assert said in " ".join(answer.context["adminform"].form.errors[field])
+    answer = add_on_page(olga, GpuClass(**base(**values)))
+    assert answer.status_code == 422, "the form is shown again"
+    assert said in " ".join(answer.context["form"].errors[field])
     assert not GpuClass.objects.exists()
 
 
@@ -290,15 +291,12 @@ def test_a_slug_that_is_taken_is_said_beside_it(cluster: Cluster, olga: User) ->
     refusal = from_database_error(error.value)
     assert refusal is not None
     assert (refusal.field, refusal.message) == ("slug", "A class of this name already exists in this cluster.")
-    answer = add_in_admin(olga, made)
-    assert answer.context["adminform"].form.errors["slug"] == [refusal.message]
+    answer = add_on_page(olga, made)
+    assert answer.context["form"].errors["slug"] == [refusal.message]
     assert GpuClass.objects.count() == 1
 
 
-def add_in_admin(by: User, model: GpuClass) -> Any:
-    shown = {name: getattr(model, name) for name in actions.EDITABLE_FIELDS}
-    typed = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in shown.items()}
+def add_on_page(by: User, model: GpuClass) -> Any:
     client = Client()
     make.administrator(client, by)
-    values = {"slug": "x", **{name: "" if value is None else value for name, value in typed.items()}}
-    return client.post("/admin/catalog/gpuclass/add/", values)
+    return client.post("/operators/catalog/new", class_form(model, slug="x"))

@@ -18,8 +18,8 @@ from cluster.models import Cluster
 from portal.core.errors import Refused, to_refusal
 from portal.ui.quota_bar import quota_bar
 from portal.ui.text import plural
-from tests.catalog.classes.class_fields import fields
 from tests.support.rows import make
+from tests.support.rows.class_form import class_form
 
 pytestmark = pytest.mark.django_db
 OPERATOR: Actor = system_actor("operator")
@@ -87,14 +87,14 @@ def test_a_cluster_has_one_until_it_is_retired(cluster: Cluster) -> None:
     assert made(cluster, "more").pk
 
 
-def test_the_admin_makes_it_and_says_beside_its_field_what_storage_has_not(cluster: Cluster, olga: User) -> None:
+def test_the_editor_makes_it_and_says_beside_its_field_what_storage_has_not(cluster: Cluster, olga: User) -> None:
     client = Client()
     make.administrator(client, olga)
     model = GpuClass(name="Storage", interface="storage", promise_limit=500)
-    wrong = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage", borrowing_limit=3))
-    assert wrong.context["adminform"].form.errors["borrowing_limit"] == ["Storage has no borrowing limit: remove it."]
-    done = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage"))
-    assert done.status_code == 302, done.context["adminform"].form.errors
+    wrong = client.post("/operators/catalog/new", class_form(model, slug="storage", borrowing_limit=3))
+    assert wrong.context["form"].errors["borrowing_limit"] == ["Storage has no borrowing limit: remove it."]
+    done = client.post("/operators/catalog/new", class_form(model, slug="storage"))
+    assert done.status_code == 302, done.context["form"].errors
     assert GpuClass.objects.get(slug="storage").is_storage
 
 

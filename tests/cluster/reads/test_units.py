@@ -99,7 +99,7 @@ def test_every_change_is_counted(cluster: Cluster, unique: str) -> None:
             assert used_by_namespace(churn.cluster.pk, ASKED) == counted
             for team in TEAMS:
                 of_team = {key: units for key, units in counted.items() if key[0] == team}
-                assert used_by_namespace(churn.cluster.pk, ASKED, namespace=team) == of_team
+                assert used_by_namespace(churn.cluster.pk, ASKED, namespaces=[team]) == of_team
             assert on_nodes(churn.cluster) == asked_on_nodes(churn.cluster)
             seen.update(slug for _, slug in counted)
     assert min(seen[slug] for slug, _, _ in ASKED) > MOMENTS / 10, seen

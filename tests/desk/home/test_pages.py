@@ -180,7 +180,7 @@ def test_the_pages_of_a_member(team: Tenant, alice: User, a100: GpuClass) -> Non
 def test_where_people_land(team: Tenant, alice: User, charlie: User, olga: User, dana: User) -> None:
     assert signed_in(alice).get("/")["Location"] == "/teams/team-a"
     assert signed_in(charlie).get("/")["Location"] == "/start"
-    assert signed_in(olga).get("/")["Location"] == "/health"
+    assert signed_in(olga).get("/")["Location"] == "/operators"
     assert signed_in(dana).get("/")["Location"] == "/inbox"
     assert Client().get("/")["Location"].startswith("/login")
     assert "Welcome, Charlie" in signed_in(charlie).get("/start").content.decode()

@@ -82,8 +82,8 @@ def test_approvers_see_how_many_requests_wait(team_a: Tenant, a100: GpuClass, al
 
 def test_operators_find_health_and_staff_their_links(olga: User) -> None:
     found = bar(olga)
-    assert labels(found) == ["Catalog", "Cluster", "History", "Queue", "Health", "Nodes", "People"]
-    assert [link["href"] for link in found["staff_links"]] == ["/admin/", "/styleguide"]
+    assert labels(found) == ["Overview", "Catalog", "Cluster", "History", "Teams", "Queue", "Health", "Nodes", "People"]
+    assert [link["href"] for link in found["staff_links"]] == ["/operators/catalog", "/admin/", "/styleguide"]
 
 
 def test_a_members_bar_costs_one_query(

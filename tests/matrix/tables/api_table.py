@@ -45,6 +45,7 @@ API = (
     write("PUT", "api-notice-preferences", "account.notices_set", ANYBODY, scope="request", body="notice choices"),
     write("DELETE", "api-me-token", "token.revoked", everybody("not_allowed"), scope="any", done=204),
     read("api-search", ANYBODY, "search"),
+    read("api-operators-teams", everybody("not_found", operator="", admin="", auditor="")),
     read("api-queue", everybody("not_found", operator="", admin="", auditor="")),
     read("api-inbox", everybody("not_allowed", approver="", other_approver="")),
     read("api-teams", ANYBODY),

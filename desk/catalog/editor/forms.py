@@ -1,0 +1,124 @@
+"""The form of a class, in sections. It checks types; the actions check the rest, and refuse beside the field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.forms import BoundField
+
+from accounts.rest.strict.forms import StrictForm
+from catalog.classes.actions import EDITABLE_FIELDS, IDENTITY_FIELDS
+from catalog.models import GpuClass
+from desk.catalog.editor.rows import BLANK_ROWS, Column, LabelsField, TolerationsField
+
+ROW_FIELDS: dict[str, type[LabelsField] | type[TolerationsField]] = {
+    "node_labels": LabelsField,
+    "tolerations": TolerationsField,
+}
+# Title, note, the kind of class that alone has it ("": every class), fields.
+SECTIONS = (
+    ("Name", "", "", ("slug", "name", "summary", "eligibility", "visibility", "kinds", "starter")),
+    ("Sharing", "How a workload gets one unit.", "", ("interface", "sharing", "replicas")),
+    ("Hardware", "", "gpu", ("vendor", "product", "resource", "partition", "memory_mib")),
+    ("DRA", "What a claim requests.", "dra", ("device_class", "device_selector")),
+    (
+        "Nodes",
+        "Nodes with all of these labels; taints that workloads tolerate.",
+        "node",
+        ("node_labels", "tolerations"),
+    ),
+    ("Interconnect", "", "gpu", ("interconnect", "interconnect_note", "interconnect_on")),
+    ("Size of a unit", "", "", ("units_per_workload", "cpu_per_unit", "memory_gib_per_unit")),
+    ("Quota and price", "", "", ("promise_limit", "borrowing_limit", "weight", "price_per_unit_hour")),
+    ("Limits of runs", "", "node", ("run_hours_limit", "idle_stop_minutes", "production_limit")),
+    ("Terms", "A new text needs a higher version.", "", ("terms_version", "terms")),
+)
+SUGGESTED = ("vendor", "product", "resource", "partition", "device_class")
+_WIDGETS = {
+    "device_selector": forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    "terms": forms.Textarea(attrs={"rows": 5}),
+    "interconnect_on": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    **{name: forms.TextInput(attrs={"list": f"known-{name}", "autocomplete": "off"}) for name in SUGGESTED},
+}
+
+
+@dataclass(frozen=True)
+class FieldRows:
+    """A field made of rows: `lines` have one cell for each column, as (column, value)."""
+
+    field: BoundField
+    lines: list[list[tuple[Column, str]]]
+
+
+@dataclass(frozen=True)
+class FormSection:
+    title: str
+    note: str
+    of: str
+    fields: list[BoundField]
+    rows: list[FieldRows]
+
+
+class ClassEditorForm(StrictForm, forms.ModelForm):
+    """`instance`: the class to edit, or a class to copy for a new one (`is_new`). `seen`: what the page showed; if the
+    class has changed since, nothing is written.
+    """
+
+    sent_along = StrictForm.sent_along | {"do", "seen"}
+
+    class Meta:
+        model = GpuClass
+        fields = ("slug", *(name for name in EDITABLE_FIELDS if name not in ROW_FIELDS))
+        widgets = _WIDGETS
+        labels = {
+            "memory_mib": "GPU memory (MiB)",
+            "cpu_per_unit": "Cores per unit",
+            "memory_gib_per_unit": "Memory per unit (GiB)",
+            "kinds": "Workloads",
+            "interconnect_note": "Source of the measurement",
+            "interconnect_on": "Measured on",
+            "idle_stop_minutes": "Idle stop (minutes)",
+            "device_selector": "CEL selector",
+        }
+
+    def __init__(self, *args: Any, is_new: bool, **values: Any) -> None:
+        super().__init__(*args, **values)
+        if not is_new:
+            del self.fields["slug"]
+        for name, field in ROW_FIELDS.items():
+            model_field = GpuClass._meta.get_field(name)
+            self.fields[name] = field(label=str(model_field.verbose_name).capitalize())  # type: ignore[union-attr]
+            self.sent_along |= {*self.fields[name].widget.names(name)}
+        if not is_new and self.instance.life_cycle != GpuClass.LifeCycle.DRAFT:
+            for name in IDENTITY_FIELDS:
+                self.fields[name].help_text = "Fixed since the class was opened."
+
+    def _post_clean(self) -> None:
+        """Does nothing to the instance: only actions write."""
+
+    def values(self) -> dict[str, Any]:
+        """Of the fields that an action takes."""
+        return {name: self.cleaned_data[name] for name in EDITABLE_FIELDS}
+
+    def sections(self) -> Iterator[FormSection]:
+        for title, note, of, names in SECTIONS:
+            there = [name for name in names if name in self.fields]
+            yield FormSection(
+                title,
+                note,
+                of,
+                [self[name] for name in there if name not in ROW_FIELDS],
+                [self._rows(name) for name in there if name in ROW_FIELDS],
+            )
+
+    def _rows(self, name: str) -> FieldRows:
+        field: Any = self.fields[name]
+        stored = field.rows_of(getattr(self.instance, name))
+        found = field.widget.value_from_datadict(self.data, {}, name) if self.is_bound else stored
+        blank = [dict.fromkeys((column.name for column in field.widget.columns), "")] * BLANK_ROWS
+        return FieldRows(
+            self[name], [[(column, row[column.name]) for column in field.widget.columns] for row in [*found, *blank]]
+        )

@@ -1,0 +1,79 @@
+"""The operators' start page as text and links. Pure, except that it resolves addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from django.urls import reverse
+
+from desk.cockpit.queries import Cockpit, SharingMode
+from desk.health.queries import SHOWN
+from portal.ui.text import decimal_text
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number and the page that lists exactly that many. `is_bad`: more than 0 needs an operator."""
+
+    label: str
+    text: str
+    href: str
+    is_bad: bool
+
+
+def shown_mode(one: SharingMode) -> dict[str, Any]:
+    total, number = one.total, len(one.classes)
+    used, most = total.used, total.allocatable
+    return {
+        "label": one.label,
+        "classes": f"{number} class{'' if number == 1 else 'es'}",
+        "names": ", ".join(one.classes),
+        "used_percent": min(100, round(100 * used / most)) if most and used is not None else None,
+        **{name: _text(getattr(total, name)) for name in ("allocatable", "free", "used", "promised", "queued")},
+    }
+
+
+def troubles(found: Cockpit) -> list[Figure]:
+    """In the order of Health, then teams."""
+    health = found.snapshot.health
+    page = reverse("health")
+    overdue = sum(one.rows for one in health.overdue)
+    contradictions = health.contradictions
+    figures = [
+        Figure("Components that do not respond", str(len(health.silent)), f"{page}#silent", bool(health.silent)),
+        Figure("Catalog findings", _findings(found), f"{page}#catalog-checks", bool(found.snapshot.checks.faults)),
+        Figure("Tasks past due", str(overdue), f"{page}#overdue", health.is_late),
+        Figure("Failing tasks", bounded(len(health.problems)), f"{page}#failing", bool(health.problems)),
+        Figure("Undelivered mails", str(found.undelivered), f"{page}#failing", bool(found.undelivered)),
+        Figure(
+            "Inconsistent runs",
+            "–" if contradictions is None else bounded(len(contradictions)),
+            f"{page}#contradictions",
+            bool(contradictions),
+        ),
+        Figure("Orphaned objects", bounded(len(health.orphans)), f"{page}#orphans", bool(health.orphans)),
+        Figure("Terminating namespaces", str(len(health.stuck)), f"{page}#stuck", bool(health.stuck)),
+        Figure("Stuck teams", str(found.teams["stuck"]), _teams("stuck"), bool(found.teams["stuck"])),
+    ]
+    # Health lists them only if there are some.
+    return [one for one in figures if one.text != "0" or not one.href.endswith(("#silent", "#stuck"))]
+
+
+def _findings(found: Cockpit) -> str:
+    checks = found.snapshot.checks
+    return "–" if checks.lines is None else str(len(checks.lines) + checks.more)
+
+
+def bounded(number: int) -> str:
+    """Health lists no more."""
+    return f"{number}+" if number == SHOWN else str(number)
+
+
+def _teams(state: str) -> str:
+    return f"{reverse('all-teams')}?state={state}"
+
+
+def _text(value: Fraction | None) -> str:
+    return "–" if value is None else decimal_text(value)

@@ -1,0 +1,40 @@
+"""The operators' start page and the list of teams in a browser: narrow and wide, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from catalog.models import GpuClass
+from tenants.models import Membership, Namespace, Tenant
+from tests.e2e.accessibility import look_at
+from tests.support.rows import make, mirrored, running
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_overview_leads_to_the_teams_of_a_state(
+    open_page: Callable[..., Page], a100: GpuClass, namespace_a: Namespace, team_a: Tenant, alice: User, olga: User
+) -> None:
+    cluster = namespace_a.cluster
+    mirrored.hardware_seen(cluster)
+    slices = {"partition": "1g.10gb", "resource": "nvidia.com/mig-1g.10gb", "weight": "0.1429", "node_labels": {}}
+    make.gpu_class(cluster, slug="a100-1g-10gb", name="A100 1g.10gb", **slices)
+    make.grant(team_a, a100, units=4)
+    running.workload(namespace_a, a100, by=alice)
+    stuck = make.tenant(cluster, slug="stuck-team")
+    make.member(stuck, alice, Membership.Role.OWNER)
+    Namespace.objects.filter(tenant=stuck).update(error_code="refused", error_text="The quota was rejected.")
+    page = open_page("/operators", as_user=olga)
+    look_at(page)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.get_by_role("link", name="Stuck teams").click()
+    expect(page).to_have_url("/operators/teams?state=stuck")
+    expect(page.get_by_role("row", name="Stuck Team")).to_be_visible()
+    expect(page.locator("main tbody tr")).to_have_count(1)
+    look_at(page)
+    page.get_by_role("link", name="Show all").click()
+    expect(page.get_by_role("row", name="Team A")).to_contain_text("4 GPUs")
