@@ -63,7 +63,7 @@ from tenants.pages.grants import views as grant_views
 from tenants.pages.start import views as start_views
 from tenants.pages.team import api as team_api
 from tenants.pages.team import views as team_views
-from tenants.people import api as tenants_people_api
+from tenants.people import api as person_api
 from tenants.people import views as people_views
 from tenants.requests import api as request_api
 from tenants.requests import views as request_views
@@ -147,26 +147,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
     path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
-    path("api/v1/people", tenants_people_api.People.as_view(), name="api-people"),
-    path("api/v1/people/<int:pk>", tenants_people_api.PersonDetail.as_view(), name="api-person"),
-    path(
-        "api/v1/people/<int:pk>/password-code",
-        tenants_people_api.PasswordCode.as_view(),
-        name="api-person-password-code",
-    ),
+    path("api/v1/people", person_api.People.as_view(), name="api-people"),
+    path("api/v1/people/<int:pk>", person_api.PersonDetail.as_view(), name="api-person"),
+    path("api/v1/people/<int:pk>/password-code", person_api.PasswordCode.as_view(), name="api-person-password-code"),
     path(
         "api/v1/people/<int:pk>/second-factor-drop",
-        tenants_people_api.SecondFactorDrop.as_view(),
+        person_api.SecondFactorDrop.as_view(),
         name="api-person-second-factor-drop",
     ),
-    path(
-        "api/v1/people/<int:pk>/approver-for-all",
-        tenants_people_api.ApproverForAll.as_view(),
-        name="api-approver-for-all",
-    ),
+    path("api/v1/people/<int:pk>/approver-for-all", person_api.ApproverForAll.as_view(), name="api-approver-for-all"),
     path(
         "api/v1/people/<int:pk>/approver-for/<slug:slug>",
-        tenants_people_api.ApproverForClass.as_view(),
+        person_api.ApproverForClass.as_view(),
         name="api-approver-for",
     ),
     path("api/v1/queue", queue_api.QueueView.as_view(), name="api-queue"),
@@ -232,11 +224,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/teams/<slug:tenant>/members", member_api.Members.as_view(), name="api-team-members"),
     path("api/v1/teams/<slug:tenant>/members/<int:pk>", member_api.MemberDetail.as_view(), name="api-team-member"),
     path("api/v1/teams/<slug:tenant>/tokens", token_api.TeamTokens.as_view(), name="api-team-tokens"),
-    path(
-        "api/v1/teams/<slug:tenant>/tokens/<slug:prefix>",
-        token_api.TeamTokenDetail.as_view(),
-        name="api-team-token",
-    ),
+    path("api/v1/teams/<slug:tenant>/tokens/<slug:prefix>", token_api.TeamTokenDetail.as_view(), name="api-team-token"),
     path("api/v1/tokens", api_token_api.Tokens.as_view(), name="api-tokens"),
     path("api/v1/tokens/<slug:prefix>", api_token_api.TokenDetail.as_view(), name="api-token"),
     path("api/v1/trials", trial_api.Trials.as_view(), name="api-trials"),
@@ -339,11 +327,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads/<slug:name>/change", launch_views.change, name="workload-change"),
     path("teams/<slug:tenant>/workloads/<slug:name>/delete", workload_views.delete, name="workload-delete"),
     path("teams/<slug:tenant>/workloads/<slug:name>/extend", lifetime_views.extend, name="workload-extend"),
-    path(
-        "teams/<slug:tenant>/workloads/<slug:name>/limits",
-        lifetime_views.limits_fragment,
-        name="workload-limits",
-    ),
+    path("teams/<slug:tenant>/workloads/<slug:name>/limits", lifetime_views.limits_fragment, name="workload-limits"),
     path("teams/<slug:tenant>/workloads/<slug:name>/keep", lifetime_views.keep, name="workload-keep"),
     path(
         "teams/<slug:tenant>/workloads/<slug:name>/next-steps", advice_views.workload_advice, name="workload-next-steps"

@@ -16,7 +16,7 @@ SHOWN = 50
 PATIENCE_S = 60
 # A worker that has leased the row, or was just woken for it, is about to record it.
 WOKEN_S = 30
-# The job of an ended run stays for an hour (workloads.runs.kept_logs.KEEP_FINISHED_JOB).
+# The job of an ended run stays for an hour (workloads.runs.kept.kept_logs.KEEP_FINISHED_JOB).
 KEPT_S = 3900
 
 

@@ -25,7 +25,7 @@ from devcluster.services.stack import Options
 TEAM = "team-a"
 # The class that is used: whole GPUs of this product with this resource, not shared. UNITS: how many are requested.
 PRODUCT, RESOURCE, UNITS = "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 2
-# Phase and reason of what the everyday demo launches (devcluster/demo/activity.py).
+# Phase and reason of what the everyday demo launches (devcluster/demo/sample/activity.py).
 EXPECTED = {
     "team-a": {"lecture-3": ("ready", "ready")},
     "team-c": {"replica-1": ("running", "running")},

@@ -33,7 +33,7 @@ class Scenario:
         return f"demo-{self.name}" if self.name else "demo"
 
 
-# Charlie is not a member of team-a. What goes on is in devcluster/demo/activity.py, the time before in history.py.
+# Charlie is not a member of team-a. What goes on, and the time before: devcluster/demo/sample/.
 EVERYDAY = Scenario(
     name="",
     hardware="mixed",
@@ -65,7 +65,7 @@ QUIET = replace(
     to_try=(*EVERYDAY.to_try[:2], EVERYDAY.to_try[3]),
     runs_anywhere=True,
 )
-# The quota and workloads of its teams are in devcluster/demo/contention.py.
+# The quota and workloads of its teams are in devcluster/demo/sample/contention.py.
 MORNING = Scenario(
     name="morning",
     hardware="morning",

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import django
 from django.core.management import call_command
 
-from devcluster.demo import activity, contention, history, quota_setup, sample_classes, scenarios
+from devcluster.demo import scenarios
+from devcluster.demo.sample import activity, contention, history, quota_setup, sample_classes
 from devcluster.demo.scenarios import EVERYDAY, MORNING, Scenario
 from devcluster.processes.private_files import write_private
 

@@ -35,7 +35,8 @@ from workloads.lifetime import offboarding
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.lifetime.run_time import reconcile as run_time_reconcile
 from workloads.models import Run, Volume, Workload
-from workloads.runs import failure_capture, interruption_notices, kept_logs, requeue, start_notices
+from workloads.runs import interruption_notices, requeue, start_notices
+from workloads.runs.kept import failure_capture, kept_logs
 from workloads.runs.objects import orphans, pull_secret, run_secret
 from workloads.runs.priority import reconcile as priority_reconcile
 from workloads.runs.queries import active_run

@@ -9,7 +9,8 @@ import pytest
 
 from devcluster.__main__ import _parser
 from devcluster.controlplane import hardware
-from devcluster.demo import check, command, contention, environment, scenarios
+from devcluster.demo import check, command, environment, scenarios
+from devcluster.demo.sample import contention
 from devcluster.demo.scenarios import EVERYDAY, MORNING, QUIET, Scenario
 from devcluster.processes.console import UserError
 from tests.devcluster.controlplane.test_hardware import Json

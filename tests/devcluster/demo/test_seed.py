@@ -17,7 +17,8 @@ from catalog.images.compatibility import compatibility
 from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
-from devcluster.demo import activity, history, launching, seed
+from devcluster.demo import seed
+from devcluster.demo.sample import activity, history, launching
 from devcluster.demo.scenarios import MORNING, QUIET
 from tenants.models import Grant, QuotaLine, TeamRequest
 from tenants.onboarding.bundles.queries import open_bundles

@@ -17,9 +17,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from devcluster.client.kube import Api
-from devcluster.demo import contention, environment
+from devcluster.demo import environment
 from devcluster.demo.http_client import BrowserSession
 from devcluster.demo.observer import KUEUE
+from devcluster.demo.sample import contention
 from devcluster.demo.scenarios import MORNING
 from devcluster.services.stack import Options
 from tests.support.waiting import wait_until as wait_until_true

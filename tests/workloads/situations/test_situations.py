@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workloads.cases.situations_foreign import OF_OTHERS
 from tests.workloads.cases.situations_nodes import ON_NODES
-from tests.workloads.cases.situations_queue import IN_QUEUE
+from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
 from workloads.status.explain.types import FACTS
 
 HERE = Path(__file__).parent

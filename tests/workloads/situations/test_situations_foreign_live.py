@@ -25,7 +25,7 @@ from tenants.models import Namespace, Tenant
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.workloads.cases.live import PODS, RUNNING, only, told
-from tests.workloads.cases.situations_foreign import OF_OTHERS
+from tests.workloads.cases.situations_queue import OF_OTHERS
 from tests.workloads.cases.staged import until_as_written
 from tests.workloads.cases.steps_followed import by_hand, follow
 from tests.workloads.situations.test_problems_live import cpu

@@ -26,8 +26,8 @@ def with_claims(
     if not wanted:
         return dict(seen)
     with connection.cursor() as cursor:
-        here = [cluster_id, namespace]
-        cursor.execute(_CLAIMS, [ZONE, sorted(set(wanted.values())), *here, *here])
+        names = sorted(set(wanted.values()))
+        cursor.execute(_CLAIMS, [ZONE, names, cluster_id, namespace, cluster_id, namespace])
         found = {name: ClaimState(name, *rest) for name, *rest in cursor.fetchall()}
     return {pk: replace(one, claim=found.get(wanted.get(pk, ""))) for pk, one in seen.items()}
 

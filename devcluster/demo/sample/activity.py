@@ -10,8 +10,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from devcluster.demo import launching, quota_setup
-from devcluster.demo.sample_classes import A100, GAUDI, H100, MI300X, SLICE, XE, Names
+from devcluster.demo.sample import launching, quota_setup
+from devcluster.demo.sample.sample_classes import A100, GAUDI, H100, MI300X, SLICE, XE, Names
 
 if TYPE_CHECKING:
     from accounts.core.actor import Actor

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from devcluster.demo import quota_setup
-from devcluster.demo.sample_classes import A100, GAUDI, MI300X, SLICE, XE, Names
+from devcluster.demo.sample import quota_setup
+from devcluster.demo.sample.sample_classes import A100, GAUDI, MI300X, SLICE, XE, Names
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -158,14 +158,16 @@ def _move_back(by: timedelta) -> None:
     from django.contrib.postgres.fields import DateTimeRangeField
     from django.db import models
 
+    interval = "make_interval(secs => %(by_s)s)"
     for app in DATED_APPS:
         for model in apps.get_app_config(app).get_models():
             fields = model._meta.local_concrete_fields
             dates = [field.column for field in fields if isinstance(field, models.DateTimeField)]
             ranges = [field.column for field in fields if isinstance(field, DateTimeRangeField)]
-            moved = [f"{column} = {column} - %(by)s" for column in dates]
+            moved = [f"{column} = {column} - {interval}" for column in dates]
             moved += [
-                f"{column} = tstzrange(lower({column}) - %(by)s, upper({column}) - %(by)s, '[)')" for column in ranges
+                f"{column} = tstzrange(lower({column}) - {interval}, upper({column}) - {interval}, '[)')"
+                for column in ranges
             ]
             if moved:
                 _move_table(model, f"UPDATE {model._meta.db_table} SET {', '.join(moved)}", by)
@@ -184,7 +186,7 @@ def _move_table(model: type[Model], update: str, by: timedelta) -> None:
                 if model is Event:
                     # PostgreSQL alters no table that has deferred checks waiting, so they are made first.
                     cursor.execute(f"SET CONSTRAINTS ALL IMMEDIATE; ALTER TABLE {table} DISABLE TRIGGER USER")
-                cursor.execute(update, {"by": by})
+                cursor.execute(update, {"by_s": by.total_seconds()})
                 if model is Event:
                     cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from devcluster.demo import launching, quota_setup
+from devcluster.demo.sample import launching, quota_setup
 
 if TYPE_CHECKING:
     from accounts.core.actor import Actor

@@ -1,0 +1,1 @@
+"""Sample data of the demo: quota, history and workloads, made with the portal's own actions."""
