@@ -86,6 +86,30 @@ def gates(admin: Api, namespace: str, name: str) -> Iterator[None]:
         admin.delete(f"{ADMISSION}/mutatingadmissionpolicies", name)
 
 
+@contextmanager
+def denies(admin: Api, namespace: str, name: str) -> Iterator[None]:
+    """A policy of the site denies pods of the workload `denied`."""
+    expression = "object.metadata.labels[?'gpu-portal/workload'].orValue('') != 'denied'"
+    policy = {
+        "apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": PODS},
+            "validations": [{"expression": expression, "message": "not on weekdays"}],
+        },
+    }  # fmt: skip
+    binding = {
+        "apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": only(namespace)},
+    }  # fmt: skip
+    admin.create(policy)
+    admin.create(binding)
+    try:
+        yield
+    finally:
+        admin.delete(f"{ADMISSION}/validatingadmissionpolicybindings", name)
+        admin.delete(f"{ADMISSION}/validatingadmissionpolicies", name)
+
+
 def counted(namespace: str, **hard: str) -> Json:
     meta = {"name": "counted", "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": hard}}
@@ -153,7 +177,23 @@ def test_what_others_put_in_the_way(
         for pod in pods(admin, space):
             if "schedulingGates" in pod["spec"]:
                 admin.patch("v1/pods", pod["metadata"]["name"], {"spec": {"schedulingGates": []}}, namespace=space)
-        expected = {"gated", "edited", "extra", "counted"}
+
+        # After that, rules for every pod of the namespace.
+        with denies(admin, space, f"denies-{unique}"):
+            ask("denied")
+            until_as_written(worker, by_alice, {"denied": OF_OTHERS["policy of the site"]})
+        admin.create(counted(space, **{"limits.ephemeral-storage": "1Gi"}))
+        ask("unsized")
+        until_as_written(worker, by_alice, {"unsized": OF_OTHERS["ResourceQuota of an unset resource"]})
+        admin.delete("v1/resourcequotas", "counted", namespace=space)
+        least = {"limits": [{"type": "Container", "min": {"cpu": "2"}}]}
+        meta = {"name": "least", "namespace": space}
+        admin.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": least})
+        ask("small")
+        until_as_written(worker, by_alice, {"small": OF_OTHERS["below the LimitRange"]})
+        admin.delete("v1/limitranges", "least", namespace=space)
+
+        expected = {"gated", "edited", "extra", "counted", "denied", "unsized", "small"}
         worker(
             lambda: kubelet_runs(kubelet, space, expected) and all(told()[name] == RUNNING for name in expected),
             within_s=120,

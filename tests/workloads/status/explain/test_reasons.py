@@ -1,0 +1,54 @@
+"""docs/reasons.md names every reason, with who can end it, and says of each whether it is staged on a control plane."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.workloads.cases.situations_nodes import BESIDE, ON_NODES
+from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
+from tests.workloads.situations.test_problems_live import STAGED
+from workloads.status.explain import types
+
+ROOT = Path(__file__).parents[4]
+ROW = re.compile(r"^\| `(\w+)` \| [^|]+ \| (you|operators|nobody) \| (cluster|kubelet|message) \|$", re.MULTILINE)
+# Staged by other tests: reason → where.
+ELSEWHERE = {
+    "checked": "tests/workloads/situations/test_queue_live.py",
+    "namespace_missing": "tests/workloads/situations/test_queue_live.py",
+    "quota_too_small": "tests/workloads/situations/test_problems_live.py",
+    "class_held": "tests/workloads/control_plane/test_class_life.py",
+    "deactivated": "tests/workloads/runs/test_disruptions_live.py",
+    "image_slow": "tests/workloads/situations/test_problems_shared_live.py",
+    "credentials_refused": "tests/workloads/credentials/test_registries_live.py",
+    "no_credentials": "tests/workloads/credentials/test_registries_live.py",
+    "cluster_unavailable": "tests/faults",
+    "kueue_silent": "tests/soak/silence.py",
+    "scheduler_silent": "tests/soak/silence.py",
+    "controllers_silent": "tests/soak/silence.py",
+}
+# Told of the node's step while the Job starts another pod (STAGED), and so without a reason of its own there.
+OF_AN_EARLIER_POD = {"node_full", "evicted"}
+
+
+def documented() -> dict[str, tuple[str, str]]:
+    rows = ROW.findall((ROOT / "docs" / "reasons.md").read_text())
+    assert len(rows) == len({reason for reason, _, _ in rows}), "named once"
+    return {reason: (who, tested) for reason, who, tested in rows}
+
+
+def test_every_reason_is_documented_with_who_can_end_it() -> None:
+    known = {reason: str(types.who_acts(reason)) for reasons in types._BY_WHO.values() for reason in reasons.split()}
+    told = {reason: who for reason, (who, _) in documented().items()}
+    assert told == known
+
+
+def test_what_is_said_to_be_staged_is_and_nothing_else() -> None:
+    of_cases = {one.reason for cases in (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE) for one in cases.values()}
+    staged = of_cases | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | OF_AN_EARLIER_POD
+    told = documented()
+    assert {reason for reason, (_, tested) in told.items() if tested != "message"} == staged & told.keys()
+    for reason, where in ELSEWHERE.items():
+        place = ROOT / where
+        texts = [one.read_text() for one in ([place] if place.is_file() else place.rglob("*.py"))]
+        assert any(re.search(rf"\b{reason}\b", text) for text in texts), (reason, where)
