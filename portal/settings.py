@@ -349,6 +349,8 @@ SPECTACULAR_SETTINGS = {
     ],
     # Two apps have a field "kind" with different meanings.
     "ENUM_NAME_OVERRIDES": {
+        "ClassVisibility": "catalog.models.GpuClass.Visibility",
+        "NotebookVisibility": "workloads.models.Workload.Visibility",
         "LineKind": ["base", "boost", "reclaim"],
         "NoticeKind": "accounts.models.NoticeKind",
         "NoticeChannel": "accounts.models.NoticeChannel",

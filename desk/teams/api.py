@@ -37,7 +37,7 @@ class TeamOverviews(APIView):
     )
 
     @extend_schema(
-        operation_id="operators_teams_list",
+        operation_id="operators_teams_get",
         summary="For operators and auditors: all teams with state, quota, use and last activity",
         description="`sort`: `team` by slug, `created` newest first, `activity` longest idle first, `expiry` next "
         "expiry first.",

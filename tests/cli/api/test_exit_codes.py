@@ -126,6 +126,7 @@ COMMANDS = (
     ("stop", "train"),
     ("share", "train"),
     ("logs", "train"),
+    ("notices",),
 )
 
 
