@@ -28,7 +28,7 @@ from tests.plugin import database_url
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
-CLASS = "a100-sxm4-80gb"
+CLASS, SLICE = "a100-sxm4-80gb", "a100-sxm4-80gb-2g-20gb"
 STARTS_WITHIN_MS = 60_000
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(420)]
@@ -224,6 +224,64 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
         return alice.locator(f"#{CLASS} dl.free").get_by_text("16 of 16").is_visible()
 
     wait_until(all_are_free, within_s=60, what="every GPU is free again")
+
+
+class Clicks:
+    """Counts the clicks of a newcomer."""
+
+    def __init__(self) -> None:
+        self.labels: list[str] = []
+
+    def __call__(self, control: Locator) -> None:
+        self.labels.append(control.inner_text().strip())
+        control.click(timeout=STARTS_WITHIN_MS)
+
+
+def test_a_newcomer_needs_no_more_than_twelve_clicks_and_types_nothing_twice(
+    browser: Browser, person: Callable[..., Page], running: Running
+) -> None:
+    """From the sign-in form to 42 and back, along what the pages offer. The class is chosen once, in the catalog."""
+    dana, click = person("Dana"), Clicks()
+    context = browser.new_context(base_url=running.portal.url, reduced_motion="reduce")
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    page.goto("/")
+    page.fill("[name=username]", running.accounts["Alice"]["email"])
+    page.fill("[name=password]", running.accounts["Alice"]["password"])
+    click(page.get_by_role("button", name="Sign in"))
+    click(page.get_by_role("navigation").get_by_role("link", name="Catalog"))
+    card = page.locator(f"#{SLICE}")
+    click(card.get_by_role("link", name="Request"))
+    expect(page.locator(f"[name=units-{SLICE}]")).to_have_value("1")
+    page.fill("[name=justification]", "To learn.")
+    click(page.get_by_role("button", name="Submit request"))
+    page.wait_for_url(re.compile(r"/requests/\d+$"))
+
+    dana.goto(urlsplit(page.url).path)
+    dana.get_by_role("button", name="Approve").click()
+    expect(dana.get_by_text("Approved").first).to_be_visible()
+    applied = page.get_by_text("Approved", exact=True).first
+    expect(applied).to_be_visible(timeout=STARTS_WITHIN_MS)
+
+    click(page.get_by_role("navigation").get_by_role("link", name="Catalog"))
+    click(card.get_by_role("link", name="Launch"))
+    expect(page.get_by_role("radio", name=re.compile("2g.20gb"))).to_be_checked()
+    click(page.get_by_role("button", name="Launch", exact=True))
+    expect(page.get_by_text("Ready on")).to_be_visible(timeout=STARTS_WITHIN_MS)
+    with page.expect_popup() as popup:
+        click(page.get_by_role("button", name="Open"))
+    lab = popup.value
+    click(lab.get_by_role("button", name="Python 3").first)
+    expect(lab.get_by_text("| Idle")).to_be_visible(timeout=STARTS_WITHIN_MS)
+    lab.keyboard.type("6*7")
+    lab.keyboard.press("Shift+Enter")
+    expect(lab.locator(".jp-OutputArea-output").first).to_have_text("42", timeout=STARTS_WITHIN_MS)
+    lab.close()
+    click(page.get_by_role("link", name="Stop…"))
+    click(page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True))
+    expect(page.get_by_text("Stopped", exact=True).first).to_be_visible(timeout=STARTS_WITHIN_MS)
+    assert len(click.labels) <= 12, click.labels
+    context.close()
 
 
 def is_seen(page: Page) -> bool:
