@@ -145,7 +145,7 @@ def _teams(before: int, newest: int) -> set[str]:
 
 def _read(watch: Watch, after: int, until: int) -> stream.EventPage | None:
     """What the caller may see now, with the roles and teams of now. None if they may not watch any more."""
-    user = User.objects.filter(pk=watch.by.user_id, is_active=True).first()
+    user = User.objects.filter(pk=watch.by.person.pk, is_active=True).first()
     if user is None:
         return None
     by = replace(watch.by, user=user)
