@@ -131,6 +131,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/delegations", delegation_api.Delegations.as_view(), name="api-delegations"),
     path("api/v1/delegations/<int:pk>/end", delegation_api.DelegationEnd.as_view(), name="api-delegation-end"),
     path("api/v1/events", event_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
+    # served by doors, which call this view first
+    path("api/v1/watch", event_api.Watch.as_view(tenants_of=tenants_of), name="api-watch"),
     path("api/v1/images", class_api.Images.as_view(), name="api-images"),
     path("api/v1/inbox", inbox_api.Inbox.as_view(), name="api-inbox"),
     path("api/v1/invitations", invitation_api.Invitations.as_view(), name="api-invitations"),

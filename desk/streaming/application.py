@@ -26,6 +26,7 @@ from accounts.core.actor import Actor
 from accounts.rest.throttles import ALREADY_COUNTED
 from accounts.rest.waiting import RETRY_AFTER_S, WAITED
 from desk.home import fragments
+from desk.streaming.event_feed import EventFeed, Watch
 from desk.streaming.python_runtime import tune_python
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, to_refusal
 from portal.live.broadcaster import Broadcaster
@@ -43,13 +44,15 @@ from workloads.advice.advice import NEVER
 from workloads.advice.queries import never_starts
 from workloads.gateway import asgi, logs, stream_access
 from workloads.gateway import queries as gateway_queries
-from workloads.gateway.asgi import EdgeRequest, answer, answer_json
+from workloads.gateway.asgi import NO_STORE, EdgeRequest, Header, answer, answer_json
 from workloads.logs import queries as log_queries
 from workloads.status.observations import wait_conditions
 
 log = structlog.get_logger(__name__)
 
 STREAM = re.compile(r"/live/(?P<namespace>[a-z0-9-]{1,63})")
+
+WATCH = "/api/v1/watch"
 
 LOG = re.compile(r"/live/logs/(?P<tenant>[a-z0-9-]{1,40})/(?P<name>[a-z0-9-]{1,40})")
 
@@ -103,6 +106,7 @@ class StreamingApplication:
             versions=fragments.versions,
         )
         self.gateway = asgi.NotebookGateway(self.live)
+        self.events = EventFeed(self.live)
         self.pages = BaseHandler()
         self.pages.load_middleware()
         self.carried = tuple((name.lower().encode(), value.encode()) for name, value in security_headers().items())
@@ -162,6 +166,8 @@ class StreamingApplication:
             return self.log(asked, receive, send, **found.groupdict())
         if found := STREAM.fullmatch(path):
             return await self.stream(asked, receive, send, **found.groupdict())
+        if path == WATCH:
+            return await self.watch(scope, asked, receive, send)
         if path.startswith("/api/") and "wait" in asked.query:
             return self.waiting(scope, asked, receive, send)
         raise Refused(NOT_FOUND)
@@ -216,6 +222,21 @@ class StreamingApplication:
         follow = partial(follow, credential=credential, person=by.user_id, source=source, kept=kept)
         return await self.held(credential, follow)
 
+    async def watch(self, scope: Scope, asked: EdgeRequest, receive: Receive, send: Send) -> Awaitable[None]:
+        """Web's own response says whether the call is in order; then the stream begins."""
+        response = await self.live.in_thread(self.page, scope)
+        who = await self.who(asked) if response.status_code == 200 else None
+        if who is None:
+            return answer(send, response.status_code, response.content, carried_headers(response))
+        by, session_key, token_prefix = who
+        team = asked.query.get("team") or by.confined_to
+        namespace = await self.live.in_thread(stream_access.watched_namespace, team)
+        credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
+        after = asked.headers.get("last-event-id") or asked.query.get("after", "")
+        follow = partial(self.events.follow, receive, send, credential=credential)
+        watch = Watch(by, team, int(after) if after else None)
+        return self.held(credential, partial(follow, watch=watch, headers=[NO_STORE, *carried_headers(response)]))
+
     # ---- long polling --------------------------------------------------------------------------------------------
 
     async def waiting(self, scope: Scope, asked: EdgeRequest, receive: Receive, send: Send) -> None:
@@ -249,10 +270,7 @@ class StreamingApplication:
             response = await self.live.in_thread(self.page, scope, True)
             if not can_wait and response.status_code == 200:
                 response["Retry-After"] = str(RETRY_AFTER_S)
-        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
-        cookies = [(b"set-cookie", morsel.OutputString().encode("latin-1")) for morsel in response.cookies.values()]
-        body = [header for header in headers if header[0] not in (b"content-length", b"cache-control")]
-        await answer(send, response.status_code, response.content, [*body, *cookies])
+        await answer(send, response.status_code, response.content, carried_headers(response))
 
     async def until(self, waits: AwaitedRun, until: str, ends: float, caller: Viewer) -> None:
         """Returns early if the run can never start as requested, if the caller has gone or lost access, or if this
@@ -335,6 +353,13 @@ def before_upgrade(send: Send) -> Send:
         await send({**message, "type": f"websocket.{message['type']}"})
 
     return send_instead
+
+
+def carried_headers(response: HttpResponse) -> list[Header]:
+    """Those of a response of web that are also those of ours."""
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
+    cookies = [(b"set-cookie", morsel.OutputString().encode("latin-1")) for morsel in response.cookies.values()]
+    return [*(header for header in headers if header[0] not in (b"content-length", b"cache-control")), *cookies]
 
 
 def _seconds(text: str) -> float:

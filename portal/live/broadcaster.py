@@ -44,6 +44,8 @@ VERSION_CHECK_S = 15.0
 RETRY_S = 1.0
 # Pause between renderings that `compare` starts, so that renderings after a hint go first.
 PAUSE_S = 0.05
+# For `changed`: a hint about any channel. No namespace has this name.
+ANY_CHANNEL = "*"
 # Streams end after this many failed checks in a row (database unavailable): the users' access is then unknown.
 UNCHECKED_LIMIT = 3
 
@@ -188,7 +190,7 @@ class Broadcaster:
     def _hint(self, channel: str) -> None:
         for topic in [topic for topic in self._topics if topic.channel == channel]:
             self._mark(topic)
-        for news in self._waiting.get(channel, ()):
+        for news in (*self._waiting.get(channel, ()), *self._waiting.get(ANY_CHANNEL, ())):
             news.set()
 
     def _mark(self, topic: Topic) -> None:

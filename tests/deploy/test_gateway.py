@@ -45,6 +45,8 @@ def impatient(services: Json, tmp_path: Path) -> Iterator[Gateway]:
         ("POST", "/requests/7/approve", "web"),
         ("GET", "/live/namespaces/5", "doors"),
         ("GET", "/gateway/ticket", "doors"),
+        ("GET", "/api/v1/watch?team=team-a", "doors"),
+        ("GET", "/api/v1/watched", "web"),
         ("GET", "/api/v1/workloads/7", "web"),
         ("GET", "/api/v1/workloads/7?wait=60&until=ready", "doors"),
         ("GET", "/api/v1/workloads/7?until=ready&wait=60", "doors"),

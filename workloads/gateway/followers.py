@@ -1,7 +1,7 @@
-"""Who follows logs in this process: bounded for each person and each team, with a reserve for those who follow few.
+"""Who follows logs, or events, in this process: bounded for each person and team, with a reserve for those with few.
 
-Each follower uses a thread that waits for the API server, so their number is bounded. One person, or one team, must not
-use all of them.
+Each follower of a log uses a thread that waits for the API server, so their number is bounded. One person, or one team,
+must not use all of them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ FEW = 2
 
 
 class Followers:
-    """Used by the event loop alone, so it needs no lock."""
+    """Used by the event loop alone, so it needs no lock. `what` is followed, in the plural."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "logs") -> None:
+        self._what = what
         self._of_person: Counter[int] = Counter()
         self._of_team: Counter[str] = Counter()
 
@@ -31,7 +32,10 @@ class Followers:
     def one(self, person: int, team: str) -> Iterator[None]:
         """Raises Refused: too_many_open (429)."""
         refusal = follow_refusal(
-            of_person=self._of_person[person], of_team=self._of_team[team], of_all=self._of_person.total()
+            of_person=self._of_person[person],
+            of_team=self._of_team[team],
+            of_all=self._of_person.total(),
+            what=self._what,
         )
         if refusal is not None:
             raise Refused(refusal)
@@ -44,22 +48,22 @@ class Followers:
             self._of_team = self._of_team - Counter([team])
 
 
-def follow_refusal(*, of_person: int, of_team: int, of_all: int) -> Refusal | None:
+def follow_refusal(*, of_person: int, of_team: int, of_all: int, what: str = "logs") -> Refusal | None:
     """The numbers are those who follow now. Pure."""
     if of_all >= FOLLOWERS_MAX:
-        text = f"{of_all} logs are being followed; the limit is {FOLLOWERS_MAX}. Try again later."
+        text = f"{of_all} {what} are being followed; the limit is {FOLLOWERS_MAX}. Try again later."
         return Refusal("too_many_open", text, status=429, retry_after_s=30)
     if of_person < FEW:
         return None
     if of_person >= OF_PERSON_MAX:
-        text = f"You follow {of_person} logs; the limit is {OF_PERSON_MAX}. Close some of them."
+        text = f"You follow {of_person} {what}; the limit is {OF_PERSON_MAX}. Close some of them."
         return Refusal("too_many_open", text, status=429, retry_after_s=5)
     if of_team >= OF_TEAM_MAX:
-        text = f"{of_team} logs of this team are being followed; the limit is {OF_TEAM_MAX}. Close some of them."
+        text = f"{of_team} {what} of this team are being followed; the limit is {OF_TEAM_MAX}. Close some of them."
         return Refusal("too_many_open", text, status=429, retry_after_s=5)
     if of_all >= FOLLOWERS_MAX - RESERVED:
         text = (
-            f"{of_all} logs are being followed. Until others end, each person can follow {FEW}; you follow "
+            f"{of_all} {what} are being followed. Until others end, each person can follow {FEW}; you follow "
             f"{of_person}. Close some of them, or try again later."
         )
         return Refusal("too_many_open", text, status=429, retry_after_s=30)

@@ -20,7 +20,9 @@ from workloads.gateway.authorization import session_user
 
 @dataclass(frozen=True)
 class StreamViewer:
-    """A user who watches one namespace, by browser session or by token; the field that is not used is ""."""
+    """A user who watches one namespace, by browser session or by token; the field that is not used is "". Without a
+    namespace only session or token are checked, and what is sent is checked when it is read.
+    """
 
     user_id: int
     namespace: str
@@ -49,6 +51,11 @@ def stream_caller(*, session_key: str, bearer: str) -> tuple[Actor, str, str] | 
 
 def may_watch(by: Actor, namespace: str) -> bool:
     return Namespace.objects.visible_to(by).filter(name=namespace).exists()
+
+
+def watched_namespace(team: str) -> str:
+    """A namespace whose members are those of the team; "" if it has none yet."""
+    return Namespace.objects.filter(tenant__slug=team).order_by("id").values_list("name", flat=True).first() or ""
 
 
 class StreamAccess:
@@ -99,7 +106,7 @@ SELECT asked.place, token.id IS NOT NULL, md5(session.session_data || ' ' || per
   LEFT JOIN {Session._meta.db_table} session
     ON session.session_key = asked.session_key AND asked.token_prefix = ''
    AND session.expire_date > statement_timestamp()
- WHERE (person.roles <> '{{}}' AND coalesce(token.tenant, '') = '') OR EXISTS (
+ WHERE asked.namespace = '' OR (person.roles <> '{{}}' AND coalesce(token.tenant, '') = '') OR EXISTS (
        SELECT FROM {Membership._meta.db_table} member
          JOIN {Namespace._meta.db_table} namespace ON namespace.tenant_id = member.tenant_id
         WHERE member.user_id = person.id AND namespace.name = asked.namespace

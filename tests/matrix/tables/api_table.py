@@ -37,6 +37,7 @@ API = (
     write("PUT", "api-banner", "banner.put", NOT_THERE, scope="admin", body="banner"),
     write("DELETE", "api-banner", "banner.removed", NOT_THERE, scope="admin", done=204),
     read("api-events", ANYBODY),
+    read("api-watch", ANYBODY),
     read("api-images", ANYBODY),
     read("api-me", ANYBODY),
     read("api-notices", ANYBODY),

@@ -48,6 +48,15 @@ async def test_a_viewer_gets_the_state_at_once_and_then_each_change(streams: Bro
     await alice.leave()
 
 
+async def test_who_waits_for_any_channel_is_woken_by_each(streams: Broadcaster) -> None:
+    for channel in (A, B):
+        waiting = asyncio.create_task(streams.changed(broadcaster.ANY_CHANNEL, Viewer("feed"), within_s=PATIENCE_S * 2))
+        await until(lambda: broadcaster.ANY_CHANNEL in streams._waiting)
+        await hint(channel)
+        async with asyncio.timeout(PATIENCE_S):
+            await waiting
+
+
 async def test_many_viewers_cost_one_rendering(streams: Broadcaster, desk: Desk) -> None:
     everybody = [Browser(streams, TEAM_A, number) for number in range(50)]
     for browser in everybody:

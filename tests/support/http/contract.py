@@ -68,6 +68,8 @@ def breaches(method: str, answer: HttpResponseBase) -> list[str]:
     kind = answer.headers["Content-Type"].partition(";")[0]
     if kind not in kinds:
         return [*found, f"{call} as {kind}"]
+    if not kind.endswith("json"):
+        return found
     wrong = validator(json.dumps(kinds[kind]["schema"])).iter_errors(json.loads(answer.content))  # type: ignore[attr-defined]
     return found + [f"{call}: {one.json_path}: {one.message[:200]}" for one in wrong]
 
