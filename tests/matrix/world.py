@@ -88,7 +88,9 @@ def build(cluster: Cluster, unique: str) -> World:
     b = make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}")
     Tenant.objects.filter(pk=b.pk).update(name=f"Team {CANARY}", purpose=CANARY)
     # A class that pending requests are for, so that the other class can still be requested.
-    asked_class = make.gpu_class(cluster, slug=f"h100-{unique}")
+    asked_class = make.gpu_class(
+        cluster, slug=f"h100-{unique}", node_labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    )
     people = _people(a, (gpu_class, asked_class), other_class)
     colin = make.user("Colin")
     make.member(a, colin, Membership.Role.OWNER)

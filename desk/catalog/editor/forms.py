@@ -33,7 +33,7 @@ SECTIONS = (
     ("Interconnect", "", "gpu", ("interconnect", "interconnect_note", "interconnect_on")),
     ("Size of a unit", "", "", ("units_per_workload", "cpu_per_unit", "memory_gib_per_unit")),
     ("Quota and price", "", "", ("promise_limit", "borrowing_limit", "weight", "price_per_unit_hour")),
-    ("Limits of runs", "", "node", ("run_hours_limit", "idle_stop_minutes", "production_limit")),
+    ("Limits of runs", "", "node", ("run_hours_limit", "idle_stop_minutes", "production_limit", "log_retention_days")),
     ("Terms", "A new text needs a higher version.", "", ("terms_version", "terms")),
 )
 SUGGESTED = ("vendor", "product", "resource", "partition", "device_class")
@@ -81,6 +81,7 @@ class ClassEditorForm(StrictForm, forms.ModelForm):
             "interconnect_note": "Source of the measurement",
             "interconnect_on": "Measured on",
             "idle_stop_minutes": "Idle stop (minutes)",
+            "log_retention_days": "Logs kept (days)",
             "device_selector": "CEL selector",
         }
 
