@@ -11,7 +11,8 @@ from tests.matrix.sweep import sweep
 from tests.matrix.tables.api_table import API
 from tests.matrix.world import build
 
-pytestmark = pytest.mark.django_db
+# Every call × role in one world: longer than other tests.
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(autouse=True)

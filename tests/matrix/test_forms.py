@@ -34,7 +34,8 @@ from tests.support.rows import make, running, waiting_runs
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import Run, Volume
 
-pytestmark = pytest.mark.django_db
+# Every form × role in one world: longer than other tests.
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(600)]
 # Is to show the second factor; showed it, and so may open the Django admin; has none, and is signed in twice.
 MORE = ("asked", "clerk", "fresh")
 ROLES = (*TEAM, *STAFF, "anonymous", *MORE)
