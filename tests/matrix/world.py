@@ -89,7 +89,10 @@ def build(cluster: Cluster, unique: str) -> World:
     Tenant.objects.filter(pk=b.pk).update(name=f"Team {CANARY}", purpose=CANARY)
     # A class that pending requests are for, so that the other class can still be requested.
     asked_class = make.gpu_class(
-        cluster, slug=f"h100-{unique}", node_labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+        cluster,
+        slug=f"h100-{unique}",
+        node_labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+        promise_limit=100,
     )
     people = _people(a, (gpu_class, asked_class), other_class)
     colin = make.user("Colin")

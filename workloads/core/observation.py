@@ -141,3 +141,10 @@ def log_container(pod: Pod) -> str:
         return before.name
     main = main_container(pod)
     return main.name if main is not None and main.state in ("running", "terminated") else ""
+
+
+def job_has_failed(job: Job) -> bool:
+    """While a Job is suspended, the Job controller already decides that it failed, but reports Failed only when the
+    queue starts the Job again. It would not run any more then.
+    """
+    return job.is_true("Failed") or (job.suspend and job.is_true("FailureTarget"))

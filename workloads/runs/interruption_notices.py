@@ -22,7 +22,7 @@ from portal.ui import text
 from portal.ui.text import date_and_time
 from workloads.core import workload_sql
 from workloads.core.notifications import page_url, recipients_of
-from workloads.core.observation import Observation
+from workloads.core.observation import Observation, job_has_failed
 from workloads.interruption import preemption
 from workloads.interruption.loss import interruption_loss_of
 from workloads.interruption.queries import (
@@ -34,7 +34,7 @@ from workloads.interruption.queries import (
 )
 from workloads.models import Run, Workload
 from workloads.runs import disruption_notices
-from workloads.status import outcome, queries, workers
+from workloads.status import queries, workers
 from workloads.status.estimates.estimate import CannotTell, WaitReason
 from workloads.status.estimates.queries import wait_reason
 from workloads.status.types import QUEUED_PHASES
@@ -73,7 +73,7 @@ def _interrupted(run: Run, seen: Observation) -> bool:
     queue = seen.queue
     if queue is None or queue.preemptions <= run.preemptions:
         return False
-    if seen.job is not None and outcome.job_has_failed(seen.job):
+    if seen.job is not None and job_has_failed(seen.job):
         # Another run replaces this one, and the email is sent where that run is created.
         return bool(_count(run, queue.preemptions))
     if _may_fail(seen) and not _has_settled(queue):

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from cluster.reads.observed import Job
 from portal.ui.text import date_and_time
-from workloads.core.observation import Observation
+from workloads.core.observation import Observation, job_has_failed
 from workloads.interruption.preemption import DEACTIVATED
 from workloads.status import workers
 from workloads.status.explain.types import Explanation
@@ -75,13 +75,6 @@ def outcome_of(seen: Observation, *, kind: str) -> RunOutcome | None:
         text = "Completed with exit code 0." if count == 1 else f"All {count} workers completed with exit code 0."
         return RunOutcome(SUCCEEDED, "completed", text, 0, at)
     return _failed(seen, seen.job) if job_has_failed(seen.job) else None
-
-
-def job_has_failed(job: Job) -> bool:
-    """While a Job is suspended, the Job controller already decides that it failed, but reports Failed only when the
-    queue starts the Job again. It would not run any more then.
-    """
-    return job.is_true("Failed") or (job.suspend and job.is_true("FailureTarget"))
 
 
 def _failed(seen: Observation, job: Job) -> RunOutcome:

@@ -15,6 +15,7 @@ from workloads.core.observation import (
     NodeTrouble,
     Observation,
     current_container,
+    job_has_failed,
     main_container,
     true_since,
 )
@@ -118,7 +119,7 @@ def _refused(wish: DesiredRun) -> Status:
 
 def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
     pod = seen.pod
-    if pod is not None and pod.phase == "Failed" and is_requeued(seen):
+    if pod is not None and pod.phase == "Failed" and is_requeued(seen) and not job_has_failed(seen.job):
         # The pod of an earlier admission: it explains the interruption, not the wait.
         pod = None
     if pod is not None and (pod.deleting_since is None or seen.queue is None):

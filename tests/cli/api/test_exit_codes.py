@@ -127,6 +127,7 @@ COMMANDS = (
     ("share", "train"),
     ("logs", "train"),
     ("notices",),
+    ("watch",),
 )
 
 

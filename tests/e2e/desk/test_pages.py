@@ -266,5 +266,5 @@ def test_slash_finds_workloads(open_page: Callable[..., Page], house: Tenant, al
     page.keyboard.press("/")
     page.keyboard.type("retina")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/teams/team-a/workloads?q=retina")
+    page.wait_for_url("**/search?q=retina*")
     expect(page.get_by_role("link", name="retina-seg")).to_be_visible()

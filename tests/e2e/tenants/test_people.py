@@ -32,7 +32,7 @@ def test_a_person_comes_and_goes(
     page.get_by_label("approver").check()
     page.get_by_role("button", name="Set roles").click()
     expect(page.get_by_text("Roles of Alice are now: approver.")).to_be_visible()
-    page.get_by_label("Class").select_option(a100.slug)
+    page.get_by_label("Class", exact=True).select_option(a100.slug)
     page.get_by_role("button", name="Add class").click()
     expect(page.get_by_text(f"Alice can now decide requests for {a100.name}")).to_be_visible()
     page.get_by_role("link", name="Suspend…").click()

@@ -18,6 +18,7 @@ LOSES = (
 ELSEWHERE = {
     "accounts/credentials/account.html": "ends a session, as the text below says; the second factor needs a code",
     "desk/inbox/inbox.html": "denies the selected requests; needs a comment",
+    "desk/catalog/editor/class.html": "retires a class; needs a message to its users",
     "tenants/onboarding/team_requests/team_request.html": "denies a request for a team; needs a comment",
     "tenants/requests/decisions/request.html": "denies lines; needs a comment",
 }

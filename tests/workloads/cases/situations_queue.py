@@ -174,19 +174,6 @@ OF_OTHERS: dict[str, Situation] = {
         NEVER, TELL, "the reason admission_denied", "admitted but pod refused",
         then="runs when the operators have taken the policy away",
     ),
-    "below the LimitRange": Situation(
-        FOREIGN, "blocked", "below_limit_range",
-        r"The namespace's LimitRange rejects the pod: cpu per container: 1 core requested, minimum 2\.",
-        NEVER, "change", "The minimum is 2", "LimitRange",
-        facts={"resource": "cpu", "asked": 1, "limit": 2},
-    ),
-    "ResourceQuota of an unset resource": Situation(
-        FOREIGN, "blocked", "quota_needs_sizes",
-        r"The namespace's ResourceQuota counted \(not created by the portal\) requires values that the pod "
-        r"does not set: limits\.ephemeral-storage\.",
-        NEVER, TELL, "the reason quota_needs_sizes", "object count at ResourceQuota",
-        then="runs when the operators have changed the quota",
-    ),
     "object count at ResourceQuota": Situation(
         FOREIGN, "blocked", "quota_forbids",
         r"The namespace's ResourceQuota counted \(not created by the portal\) does not allow this object: "

@@ -23,7 +23,7 @@ NAMES = """
     DRA class missing; DRA devices short; predecessor still ending; image pull; configuration missing; crash; OOM;
     kubelet admission; topology; node lost;
     foreign scheduling gate; edited Job; node's pods full; volume over quota; no storage class;
-    object count at ResourceQuota; policy of the site; below the LimitRange; ResourceQuota of an unset resource
+    object count at ResourceQuota; policy of the site
 """
 
 

@@ -23,10 +23,9 @@ ELSEWHERE = {
     "credentials_refused": "tests/workloads/credentials/test_registries_live.py",
     "no_credentials": "tests/workloads/credentials/test_registries_live.py",
     "cluster_unavailable": "tests/faults",
-    "kueue_silent": "tests/soak/silence.py",
-    "scheduler_silent": "tests/soak/silence.py",
-    "controllers_silent": "tests/soak/silence.py",
 }
+# Staged by tests/soak/silence.py, which stops each component.
+SILENT = {"kueue_silent", "scheduler_silent", "controllers_silent"}
 # Told of the node's step while the Job starts another pod (STAGED), and so without a reason of its own there.
 OF_AN_EARLIER_POD = {"node_full", "evicted"}
 
@@ -45,7 +44,7 @@ def test_every_reason_is_documented_with_who_can_end_it() -> None:
 
 def test_what_is_said_to_be_staged_is_and_nothing_else() -> None:
     of_cases = {one.reason for cases in (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE) for one in cases.values()}
-    staged = of_cases | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | OF_AN_EARLIER_POD
+    staged = of_cases | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | SILENT | OF_AN_EARLIER_POD
     told = documented()
     assert {reason for reason, (_, tested) in told.items() if tested != "message"} == staged & told.keys()
     for reason, where in ELSEWHERE.items():
