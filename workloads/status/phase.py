@@ -119,7 +119,8 @@ def _refused(wish: DesiredRun) -> Status:
 
 def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
     pod = seen.pod
-    if pod is not None and pod.phase == "Failed" and is_requeued(seen) and not job_has_failed(seen.job):
+    will_fail = seen.job is not None and job_has_failed(seen.job)
+    if pod is not None and pod.phase == "Failed" and is_requeued(seen) and not will_fail:
         # The pod of an earlier admission: it explains the interruption, not the wait.
         pod = None
     if pod is not None and (pod.deleting_since is None or seen.queue is None):
