@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,9 @@ def test_no_alarm_on_a_loaded_machine(
             found = queries.as_of(cluster.pk)
             if not found.is_current:
                 alarms.append((timezone.now(), found))
-            time.sleep(LOOK_EVERY_S)
+            with suppress(subprocess.TimeoutExpired):
+                busy[0].wait(LOOK_EVERY_S)
+                raise AssertionError("the machine is no longer busy")
     finally:
         for process in busy:
             process.kill()
