@@ -19,6 +19,12 @@ pytestmark = pytest.mark.django_db
 HOME = "198.51.100.7"
 
 
+@pytest.fixture(autouse=True)
+def _waits_outlast_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow machine the first waits of one and two seconds end between two attempts."""
+    monkeypatch.setattr(login_backoff, "FIRST_WAIT_S", 60)
+
+
 def networks() -> Iterator[str]:
     """More addresses than any limit: each is used once."""
     return (f"2001:db8:{number:x}::1" for number in range(1, 500))
@@ -37,8 +43,7 @@ def set_with_code(user: User, address: str) -> Any:
 def test_many_networks_have_one_limit_together(alice: User, attempt: Any) -> None:
     found = [attempt(alice, address).status_code for address, _ in zip(networks(), range(30), strict=False)]
     allowed = login_backoff.ACCOUNT_FREE_ATTEMPTS
-    assert found[:allowed] == [422] * allowed
-    assert set(found[allowed + 2 :]) == {429}, "one after a wait of a second may pass"
+    assert found == [422] * allowed + [429] * (30 - allowed)
 
 
 def test_so_do_codes_of_a_second_factor(alice: User) -> None:
