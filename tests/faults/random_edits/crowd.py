@@ -34,13 +34,14 @@ TURNS = 4
 
 @dataclass
 class Member:
-    """A team or a pool. `key`, `edit`: its object that is edited in this round."""
+    """A team or a pool. `key`, `edit`: its object that is edited in this round; `last`: also after the round."""
 
     scene: Scene
     mirror: MirrorWriter
     settled: dict[Key, Json]
     key: Key = ("", "")
     edit: Edit | None = None
+    last: Edit | None = None
 
 
 @dataclass
@@ -61,7 +62,13 @@ class Crowd:
         return sum(self.told.values()) - self.told["refused by the API server"]
 
     def grow(self, number: int) -> None:
-        """Adds settled ones until there are so many."""
+        """Adds settled ones until there are so many. Reports who has changed since the end of the last round."""
+        if self.members:
+            found = self._objects()
+            for member in list(self.members):
+                if changed := _changed(member.settled, found[member.scene.row.pk]):
+                    self.problems.append(f"{' '.join(member.key)} {member.last}: changed later: {changed}")
+                    self.members.remove(member)
         while len(self.members) < number:
             self.made += 1
             scene = self.stage.scene(self.sort, f"edits{self.made}")
@@ -73,7 +80,7 @@ class Crowd:
         self.watch()
         found = self._objects()
         for member in self.members:
-            member.settled = found[member.scene.row.pk]
+            member.settled = member.settled or found[member.scene.row.pk]
 
     def example(self) -> dict[Key, Json]:
         """The objects of one of them, by kind and word; those of the others differ only in names and uids."""
@@ -136,10 +143,10 @@ class Crowd:
                     raise
                 self.told["refused by the API server"] += 1
                 continue
-            member.edit = edit
+            member.edit = member.last = edit
 
     def _judged(self, member: Member, found: dict[Key, Json], noted: dict[int, AppliedObject | None]) -> Iterator[str]:
-        changed = sorted(key for key in {*found, *member.settled} if found.get(key) != member.settled.get(key))
+        changed = _changed(member.settled, found)
         row = self._row(member)
         if failed := AppliedObject.objects.filter(owner=owner_label(member.scene.row), code=FAILED).first():
             yield f"unexpected: {failed.text}"
@@ -183,6 +190,10 @@ class Crowd:
 
     def _objects(self) -> dict[int, dict[Key, Json]]:
         return {pk: {key: _meant(one) for key, one in objects.items()} for pk, objects in self._live().items()}
+
+
+def _changed(was: dict[Key, Json], now: dict[Key, Json]) -> list[Key]:
+    return sorted(key for key in {*was, *now} if was.get(key) != now.get(key))
 
 
 def _is_due(scene: Scene) -> bool:

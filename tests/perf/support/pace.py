@@ -6,7 +6,7 @@ import http.client
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -20,8 +20,11 @@ class Asked:
 
 @dataclass
 class Pace:
+    """`expected`: the statuses of a right answer."""
+
     port: int
     connections: int
+    expected: Collection[int] = (200,)
     _took: list[float] = field(default_factory=list)
     _wrong: list[str] = field(default_factory=list)
 
@@ -74,8 +77,8 @@ class Pace:
         response.read()
         answered = time.perf_counter()
         self._took.append((answered - since) * 1000)
-        if response.status != 200:
-            self._wrong.append(f"{one.method} {one.path}: {response.status}")
+        if response.status not in self.expected:
+            self._wrong.append(f"{one.method} {one.path[:80]}: {response.status}")
         return answered
 
 
