@@ -304,6 +304,8 @@ def _tidy(work: _Work) -> Outcome:
     for (kind, name), row in list(work.sent.items()):
         if kind in RUN_KINDS and name not in kept:
             work.deadline.check()
+            if kind == "Job" and (run := kept_logs.run_with_missed_log(work.workload, job=name)) is not None:
+                kept_logs.keep_logs(run, _look(work, run), kube=work.kube)
             apply_reconcile.delete_row(work.kube, row)
             del work.sent[kind, name]
     if kept:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor
 from devcluster.client.kube import Api
 from devcluster.client.types import Json
 from devcluster.kubelet.scripted import ScriptedKubelet
+from portal.core import due
 from tenants.models import Namespace, Tenant
 from tests.support.cluster.worker import Worker
 from tests.support.processes.streaming import Doors, session_of
@@ -21,6 +23,7 @@ from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, RunLog, Workload
+from workloads.runs.kept.kept_logs import KEEP_FINISHED_JOB
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 SECRET = "q7G-not-in-any-log-9k"
@@ -112,6 +115,12 @@ def test_the_log_of_a_job_is_kept_at_its_end_and_when_it_is_stopped(
         kubelet.exited(kubelet.bound(space), 3)
         worker(lambda: Run.objects.get().ended_at)
         assert RunLog.objects.get().text == "epoch 1 of 3\nlogin with ***\nkilled\n"
+
+        RunLog.objects.update(text="", problem="unreachable")
+        Run.objects.update(ended_at=timezone.now() - KEEP_FINISHED_JOB)
+        due.wake(Workload, [Workload.objects.get().pk])
+        worker(lambda: not admin.list("v1/pods", namespace=space))
+        assert RunLog.objects.get().text == "epoch 1 of 3\nlogin with ***\nkilled\n", "read before its pod is deleted"
 
         stopped = launched("stop")
         write_log(admin, stopped, tmp_path / "stop.log", "epoch 1 of 3")

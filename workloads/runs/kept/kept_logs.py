@@ -19,6 +19,8 @@ from workloads.runs.objects import run_secret
 
 # The pod of a finished job stays for a while, for members with kubectl; it uses no units.
 KEEP_FINISHED_JOB = timedelta(hours=1)
+# A node that did not answer at the end is not asked again at once.
+AGAIN_AFTER = timedelta(minutes=1)
 # Pods have 30 s to end.
 KEEP_LAST_LINES = timedelta(seconds=40)
 
@@ -40,6 +42,15 @@ def keep_logs_of_stopped(run: Run, seen: Observation | None, job: AppliedObject 
         keep_logs(run, seen, kube=kube)
     elif job.result == AppliedObject.Result.TERMINATING and timezone.now() - job.sent_at < KEEP_LAST_LINES:
         keep_logs(run, seen, kube=kube, at_most=1)
+
+
+def run_with_missed_log(workload: Workload, *, job: str) -> Run | None:
+    """The ended run of this Job, if a log of it could not be read in time at the end. Its pods have stayed since, so it
+    can be read again before they are deleted. One query.
+    """
+    ended = Run.objects.filter(workload=workload, ended_at__lt=timezone.now() - AGAIN_AFTER)
+    missed = ended.filter(logs__problem__in=(RunLog.Problem.UNREACHABLE, RunLog.Problem.TOO_SLOW)).distinct()
+    return next((run for run in missed if names.run_name(workload.name, run.number) == job), None)
 
 
 def delete_logs(workload: Workload) -> None:
