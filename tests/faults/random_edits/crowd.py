@@ -30,6 +30,8 @@ from tests.support.rows import mirrored
 # Turns of worker and watcher that one edit may cost: a queue is created on hold and opened later, and an object that
 # is deleted may be there for a moment.
 TURNS = 4
+# The API server's status for an apply with such a list is 500.
+NO_KEY = "associative list with keys has an element that omits all key fields"
 
 
 @dataclass
@@ -139,7 +141,7 @@ class Crowd:
             try:
                 edit.send(self._admin, PATHS[member.key[0]], body)
             except ApiError as refused:
-                if refused.status >= 500:
+                if refused.status >= 500 and NO_KEY not in str(refused):
                     raise
                 self.told["refused by the API server"] += 1
                 continue
