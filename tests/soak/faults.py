@@ -41,6 +41,8 @@ def test_killed_around_each_write(stage: Stage, zygote: Zygote, moment: str) -> 
     assert killed_around_each_write(stage, zygote, "namespace", moment) >= 10
 
 
+# Committed: in one long transaction each write of a row leaves a version that the next one has to pass.
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("sort", "share"), [("namespace", 100 - OF_POOLS), ("pool", OF_POOLS)])
 def test_each_edit_is_repaired_or_reported(
     stage: Stage, sort: str, share: int, capsys: pytest.CaptureFixture[str]

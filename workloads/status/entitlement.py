@@ -15,6 +15,7 @@ from portal.ui.text import date_and_time
 from tenants.grants.queries import GrantedUnits
 from tenants.models import Grant
 from workloads.status.explain.quantities import units_of
+from workloads.status.explain.queue import more_than_maximum
 from workloads.status.explain.types import CONTACT_OPERATORS
 from workloads.status.types import PREEMPTED_REASONS, Phase, Status
 
@@ -111,7 +112,12 @@ def with_allowance(told: Status, *, name: str, units: int, own: GrantedUnits, gp
     theirs = [one for one in (*own.running, *own.to_come) if one.gpu_class_id == gpu_class.pk]
     now = own.in_force.get(gpu_class.pk, 0)
     if max(now, most_at_once(theirs)) + gpu_class.borrowing_limit < units:
-        return told
+        if told.facts["most_units"] >= now:
+            return told
+        # It was said of a smaller quota than the one in force.
+        sentence, facts = more_than_maximum(units, now, name), {"most_units": now}
+        found = replace(told.explained, sentence=sentence, facts={**told.explained.facts, **facts})
+        return replace(told, sentence=sentence, facts={**told.facts, **facts}, explained=found)
     sentence, remedy = told.sentence, "It starts automatically when more units are granted, or lent by other teams."
     if now >= units:
         sentence = f"{units_of(units, name)} requested and granted; the queue has not applied your team's quota yet."

@@ -108,6 +108,18 @@ def test_a_retiring_class_offers_its_successor_with_the_message(
     assert row.loss.slug == "h100"
 
 
+def test_the_queues_number_gives_way_to_a_larger_quota_in_force(
+    namespace_a: Namespace, team_a: Tenant, a100: GpuClass, alice: User
+) -> None:
+    """Beside it stand the units that can start, which are of the quota in force."""
+    GpuClass.objects.filter(pk=a100.pk).update(borrowing_limit=0)
+    grant(team_a, a100, 3, LONG_AGO, NOW + timedelta(days=9))
+    waits(namespace_a, a100, alice, units=4, text=OVER.replace("(2)", "(4)").replace("capacity (0)", "capacity (2)"))
+    row = shown()
+    assert row.status.sentence == f"4 units of {a100.name} requested, but your team may use at most 3 now."
+    assert row.status.facts["most_units"] == 3
+
+
 @pytest.mark.parametrize("case", ["enough", "other class", "too large before", "long ago", "replaced by as many"])
 def test_quota_that_is_not_the_reason_is_not_named(
     namespace_a: Namespace, team_a: Tenant, a100: GpuClass, cluster: Cluster, alice: User, case: str

@@ -49,7 +49,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     if more_needed is None and (found := _OVER_MAXIMUM.search(message)):
         return Explanation(
             "exceeds_maximum",
-            f"{units_of(units * workers, class_name)} requested, but your team may use at most {found[3]} now.",
+            more_than_maximum(units * workers, int(found[3]), class_name),
             "Request fewer units, or more quota: it starts when a grant allows it.",
             is_final=True,
             actions=STOP_OR_CHANGE,
@@ -106,6 +106,10 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     if not message:
         return Explanation("queued", "Waiting in your team's queue.")
     return Explanation("queued", f"Waiting in your team's queue. Kueue reports: {message[:300]}", is_known=False)
+
+
+def more_than_maximum(units: int, most: int, class_name: str) -> str:
+    return f"{units_of(units, class_name)} requested, but your team may use at most {most} now."
 
 
 def with_borrowing(found: Explanation, limit: int | None, *, class_name: str) -> Explanation:
