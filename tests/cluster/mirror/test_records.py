@@ -674,6 +674,19 @@ def test_a_label_that_is_removed_leaves_the_map_that_was_created_with_it() -> No
     assert after.removed_since(before.baseline()) == ("metadata.labels",)
 
 
+def test_labels_removed_with_the_only_dated_entry_of_ours_are_fewer() -> None:
+    """Others have replaced the spec before; the apply that repaired it changed nothing more, so it has no time."""
+    labels = {"f:metadata": {"f:labels": {"f:app.kubernetes.io/managed-by": {}, "f:gpu-portal/owner": {}}}}
+    spec = {"f:spec": {"f:limits": {}}}
+    undated = {name: value for name, value in written("gpu-portal", {**labels, **spec}).items() if name != "time"}
+    before = field_ownership([undated, written("gpu-portal", labels)])
+    after = field_ownership([{**undated, "fieldsV1": spec}])
+    assert before is not None
+    assert after is not None
+    assert after.written_at < before.written_at
+    assert after.removed_since(before.baseline()) == ("metadata.labels",)
+
+
 def test_an_object_that_only_carries_our_label_has_no_owner_on_record() -> None:
     assert field_ownership([written("kubectl", {"f:spec": {}})]) is None
 
