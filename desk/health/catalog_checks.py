@@ -53,7 +53,7 @@ class CatalogChecks:
 
 
 def catalog_checks(cluster: Cluster, *, is_staff: bool) -> CatalogChecks:
-    """`is_staff`: the user may open the administration and the pages of nodes. Six queries."""
+    """`is_staff`: the user may open the catalog's editor and the pages of nodes. Six queries."""
     found = check_report(cluster)
     shown = _shown(found.findings or ())
     return CatalogChecks(
@@ -94,7 +94,7 @@ def _line(one: Finding, *, is_staff: bool) -> FindingLine:
 def _href(subject: Subject) -> str:
     try:
         if subject.sort == "class":
-            return reverse("admin:catalog_gpuclass_change", args=[subject.id])
+            return reverse("class-edit", args=[subject.slug])
         if subject.sort == "node":
             return reverse("node", args=[subject.name])
     except NoReverseMatch:
