@@ -31,11 +31,14 @@ from desk.home import queries
 from portal.core.sql import select, snapshot
 from portal.live.types import Fragments
 from tenants.models import Grant, Namespace, Tenant
+from tenants.requests import queries as request_queries
 from workloads.core import workload_sql
 from workloads.models import NotebookWatch, Run, Workload
 from workloads.pages.shown import workload_state
 from workloads.status import queries as workloads
 
+# Begins the view of a quota request; no workload has such a name.
+REQUEST, REQUEST_DIGITS = "request:", 18
 # The most important parts come first.
 HOME = ("desk/home/_state_summary.html", "desk/home/_state_attention.html", "desk/home/_state_holdings.html",
         "desk/home/_state_waiting.html", "desk/home/_state_running.html")  # fmt: skip
@@ -44,9 +47,15 @@ WORKLOAD = ("workloads/pages/_state_workload.html", "workloads/pages/_state_prog
             "workloads/pages/_state_configuration.html")  # fmt: skip
 
 
+def view_of(query: Mapping[str, str]) -> str:
+    """What a stream's address asks for: a quota request (`?request=`), a workload (`?workload=`), or the home ("")."""
+    request = query.get("request", "")[:REQUEST_DIGITS]
+    return f"{REQUEST}{request}" if request else query.get("workload", "")[:40]
+
+
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
-    """Yields for each view ("" or a workload's name) event name → HTML: `desk/home/_state_waiting.html` is the event
-    `state_waiting`. None: the view does not exist. One snapshot for all; returns its version.
+    """Yields for each view (`view_of`) event name → HTML: `desk/home/_state_waiting.html` is the event `state_waiting`.
+    None: the view does not exist. One snapshot for all; returns its version.
     """
     with snapshot():
         as_of = yield from _fragments(channel, views)
@@ -59,8 +68,11 @@ def _fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fra
     if namespace is None:
         yield from ((view, None) for view in views)
         return None
-    named = {view for view in views if view}
-    reading = queries.read_namespace(namespace) if len(named) < len(views) else None
+    asked = {view for view in views if view.startswith(REQUEST)}
+    if asked:
+        yield from _requests(namespace, asked)
+    named = {view for view in views if view} - asked
+    reading = queries.read_namespace(namespace) if "" in views else None
     rows = {row.workload.name: row for row in reading.rows} if reading else {}
     if missing := named - rows.keys():
         others = Workload.objects.filter(namespace=namespace, name__in=missing, deleted_at=None)
@@ -72,6 +84,16 @@ def _fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fra
         yield "", _rendered(HOME, home)
         yield "", _rendered(HOME_BESIDE, home)
     return reading.as_of if reading else next((row.as_of for row in rows.values()), None)
+
+
+def _requests(namespace: Namespace, views: Collection[str]) -> Generator[tuple[str, Fragments | None]]:
+    """Only that the request changed: what its page shows depends on the user, so the page fetches it again."""
+    numbers = {view: view.removeprefix(REQUEST) for view in views}
+    pks = {view: int(number) for view, number in numbers.items() if number.isascii() and number.isdigit()}
+    found = request_queries.request_versions(namespace.tenant_id, pks.values())
+    for view in sorted(views):
+        version = found.get(pks.get(view, 0))
+        yield view, None if version is None else {"state_request": version.encode()}
 
 
 def _rendered(templates: Collection[str], state: object) -> Fragments:

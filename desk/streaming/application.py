@@ -191,7 +191,7 @@ class StreamingApplication:
         if not await self.live.in_thread(stream_access.may_watch, by, namespace):
             raise Refused(NOT_FOUND)
         credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
-        topic = Topic(namespace, asked.query.get("workload", "")[:40])
+        topic = Topic(namespace, fragments.view_of(asked.query))
         return self.held(credential, partial(self.live.stream, receive, send, topic=topic, credential=credential))
 
     async def held(self, credential: stream_access.StreamViewer, answering: Callable[[], Awaitable[None]]) -> None:
