@@ -13,6 +13,7 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from accounts.models import Event
+from accounts.notices.queries import unread_counts
 from catalog.models import GpuClass
 from cluster.models import (
     AppliedObject,
@@ -28,6 +29,7 @@ from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf
 from desk.capacity.lending import use_by_other_teams
 from desk.home import queries
+from portal.core.hints import PERSON
 from portal.core.sql import select, snapshot
 from portal.live.types import Fragments
 from tenants.models import Grant, Namespace, Tenant
@@ -55,8 +57,14 @@ def view_of(query: Mapping[str, str]) -> str:
 
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
     """Yields for each view (`view_of`) event name → HTML: `desk/home/_state_waiting.html` is the event `state_waiting`.
-    None: the view does not exist. One snapshot for all; returns its version.
+    None: the view does not exist. One snapshot for all; returns its version. The channel of a person has one view, the
+    number of unread notices.
     """
+    if channel.startswith(PERSON):
+        unread = _unread([channel])[channel]
+        told = get_template("components/page/_unread.html").render({"unread_notices": unread})
+        yield from ((view, {"state_notices": told.encode()}) for view in views)
+        return unread
     with snapshot():
         as_of = yield from _fragments(channel, views)
         return versions([channel], as_of)[channel]
@@ -107,12 +115,24 @@ def _event(template: str) -> str:
 def versions(channels: Collection[str], as_of: AsOf | None = None) -> Mapping[str, Hashable]:
     """Returns namespace → a value that changes whenever its pages may change. It covers the namespace itself and what
     no hint about it reports: whether the mirror is current, staff's edits of classes, nodes of its pods, and what
-    others borrow of its classes. Three statements, three per cluster, and up to three for borrowed units.
+    others borrow of its classes. Three statements, three per cluster, and up to three for borrowed units. Of a
+    person it is the number of unread notices: one statement for all.
 
     `as_of`: the age of the mirror as read before; it changes while a page is rendered.
     """
-    own, around = _own(channels), _around(channels, as_of)
-    return {channel: (own.get(channel), around.get(channel)) for channel in channels}
+    people = [channel for channel in channels if channel.startswith(PERSON)]
+    unread: dict[str, Hashable] = {**_unread(people)} if people else {}
+    if not (teams := [channel for channel in channels if not channel.startswith(PERSON)]):
+        return unread
+    own, around = _own(teams), _around(teams, as_of)
+    return unread | {channel: (own.get(channel), around.get(channel)) for channel in teams}
+
+
+def _unread(channels: Collection[str]) -> dict[str, int]:
+    """One query."""
+    people = {channel: int(channel.removeprefix(PERSON)) for channel in channels}
+    found = unread_counts(people.values())
+    return {channel: found[pk] for channel, pk in people.items()}
 
 
 def _own(channels: Collection[str]) -> dict[str, Hashable]:
