@@ -16,7 +16,7 @@ from accounts.core.actor import Actor
 from accounts.events import kinds, queries
 from accounts.models import Delivery, Event, Notice, NoticeChannel, NoticeKind, User
 from portal.core import due
-from portal.core.hints import worker_hint
+from portal.core.hints import person_hints, worker_hint
 
 SUBJECT_MAX = 150
 BODY_MAX = 4000
@@ -101,6 +101,7 @@ def _add_notices(
     Notice.objects.bulk_create(
         Notice(user_id=pk, event=event, kind=kind, subject=subject, link=link, at=at or Now()) for pk in user_ids
     )
+    person_hints(user_ids)
 
 
 def _add_to_waiting(event: Event, user: User, *, subject: str, body: str, is_of_row: bool) -> bool:

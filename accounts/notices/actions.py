@@ -12,6 +12,7 @@ from accounts.events.actions import record
 from accounts.models import NoticeKind, NoticePreference
 from accounts.notices import queries
 from accounts.people.actions import lock_self
+from portal.core.hints import person_hints
 
 
 def mark_read(user_id: int, notice_ids: Collection[int] | None = None) -> int:
@@ -20,7 +21,10 @@ def mark_read(user_id: int, notice_ids: Collection[int] | None = None) -> int:
     """
     unread = queries.notices_of(user_id, only_unread=True)
     chosen = unread if notice_ids is None else unread.filter(pk__in=notice_ids)
-    return chosen.update(read_at=Now())
+    changed = chosen.update(read_at=Now())
+    if changed:
+        person_hints([user_id])
+    return changed
 
 
 @transaction.atomic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db.models import Count, QuerySet
@@ -34,6 +35,12 @@ def unread_count_of(user_id: int) -> QuerySet[Notice, int]:
     unread = notices_of(user_id, only_unread=True).order_by().values("user")
     found: QuerySet[Notice, int] = unread.annotate(number=Count("pk")).values_list("number", flat=True)
     return found
+
+
+def unread_counts(user_ids: Collection[int]) -> dict[int, int]:
+    """One query."""
+    found = Notice.objects.filter(user__in=user_ids, at__lte=Now(), read_at=None).values_list("user")
+    return dict.fromkeys(user_ids, 0) | dict(found.annotate(Count("pk")).order_by())
 
 
 def preferences_of(user_id: int) -> list[Preference]:

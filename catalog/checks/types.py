@@ -26,11 +26,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Subject:
-    """What a finding is about: sort "class", "node", "queue", "product" or "catalog". `id`: of a class."""
+    """What a finding is about: sort "class", "node", "queue", "product" or "catalog". `slug`: of a class."""
 
     sort: str
     name: str = ""
-    id: int = 0
+    slug: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class CheckedClass:
 
     @property
     def subject(self) -> Subject:
-        return Subject("class", self.name, self.id)
+        return Subject("class", self.name, self.slug)
 
     @property
     def is_dra(self) -> bool:

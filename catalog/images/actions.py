@@ -18,6 +18,8 @@ IMAGE_FIELDS = (
     "version", "reference", "digest", "contents", "vendor", "min_cuda", "deprecated_since", "successor", "kind",
     "position",
 )  # fmt: skip
+# Between the positions of two images of a kind, so that a file can place another one between them.
+POSITION_STEP = 10
 
 
 @transaction.atomic
@@ -42,6 +44,33 @@ def put_image(*, name: str, by: Actor, **values: Any) -> Image:
     image.save()
     record(by, "image.put", image, before=_named({f: before[f] for f in changed if known}), after=_named(changed))
     return image
+
+
+@transaction.atomic
+def move_image(image_id: int, *, earlier: bool, by: Actor) -> Image:
+    """Changes places with the one before or after it in the list of its kind; at the end of the list nothing changes.
+    An event for each image whose position changes: all of the kind, if they had no positions of their own yet.
+
+    Raises Refused: not_allowed (403), not_found (404).
+    """
+    refuse_if(class_policy.may_edit(by))
+    image = get_or_refuse(Image.objects.all(), pk=image_id)
+    rows = list(Image.objects.select_for_update().filter(kind=image.kind))
+    place = [row.pk for row in rows].index(image_id)
+    other = place - 1 if earlier else place + 1
+    if 0 <= other < len(rows):
+        rows[place], rows[other] = rows[other], rows[place]
+        for number, row in enumerate(rows, start=1):
+            _place(row, number * POSITION_STEP, by)
+    return image
+
+
+def _place(image: Image, position: int, by: Actor) -> None:
+    if image.position == position:
+        return
+    before, image.position = image.position, position
+    image.save(update_fields=["position"])
+    record(by, "image.put", image, before={"position": before}, after={"position": position})
 
 
 def _refuse_misfit(image: Image) -> None:

@@ -39,6 +39,7 @@ PLACEHOLDER_IMAGE = "registry.example.org/your/image:1"
 class ImageLine:
     """`refusal`: why it does not run on this class; `note`: other remarks."""
 
+    pk: int
     name: str
     version: str
     kind: str
@@ -122,7 +123,7 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         terms_version=one.terms_version,
         terms=one.terms,
         notes=_notes(by, one),
-        images=tuple(_images(one)),
+        images=tuple(class_images(one)),
         failures=known_failures(axes, units_per_workload=one.units_per_workload),
         samples=tuple(_samples(one, namespace=viewer.namespace.name if viewer.namespace else "")),
         doors=_doors(viewer, one),
@@ -192,7 +193,7 @@ def _notes(by: Actor, one: GpuClass) -> LifeCycleNotes:
     )
 
 
-def _images(one: GpuClass) -> Iterable[ImageLine]:
+def class_images(one: GpuClass) -> Iterable[ImageLine]:
     """Two queries. Images that fit come first."""
     rows = [
         image for image in Image.objects.select_related("successor") if one.kinds in (GpuClass.Kinds.ANY, image.kind)
@@ -201,6 +202,7 @@ def _images(one: GpuClass) -> Iterable[ImageLine]:
     for image in compatibility.sort_images(rows, timezone.localdate(), lambda image: found[image.pk].reason):
         entry = found[image.pk]
         yield ImageLine(
+            pk=image.pk,
             name=image.name,
             version=image.version,
             kind=image.kind,

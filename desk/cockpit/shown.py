@@ -9,6 +9,7 @@ from typing import Any
 from django.urls import reverse
 
 from desk.cockpit.queries import Cockpit, SharingMode
+from desk.health.catalog_checks import CatalogChecks
 from desk.health.queries import SHOWN
 from portal.ui.text import decimal_text
 
@@ -37,13 +38,14 @@ def shown_mode(one: SharingMode) -> dict[str, Any]:
 
 def troubles(found: Cockpit) -> list[Figure]:
     """In the order of Health, then teams."""
-    health = found.snapshot.health
+    health, checks = found.snapshot.health, found.snapshot.checks
     page = reverse("health")
     overdue = sum(one.rows for one in health.overdue)
     contradictions = health.contradictions
     figures = [
         Figure("Components that do not respond", str(len(health.silent)), f"{page}#silent", bool(health.silent)),
-        Figure("Catalog findings", _findings(found), f"{page}#catalog-checks", bool(found.snapshot.checks.faults)),
+        Figure("Catalog problems", _known(checks, checks.faults), f"{page}#catalog-checks", bool(checks.faults)),
+        Figure("Catalog hints", _known(checks, checks.hints), f"{page}#catalog-checks", False),
         Figure("Tasks past due", str(overdue), f"{page}#overdue", health.is_late),
         Figure("Failing tasks", bounded(len(health.problems)), f"{page}#failing", bool(health.problems)),
         Figure("Undelivered mails", str(found.undelivered), f"{page}#failing", bool(found.undelivered)),
@@ -61,9 +63,8 @@ def troubles(found: Cockpit) -> list[Figure]:
     return [one for one in figures if one.text != "0" or not one.href.endswith(("#silent", "#stuck"))]
 
 
-def _findings(found: Cockpit) -> str:
-    checks = found.snapshot.checks
-    return "–" if checks.lines is None else str(len(checks.lines) + checks.more)
+def _known(checks: CatalogChecks, number: int) -> str:
+    return "–" if checks.lines is None else str(number)
 
 
 def bounded(number: int) -> str:

@@ -33,13 +33,14 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class CatalogChecks:
-    """`lines` None: unknown; `more`: number of findings that are not in them. `faults`: errors and warnings, without
-    hints; the verdict of the whole page includes them. `digest` is equal while the shown content is equal, whatever the
-    time.
+    """`lines` None: unknown; `more`: number of findings that are not in them. `faults`: errors and warnings, which the
+    verdict of the whole page includes, without the `hints`. `digest` is equal while the shown content is equal,
+    whatever the time.
     """
 
     verdict: str
     faults: int
+    hints: int
     lines: tuple[FindingLine, ...] | None
     more: int
     as_of: datetime | None
@@ -53,12 +54,14 @@ class CatalogChecks:
 
 
 def catalog_checks(cluster: Cluster, *, is_staff: bool) -> CatalogChecks:
-    """`is_staff`: the user may open the administration and the pages of nodes. Six queries."""
+    """`is_staff`: the user may open the catalog's editor and the pages of nodes. Six queries."""
     found = check_report(cluster)
     shown = _shown(found.findings or ())
+    hints = sum(one.severity is Severity.HINT for one in found.findings or ())
     return CatalogChecks(
         verdict=_verdict(found),
-        faults=sum(one.severity is not Severity.HINT for one in found.findings or ()),
+        faults=len(found.findings or ()) - hints,
+        hints=hints,
         lines=None if found.findings is None else tuple(_line(one, is_staff=is_staff) for one in shown),
         more=len(found.findings or ()) - len(shown),
         as_of=found.as_of,
@@ -94,7 +97,7 @@ def _line(one: Finding, *, is_staff: bool) -> FindingLine:
 def _href(subject: Subject) -> str:
     try:
         if subject.sort == "class":
-            return reverse("admin:catalog_gpuclass_change", args=[subject.id])
+            return reverse("class-edit", args=[subject.slug])
         if subject.sort == "node":
             return reverse("node", args=[subject.name])
     except NoReverseMatch:

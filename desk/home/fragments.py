@@ -13,6 +13,7 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from accounts.models import Event
+from accounts.notices.queries import unread_counts
 from catalog.models import GpuClass
 from cluster.models import (
     AppliedObject,
@@ -28,14 +29,18 @@ from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf
 from desk.capacity.lending import use_by_other_teams
 from desk.home import queries
+from portal.core.hints import PERSON
 from portal.core.sql import select, snapshot
 from portal.live.types import Fragments
 from tenants.models import Grant, Namespace, Tenant
+from tenants.requests import queries as request_queries
 from workloads.core import workload_sql
 from workloads.models import NotebookWatch, Run, Workload
 from workloads.pages.shown import workload_state
 from workloads.status import queries as workloads
 
+# Begins the view of a quota request; no workload has such a name.
+REQUEST, REQUEST_DIGITS = "request:", 18
 # The most important parts come first.
 HOME = ("desk/home/_state_summary.html", "desk/home/_state_attention.html", "desk/home/_state_holdings.html",
         "desk/home/_state_waiting.html", "desk/home/_state_running.html")  # fmt: skip
@@ -44,10 +49,22 @@ WORKLOAD = ("workloads/pages/_state_workload.html", "workloads/pages/_state_prog
             "workloads/pages/_state_configuration.html")  # fmt: skip
 
 
+def view_of(query: Mapping[str, str]) -> str:
+    """What a stream's address asks for: a quota request (`?request=`), a workload (`?workload=`), or the home ("")."""
+    request = query.get("request", "")[:REQUEST_DIGITS]
+    return f"{REQUEST}{request}" if request else query.get("workload", "")[:40]
+
+
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
-    """Yields for each view ("" or a workload's name) event name → HTML: `desk/home/_state_waiting.html` is the event
-    `state_waiting`. None: the view does not exist. One snapshot for all; returns its version.
+    """Yields for each view (`view_of`) event name → HTML: `desk/home/_state_waiting.html` is the event `state_waiting`.
+    None: the view does not exist. One snapshot for all; returns its version. The channel of a person has one view, the
+    number of unread notices.
     """
+    if channel.startswith(PERSON):
+        unread = _unread([channel])[channel]
+        told = get_template("components/page/_unread.html").render({"unread_notices": unread})
+        yield from ((view, {"state_notices": told.encode()}) for view in views)
+        return unread
     with snapshot():
         as_of = yield from _fragments(channel, views)
         return versions([channel], as_of)[channel]
@@ -59,8 +76,11 @@ def _fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fra
     if namespace is None:
         yield from ((view, None) for view in views)
         return None
-    named = {view for view in views if view}
-    reading = queries.read_namespace(namespace) if len(named) < len(views) else None
+    asked = {view for view in views if view.startswith(REQUEST)}
+    if asked:
+        yield from _requests(namespace, asked)
+    named = {view for view in views if view} - asked
+    reading = queries.read_namespace(namespace) if "" in views else None
     rows = {row.workload.name: row for row in reading.rows} if reading else {}
     if missing := named - rows.keys():
         others = Workload.objects.filter(namespace=namespace, name__in=missing, deleted_at=None)
@@ -74,6 +94,16 @@ def _fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fra
     return reading.as_of if reading else next((row.as_of for row in rows.values()), None)
 
 
+def _requests(namespace: Namespace, views: Collection[str]) -> Generator[tuple[str, Fragments | None]]:
+    """Only that the request changed: what its page shows depends on the user, so the page fetches it again."""
+    numbers = {view: view.removeprefix(REQUEST) for view in views}
+    pks = {view: int(number) for view, number in numbers.items() if number.isascii() and number.isdigit()}
+    found = request_queries.request_versions(namespace.tenant_id, pks.values())
+    for view in sorted(views):
+        version = found.get(pks.get(view, 0))
+        yield view, None if version is None else {"state_request": version.encode()}
+
+
 def _rendered(templates: Collection[str], state: object) -> Fragments:
     return {_event(name): get_template(name).render({"state": state}).encode() for name in templates}
 
@@ -85,12 +115,24 @@ def _event(template: str) -> str:
 def versions(channels: Collection[str], as_of: AsOf | None = None) -> Mapping[str, Hashable]:
     """Returns namespace → a value that changes whenever its pages may change. It covers the namespace itself and what
     no hint about it reports: whether the mirror is current, staff's edits of classes, nodes of its pods, and what
-    others borrow of its classes. Three statements, three per cluster, and up to three for borrowed units.
+    others borrow of its classes. Three statements, three per cluster, and up to three for borrowed units. Of a
+    person it is the number of unread notices: one statement for all.
 
     `as_of`: the age of the mirror as read before; it changes while a page is rendered.
     """
-    own, around = _own(channels), _around(channels, as_of)
-    return {channel: (own.get(channel), around.get(channel)) for channel in channels}
+    people = [channel for channel in channels if channel.startswith(PERSON)]
+    unread: dict[str, Hashable] = {**_unread(people)} if people else {}
+    if not (teams := [channel for channel in channels if not channel.startswith(PERSON)]):
+        return unread
+    own, around = _own(teams), _around(teams, as_of)
+    return unread | {channel: (own.get(channel), around.get(channel)) for channel in teams}
+
+
+def _unread(channels: Collection[str]) -> dict[str, int]:
+    """One query."""
+    people = {channel: int(channel.removeprefix(PERSON)) for channel in channels}
+    found = unread_counts(people.values())
+    return {channel: found[pk] for channel, pk in people.items()}
 
 
 def _own(channels: Collection[str]) -> dict[str, Hashable]:

@@ -29,6 +29,8 @@ SECTIONS = {
     "class-edit": Section.CATALOG,
     "class-new": Section.CATALOG,
     "class-state": Section.CATALOG,
+    "image-edit": Section.CATALOG,
+    "image-new": Section.CATALOG,
     "catalog-compare": Section.CATALOG,
     "class": Section.CATALOG,
     "launch": Section.WORKLOADS,

@@ -29,6 +29,7 @@ from desk.home import fragments
 from desk.streaming.event_feed import EventFeed, Watch
 from desk.streaming.python_runtime import tune_python
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, to_refusal
+from portal.core.hints import person_channel
 from portal.live.broadcaster import Broadcaster
 from portal.live.types import Receive, Scope, Send, Topic
 from portal.live.viewers import Viewer
@@ -191,8 +192,10 @@ class StreamingApplication:
         if not await self.live.in_thread(stream_access.may_watch, by, namespace):
             raise Refused(NOT_FOUND)
         credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
-        topic = Topic(namespace, asked.query.get("workload", "")[:40])
-        return self.held(credential, partial(self.live.stream, receive, send, topic=topic, credential=credential))
+        topics = [Topic(namespace, fragments.view_of(asked.query))]
+        if session_key:  # a page, which has a bell
+            topics.append(Topic(person_channel(by.user_id)))
+        return self.held(credential, partial(self.live.stream, receive, send, topics=topics, credential=credential))
 
     async def held(self, credential: stream_access.StreamViewer, answering: Callable[[], Awaitable[None]]) -> None:
         """Counts the connection while it is open, per token or session. Raises Refused (429) at the limit."""

@@ -1,6 +1,7 @@
 """Hints: "look again". A hint may be lost, and no code relies on its content.
 
-`worker_hint` tells the workers that a table has due rows; `page_hint` tells open pages that a namespace changed.
+`worker_hint` tells the workers that a table has due rows; `page_hint` tells open pages that a namespace changed, and
+`person_hints` that the notices of people did.
 Both are sent after commit and swallow only the failure to reach Redis: the sweep (portal/core/due.py) and the version
 comparison of the doors process find the same work a few seconds later.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import redis
@@ -24,6 +25,8 @@ Made = TypeVar("Made")
 # Queue of the tables whose work a user waits for; all other tables use the background queue.
 PEOPLE = "people"
 BACKGROUND = "background"
+# Begins the channel of a person; no namespace has such a name.
+PERSON = "person:"
 
 
 def worker_hint(label: str, *, queue: str = PEOPLE) -> None:
@@ -34,6 +37,11 @@ def worker_hint(label: str, *, queue: str = PEOPLE) -> None:
 def page_hint(channel: str) -> None:
     """After commit: publish on the namespace's channel. The doors process then renders that namespace again."""
     transaction.on_commit(functools.partial(_send_page_hint, channel), robust=True)
+
+
+def person_hints(user_ids: Collection[int]) -> None:
+    """After commit: publish on the channels of these people, in one message to Redis."""
+    transaction.on_commit(functools.partial(_send_person_hints, tuple(user_ids)), robust=True)
 
 
 def _send_worker_hint(label: str, queue: str) -> None:
@@ -48,6 +56,20 @@ def _send_page_hint(channel: str) -> None:
         redis_connection().publish(channel_name(channel), b"1")
     except redis.RedisError as error:
         log.warning("hint_lost", hint=f"page {channel}", error=type(error).__name__)
+
+
+def _send_person_hints(user_ids: Collection[int]) -> None:
+    try:
+        with redis_connection().pipeline(transaction=False) as together:
+            for pk in user_ids:
+                together.publish(channel_name(person_channel(pk)), b"1")
+            together.execute()
+    except redis.RedisError as error:
+        log.warning("hint_lost", hint="person", error=type(error).__name__)
+
+
+def person_channel(user_id: int) -> str:
+    return f"{PERSON}{user_id}"
 
 
 def channel_name(channel: str) -> str:

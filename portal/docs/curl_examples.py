@@ -66,6 +66,8 @@ PAGES_WITHOUT_CALL = {
     "class-edit": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
     "class-new": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
     "cockpit": "not in the API: its figures are those of other pages; programs read these and the metrics",
+    "image-edit": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
+    "image-new": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
     "health": "not in the API: for operators in a browser; programs read the metrics",
     "launch": "has its own call, made from its form",
     "live": "a stream for pages; calls wait with ?wait=",

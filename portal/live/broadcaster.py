@@ -1,10 +1,10 @@
 """Streams of changes: server-sent events in plain ASGI. This module knows channels and functions, no app and no page.
 
-A channel is a namespace; a topic is one view of it. The watched views of a channel are rendered together, from one
-read and once for all viewers, and only fragments whose bytes changed are sent. Per process, not per stream: one Redis
-subscription; one access check of all open viewers every 3 s, so that a stream ends within 5 s after its user lost
-access; and one comparison of versions every 15 s, which finds changes whose hint was lost (`staleness.py`). A waiting
-stream holds no thread and no database connection.
+A channel is a namespace or a person; a topic is one view of it; a stream has one topic or several. The watched views of
+a channel are rendered together, from one read and once for all viewers, and only fragments whose bytes changed are
+sent. Per process, not per stream: one Redis subscription; one access check of all open viewers every 3 s, so that a
+stream ends within 5 s after its user lost access; and one comparison of versions every 15 s, which finds changes whose
+hint was lost (`staleness.py`). A waiting stream holds no thread and no database connection.
 """
 
 from __future__ import annotations
@@ -123,16 +123,17 @@ class Broadcaster:
 
     # ---- streams -----------------------------------------------------------------------------------------------
 
-    async def stream(self, receive: Receive, send: Send, *, topic: Topic, credential: Hashable) -> None:
-        """Send the topic's fragments, then each change, until the client disconnects, stops reading or loses access."""
+    async def stream(self, receive: Receive, send: Send, *, topics: Collection[Topic], credential: Hashable) -> None:
+        """Send the topics' fragments, then each change, until the client disconnects, stops reading or loses access."""
         outgoing = SendWithTimeout(send)
         viewer = Viewer(credential, outgoing.hurry)
-        state = self._topics.setdefault(topic, _State())
-        state.viewers.add(viewer)
-        if state.shown is None:
-            self._mark(topic)
-        else:
-            viewer.tell(state.shown)
+        watched = {topic: self._topics.setdefault(topic, _State()) for topic in topics}
+        for topic, state in watched.items():
+            state.viewers.add(viewer)
+            if state.shown is None:
+                self._mark(topic)
+            else:
+                viewer.tell(state.shown)
         try:
             async with self.watching(viewer, receive):
                 await outgoing({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
@@ -140,9 +141,10 @@ class Broadcaster:
         except ClientStalled:
             log.info("viewer_stalled", channel=topic.channel)
         finally:
-            state.viewers.discard(viewer)
-            if not state.viewers and self._topics.get(topic) is state:
-                del self._topics[topic]
+            for topic, state in watched.items():
+                state.viewers.discard(viewer)
+                if not state.viewers and self._topics.get(topic) is state:
+                    del self._topics[topic]
 
     @contextlib.asynccontextmanager
     async def watching(self, viewer: Viewer, receive: Receive) -> Any:

@@ -327,7 +327,7 @@ function typeAgain(part, typed) {
 // What a part was last given by the server, whatever was done to it since: what is given again is not put in again. A
 // button that is replaced between the press and the release of a mouse is not clicked, and a focus would be lost.
 const given = new WeakMap();
-const LIVE_PARTS = "[sse-swap], [data-keep-typed]";
+const LIVE_PARTS = "[sse-swap], [data-keep-typed], #unread";
 
 // Each answer has a token of its own for its forms.
 // A stream leaves out the end of the last line.
@@ -359,7 +359,17 @@ function streamIs(state) {
 }
 
 if (window.htmx) {
-  htmx.createEventSource = (url) => new VisibleSource(url);
+  htmx.createEventSource = (url) => {
+    const source = new VisibleSource(url);
+    // The bell stands outside of what htmx connects; it follows the stream that the page has anyway.
+    source.addEventListener("state_notices", ({ data }) => {
+      const bell = one("#unread");
+      if (!bell || !isNews(bell, parsed(data).body.innerHTML)) return;
+      bell.innerHTML = data;
+      if (bell.textContent.trim()) announce(`Notices: ${bell.textContent.trim()}.`);
+    });
+    return source;
+  };
   document.addEventListener("htmx:sseOpen", () => streamIs("live"));
   document.addEventListener("htmx:sseError", () => streamIs("paused"));
   document.addEventListener("htmx:sseMessage", (event) => { showTimes(event.target); showOwn(event.target); });

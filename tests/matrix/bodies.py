@@ -8,7 +8,8 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import NoticeKind
-from catalog.models import GpuClass
+from catalog.models import GpuClass, Image
+from desk.catalog.editor.actions import version_of_image
 from tenants.models import QuotaLine
 from tests.matrix.world import World
 from tests.support.rows.class_form import class_form
@@ -72,6 +73,8 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "notice preferences": {kind: "off" for kind in NoticeKind if kind != "account"},
         "ticked": {"request": world.things["request"]["own"]["pk"], "reason": "So it is."},
         "retire form": {"to": "retiring", "message": "Too old."},
+        "new image form": {"name": "new", "reference": "registry.example.org/new:1", "kind": "job"},
+        "up": {"to": "up"},
         "hold": {"to": "held", "reason": "The demo."},
         "suspend team": {"to": "suspended", "because": "The bill."},
         "token form": {"name": "new", "scopes": ["read"], "expires_in_days": 30},
@@ -109,6 +112,10 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         return class_form(GpuClass(name="New", resource="nvidia.com/gpu"), slug="brand-new")
     if name == "class edit form":
         return class_form(GpuClass.objects.filter(slug=values["slug"]).first() or GpuClass(), borrowing_limit=7)
+    if name == "image edit form":
+        image = Image.objects.filter(pk=values["pk"]).first() or Image()
+        kept = {"reference": image.reference, "kind": image.kind, "seen": version_of_image(image)}
+        return {**kept, "contents": "Python"}
     if name == "denied form":
         line = QuotaLine.objects.filter(request_id=values["pk"]).first()
         pk = line.pk if line else 1

@@ -165,6 +165,8 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
     things["class"] = {"own": {"slug": gpu_class.slug}, "random": {"slug": "no-such"}}
     things["api section"] = {"own": {"section_slug": "account"}}
     things["search"] = {"own": {"q": "team"}}
+    image = Image.objects.create(name="older", reference="docker.io/library/python:3.13-slim", kind="job", position=200)
+    things["image"] = {"own": {"pk": str(image.pk)}, "random": {"pk": str(NOBODY)}}
     things["node"] = {"own": {"name": "a100-1"}, "random": {"name": "no-such"}}
 
     for kind in ("workload", "stopped"):

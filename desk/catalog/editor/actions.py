@@ -1,4 +1,6 @@
-"""Creates and edits a class by the catalog's actions, and plans a change: the same actions, undone afterwards."""
+"""Creates and edits classes and images by the catalog's actions. A change of a class can be planned: the same actions,
+undone afterwards.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 
 from accounts.core.actor import Actor
 from accounts.rest.etag import etag_of
@@ -13,7 +16,8 @@ from catalog.classes import actions, commitments
 from catalog.classes import queries as class_queries
 from catalog.classes.policy import ClassCommitments
 from catalog.file import diff
-from catalog.models import GpuClass
+from catalog.images import actions as image_actions
+from catalog.models import GpuClass, Image
 from catalog.pool.reconcile import flavor_spec
 from cluster.manifests import pool as manifests
 from cluster.models import Cluster
@@ -26,8 +30,16 @@ CHANGED = Refusal(
     "Somebody changed this class after you opened the page. Nothing was changed. Open it again and repeat your change.",
     status=409,
 )
+IMAGE_CHANGED = Refusal(
+    "changed_meanwhile",
+    "Somebody changed this image after you opened the page. Nothing was changed. Open it again and repeat your change.",
+    status=409,
+)
+IMAGE_TAKEN = Refusal("name_taken", "An image of this name already exists; open it to change it.", "name", status=409)
 # What the queue of a team counts of a class.
 _OF_QUEUES = ("borrowing_limit", "cpu_per_unit", "memory_gib_per_unit", "visibility", "resource", "device_class")
+# The order is changed beside the list.
+IMAGE_FIELDS = tuple(name for name in image_actions.IMAGE_FIELDS if name != "position")
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,24 @@ def plan_class(
         queues=_open_teams(cluster) if is_open and is_of_queues else 0,
         held=commitments.commitments_of(one) if one else None,
     )
+
+
+def version_of_image(image: Image) -> str:
+    return etag_of([getattr(image, "successor_id" if name == "successor" else name) for name in IMAGE_FIELDS])
+
+
+@transaction.atomic
+def save_image(image: Image | None, *, name: str, values: dict[str, Any], seen: str, by: Actor) -> Image:
+    """`image` None: a new one, the last of its kind. Raises Refused: changed_meanwhile, name_taken (409), and what the
+    catalog's actions refuse.
+    """
+    if image is None:
+        refuse_if(IMAGE_TAKEN if Image.objects.filter(name=name).exists() else None)
+        last = Image.objects.filter(kind=values["kind"]).aggregate(last=Max("position"))["last"] or 0
+        return image_actions.put_image(name=name, by=by, **values, position=last + image_actions.POSITION_STEP)
+    locked = Image.objects.select_for_update().get(pk=image.pk)
+    refuse_if(IMAGE_CHANGED if version_of_image(locked) != seen else None)
+    return image_actions.put_image(name=locked.name, by=by, **values)
 
 
 def _flavor_change(one: GpuClass | None, saved: GpuClass) -> str:

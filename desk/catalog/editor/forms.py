@@ -1,4 +1,4 @@
-"""The form of a class, in sections. It checks types; the actions check the rest, and refuse beside the field."""
+"""The form of a class, in sections, and of an image. They check types; the actions refuse the rest beside the field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from django.forms import BoundField
 
 from accounts.rest.strict.forms import StrictForm
 from catalog.classes.actions import EDITABLE_FIELDS, IDENTITY_FIELDS
-from catalog.models import GpuClass
+from catalog.images.compatibility import VENDORS
+from catalog.models import GpuClass, Image
+from desk.catalog.editor.actions import IMAGE_FIELDS
 from desk.catalog.editor.rows import BLANK_ROWS, Column, LabelsField, TolerationsField
 
 ROW_FIELDS: dict[str, type[LabelsField] | type[TolerationsField]] = {
@@ -123,3 +125,34 @@ class ClassEditorForm(StrictForm, forms.ModelForm):
         return FieldRows(
             self[name], [[(column, row[column.name]) for column in field.widget.columns] for row in [*found, *blank]]
         )
+
+
+class ImageEditorForm(StrictForm, forms.ModelForm):
+    """`instance`: the image to edit. `seen`: as for a class."""
+
+    sent_along = StrictForm.sent_along | {"seen"}
+    vendor = forms.ChoiceField(
+        label="GPUs",
+        required=False,
+        choices=[("", "any, or none"), *((name, words[0]) for name, words in VENDORS.items())],
+    )
+
+    class Meta:
+        model = Image
+        fields = ("name", *IMAGE_FIELDS)
+        widgets = {"deprecated_since": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")}
+        labels = {"kind": "For", "min_cuda": "Minimum CUDA version"}
+        help_texts = {"min_cuda": "Of the driver, for example 12.4; empty: not checked"}
+
+    def __init__(self, *args: Any, is_new: bool, **values: Any) -> None:
+        super().__init__(*args, **values)
+        if not is_new:
+            del self.fields["name"]
+        successor: Any = self.fields["successor"]
+        successor.queryset, successor.empty_label = Image.objects.exclude(pk=self.instance.pk), "none"
+
+    def _post_clean(self) -> None:
+        """Does nothing to the instance: only actions write."""
+
+    def values(self) -> dict[str, Any]:
+        return {name: self.cleaned_data[name] for name in IMAGE_FIELDS}

@@ -1,15 +1,17 @@
-"""The list of classes for the editor, and the values that nodes report for its fields."""
+"""The lists of classes and images for the editor, and the values that nodes report for the fields of a class."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 
 from django.db.models.fields.json import KT
 
 from catalog.classes import queries as catalog
 from catalog.discovery import mig_profiles
-from catalog.models import GpuClass
+from catalog.images.compatibility import VENDORS
+from catalog.models import GpuClass, Image
 from cluster.models import Cluster, MirrorNode, MirrorUnits
 from tenants.core.queries import database_now
 from tenants.grants.queries import units_by_team
@@ -32,6 +34,19 @@ class EditableClass:
     units: int
 
 
+@dataclass(frozen=True)
+class EditableImage:
+    """`gpus`: which it needs, "" for any."""
+
+    pk: int
+    name: str
+    version: str
+    reference: str
+    gpus: str
+    deprecated_since: date | None
+    successor: str
+
+
 def editable_classes(cluster: Cluster) -> list[EditableClass]:
     """Every class, drafts and retired ones too, by slug. Three queries."""
     classes = list(GpuClass.objects.filter(cluster=cluster).order_by("slug"))
@@ -52,6 +67,25 @@ def editable_classes(cluster: Cluster) -> list[EditableClass]:
             )
         )
     return found
+
+
+def images_by_kind() -> dict[str, list[EditableImage]]:
+    """All images in the order in which users see them. One query."""
+    found: dict[str, list[EditableImage]] = {}
+    for one in Image.objects.select_related("successor"):
+        gpus = VENDORS[one.vendor][0] if one.vendor in VENDORS else one.vendor
+        needs = f"{gpus}, CUDA {one.min_cuda}" if one.min_cuda else gpus
+        row = EditableImage(
+            one.pk,
+            one.name,
+            one.version,
+            one.reference,
+            needs,
+            one.deprecated_since,
+            one.successor.name if one.successor else "",
+        )
+        found.setdefault(one.get_kind_display(), []).append(row)
+    return dict(sorted(found.items(), reverse=True))
 
 
 def suggestions(cluster: Cluster, product: str) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.core.actor import Actor
@@ -15,11 +16,13 @@ from accounts.core.request_actor import operator, refuse_without_second_factor
 from catalog.classes import actions as class_actions
 from catalog.classes.forms import RetireForm
 from catalog.classes.policy import TRANSITIONS
-from catalog.models import GpuClass
+from catalog.images import actions as image_actions
+from catalog.models import GpuClass, Image
 from cluster.models import Cluster
 from cluster.reads import queries as read_queries
 from desk.catalog.editor import actions, queries
-from desk.catalog.editor.forms import ClassEditorForm
+from desk.catalog.editor.forms import ClassEditorForm, ImageEditorForm
+from desk.classes.queries import class_images
 from portal.core.errors import get_or_refuse
 from portal.web.refusals import refusal_in_form
 
@@ -35,7 +38,8 @@ def _editor(request: HttpRequest) -> tuple[Actor, Cluster]:
 @require_GET
 def class_list(request: HttpRequest) -> HttpResponse:
     _, cluster = _editor(request)
-    return render(request, "desk/catalog/editor/classes.html", {"classes": queries.editable_classes(cluster)})
+    context = {"classes": queries.editable_classes(cluster), "images": queries.images_by_kind()}
+    return render(request, "desk/catalog/editor/classes.html", context)
 
 
 @login_required
@@ -75,6 +79,52 @@ def class_state(request: HttpRequest, slug: str) -> HttpResponse:
     return _form_page(request, by, cluster, one, None, retire=form)
 
 
+@login_required
+@require_http_methods(["GET", "POST"])
+def image_new(request: HttpRequest) -> HttpResponse:
+    by, _ = _editor(request)
+    return _image_page(request, by, None)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def image_edit(request: HttpRequest, pk: int) -> HttpResponse:
+    by, _ = _editor(request)
+    return _image_page(request, by, get_or_refuse(Image.objects.all(), pk=pk))
+
+
+@login_required
+@require_POST
+def image_move(request: HttpRequest, pk: int) -> HttpResponse:
+    """`to`: up or down, by one place."""
+    by, _ = _editor(request)
+    image_actions.move_image(pk, earlier=request.POST.get("to") == "up", by=by)
+    return redirect(f"{reverse('catalog-editor')}#images")
+
+
+@login_required
+@require_POST
+def image_remove(request: HttpRequest, pk: int) -> HttpResponse:
+    by, _ = _editor(request)
+    image_actions.remove_image(pk, by=by)
+    messages.success(request, "Image removed.")
+    return redirect(f"{reverse('catalog-editor')}#images")
+
+
+def _image_page(request: HttpRequest, by: Actor, image: Image | None) -> HttpResponse:
+    sent = request.POST if request.method == "POST" else None
+    form = ImageEditorForm(sent, instance=image or Image(), is_new=image is None)
+    if sent is not None and form.is_valid():
+        with refusal_in_form(form):
+            name, seen = form.cleaned_data.get("name", ""), sent.get("seen", "")
+            saved = actions.save_image(image, name=name, values=form.values(), seen=seen, by=by)
+            messages.success(request, f"{saved.name} saved.")
+            return redirect(f"{reverse('catalog-editor')}#images")
+    seen = sent.get("seen", "") if sent is not None else actions.version_of_image(image) if image else ""
+    context = {"image": image, "form": form, "seen": seen}
+    return render(request, "desk/catalog/editor/image.html", context, status=422 if form.errors else 200)
+
+
 def _form_page(
     request: HttpRequest,
     by: Actor,
@@ -111,6 +161,7 @@ def _form_page(
         "known": queries.suggestions(cluster, (one or like or GpuClass()).product),
         "retire": retire or RetireForm(initial=_retirement(one)),
         "steps": _steps(one),
+        "images": list(class_images(one)) if one and not one.is_storage else None,
     }
     is_refused = bool(form.errors or (retire and retire.errors))
     return render(request, "desk/catalog/editor/class.html", context, status=422 if is_refused else 200)

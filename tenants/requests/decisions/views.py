@@ -136,7 +136,8 @@ def _request_context(
     excesses = {line.pk: _overcommit(found, line, classes, figures, at) for line in judged}
     errors = form.line_errors() if form else {}
     mine = approver_queries.rights_of(by)
-    show_decide = bool(mine) and member_queries.standing_of(by, found.tenant).role == ""
+    role = member_queries.standing_of(by, found.tenant).role
+    show_decide = bool(mine) and role == ""
     plan = Plan.objects.filter(request=found).first()
     page = {
         "pk": row.pk,
@@ -194,6 +195,7 @@ def _request_context(
         "may_comment": comment_queries.may_comment_on(by, found),
         "may_ask_back": show_decide and comment_queries.may_comment_on(by, found, asks_back=True) is None,
         "show_decide": show_decide,
+        "live_in": request_queries.namespace_of_request(found.pk) if role and row.pending else "",
         "may_decide": row.refusal,
         "may_withdraw": request_policy.may_withdraw(
             by, member_queries.standing_of(by, found.tenant), filed_by=found.filed_by_id, is_reclaim=row.is_reclaim

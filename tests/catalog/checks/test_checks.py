@@ -81,7 +81,7 @@ class Case:
     subject: Subject = NODE
 
 
-A_CLASS = Subject("class", "A100", 1)
+A_CLASS = Subject("class", "A100", "a100")
 SLICED = {"gpu.sharing-strategy": "time-slicing", "gpu.replicas": "4"}
 SLICES = {GPU: 0, "nvidia.com/mig-1g.10gb": 7}
 BY_PRODUCT = {"gpu.product": A100}
@@ -134,7 +134,7 @@ CASES = [
         site(node(product="L4"), classes=(dra(),)),
         site(node(devices={}, product="H100"), classes=(dra(),), slices=(H100_SLICE,)),
         "No node provides class H100",
-        Subject("class", "H100", 1),
+        Subject("class", "H100", "h100"),
     ),
     Case(
         "resource_not_offered",
@@ -251,21 +251,21 @@ CASES = [
         site(node(labels={"zone": "a"}), classes=(offer("B", labels={"zone": "a"}, id=2), offer())),
         site(node(labels={"zone": "b"}), classes=(offer("B", labels={"zone": "a"}, id=2), offer())),
         "Class B selects the same nvidia.com/gpu as A100 on n1: the capacity is counted twice.",
-        Subject("class", "B", 2),
+        Subject("class", "B", "b"),
     ),
     Case(
         "same_capacity",
         site(classes=(offer("B", id=2), offer())),
         site(classes=(offer("B", id=2, resource=f"{GPU}.shared"), offer())),
         "Class B selects the same nvidia.com/gpu as A100: ",
-        Subject("class", "B", 2),
+        Subject("class", "B", "b"),
     ),
     Case(
         "selector_is_part",
         site(node(), classes=(offer("B", labels=BY_PRODUCT, id=2), offer())),
         site(node(), classes=(offer("B", labels={**BY_PRODUCT, "gpu.sharing-strategy": "mps"}, id=2), offer())),
         "Class B selects nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB, which is only part of what A100 selects",
-        Subject("class", "B", 2),
+        Subject("class", "B", "b"),
     ),
     Case(
         "resource_not_covered",
@@ -283,14 +283,14 @@ CASES = [
         site(classes=(dra(device_class="mig.nvidia.com"),)),
         site(classes=(dra(),)),
         "Class H100 requests device class mig.nvidia.com, but Kueue does not map it to any resource",
-        Subject("class", "H100", 1),
+        Subject("class", "H100", "h100"),
     ),
     Case(
         "device_class_not_mapped",
         site(classes=(dra(resource="dra.portal/other"),)),
         site(classes=(dra(device_class="mig.nvidia.com"),), queues=None),
         "Kueue maps it to dra.portal/h100, not to dra.portal/other",
-        Subject("class", "H100", 1),
+        Subject("class", "H100", "h100"),
     ),
     Case(
         "queue_limit",

@@ -12,7 +12,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.core.actor import system_actor
 from accounts.models import Delivery, Event, Role, User
+from catalog.classes.proposals.actions import accept_proposals
+from catalog.discovery.queries import discover_cluster
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, ObjectDrift
 from desk.cockpit.queries import cockpit
@@ -111,6 +114,22 @@ def test_figures_are_those_of_the_pages_behind_them(
     assert overdue == 2
     health = client.get("/health").text.split('id="overdue"')[1].split("</table>")[0]
     assert sum(map(int, re.findall(r'</th><td class="r">(\d+)</td>', health))) == overdue
+
+
+def test_problems_and_hints_of_the_catalog_are_those_of_health(cluster: Cluster, olga: User) -> None:
+    client = signed_in(olga)
+    assert figure(client.get("/operators").text, "Catalog problems") == "–"
+    mirrored.hardware_seen(cluster)
+    found = discover_cluster(cluster)
+    assert found is not None
+    accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
+    for faults, verdict in ((0, "2 hints"), (1, "1 error, 2 hints")):
+        text, health = client.get("/operators").text, client.get("/health").text
+        assert (figure(text, "Catalog problems"), figure(text, "Catalog hints")) == (str(faults), "2")
+        assert f">{verdict}<" in health
+        assert ("1 catalog problem." in health) == ("1 catalog problem." in text) == bool(faults)
+        if not faults:
+            make.gpu_class(cluster, slug="gone", node_labels={"nvidia.com/gpu.product": "GONE"})
 
 
 def test_every_anchor_is_on_health(cluster: Cluster, a100: GpuClass, olga: User) -> None:

@@ -49,7 +49,7 @@ def test_a_finding_has_word_sentence_remedy_and_link(gone: GpuClass, olga: User)
     assert "No node provides class Gone: none of" in entry
     assert "nodes has nvidia.com/gpu.product=GONE." in entry
     assert "Correct the labels of the class, or retire it." in entry
-    link = reverse("admin:catalog_gpuclass_change", args=[gone.pk])
+    link = reverse("class-edit", args=[gone.slug])
     assert f'href="{link}"' in entry
     assert make.administrator(Client(), olga).get(link).status_code == 200
 

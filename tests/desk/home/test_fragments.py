@@ -12,11 +12,12 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Event, Notice, User
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, MirrorKind, MirrorNode, MirrorObject, MirrorPod
 from desk.home import queries
 from desk.home.fragments import fragments, versions
+from portal.core.hints import person_channel
 from portal.core.sql import snapshot
 from tenants.models import Grant, Namespace, Tenant
 from tests.support.rows import make, running
@@ -233,3 +234,20 @@ def test_a_change_for_the_next_run_is_sent_to_the_workloads_page(name: str) -> N
     Workload.objects.update(units=2)
     assert before != told()
     assert "Next run" in told()
+
+
+def test_the_unread_notices_of_many_people_are_one_query(alice: User, bob: User) -> None:
+    event = Event.objects.create(verb="x.y", via="page")
+    late = {"at": timezone.now() + timedelta(days=1)}
+    for who, values in ((bob, {}), (bob, {}), (bob, late), (bob, {"read_at": timezone.now()})):
+        Notice.objects.create(user=who, event=event, kind="team", subject="News", **values)
+    channels = [person_channel(who.pk) for who in (alice, bob)]
+    with CaptureQueriesContext(connection) as taken:
+        assert versions(channels) == dict(zip(channels, (0, 2), strict=True))
+    assert len(taken) == 1
+    rendering = fragments(channels[1], [""])
+    view, found = next(rendering)
+    assert (view, found and b">2<" in found["state_notices"]) == ("", True)
+    with pytest.raises(StopIteration) as end:
+        next(rendering)
+    assert end.value.value == versions(channels)[channels[1]]

@@ -10,16 +10,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
 from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor
+from accounts.events.actions import deliver, record
 from accounts.models import ApiToken, User
+from accounts.notices.actions import mark_read
 from catalog.models import GpuClass
 from portal.core.hints import page_hint
 from portal.live import broadcaster
 from tenants.models import Membership, Namespace, Tenant
+from tests.support.http.callers import bearer
 from tests.support.processes.streaming import NOTEBOOKS, Doors, Stream, session_of
 from tests.support.rows import running
 from tests.support.waiting import wait_until
@@ -70,6 +74,26 @@ def test_one_workload_has_a_stream_of_its_own(
     stream = streams(f"/live/{namespace_a.name}?workload=canary-a", bob)
     wait_until(lambda: stream.has("event: state_progress") and stream.has("event: state_workload"))
     assert not stream.has("event: state_holdings")
+
+
+def test_a_page_hears_of_its_persons_notices_on_the_stream_that_it_has(
+    doors: Doors, notebook: Workload, namespace_a: Namespace, alice: User, bob: User, streams: Callable[..., Stream]
+) -> None:
+    his, hers = (streams(f"/live/{namespace_a.name}?workload=canary-a", who) for who in (bob, alice))
+    by_token = Stream(doors, f"/live/{namespace_a.name}", bearer=bearer(bob, "read")["Authorization"].split()[1])
+    wait_until(lambda: his.has("event: state_notices") and hers.has("event: state_notices"))
+    assert not his.has('class="count"')
+    at_once = broadcaster.VERSION_CHECK_S - 3
+    with transaction.atomic():
+        event = record(Actor(alice, via="page"), "tenant.edited", namespace_a.tenant, tenant=namespace_a.tenant.slug)
+        deliver(event, [bob], subject="News", body="News.")
+    wait_until(lambda: his.has('data:  <span class="count">1<'), within_s=at_once)
+    mark_read(bob.pk)
+    wait_until(lambda: his.received.count(b"event: state_notices\ndata: \n\n") == 2, within_s=at_once)
+    assert not hers.has('class="count"')
+    wait_until(lambda: by_token.has("event: state_holdings"))
+    by_token.close()
+    assert not by_token.has("state_notices")
 
 
 def test_strangers_and_the_anonymous_get_no_stream(

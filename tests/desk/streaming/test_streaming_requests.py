@@ -13,10 +13,12 @@ import pytest
 from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
 from catalog.models import GpuClass
-from tenants.models import Membership, QuotaRequest, Tenant
+from portal.live import broadcaster
+from tenants.models import Membership, Namespace, QuotaRequest, Tenant
 from tenants.requests import actions
+from tenants.requests.comments.actions import comment_request
 from tests.support.http.callers import bearer
-from tests.support.processes.streaming import Doors, database_connections
+from tests.support.processes.streaming import Doors, Stream, database_connections, session_of
 from tests.support.rows import make
 from tests.support.rows.inbox import waits
 from tests.support.waiting import wait_until
@@ -74,6 +76,27 @@ def test_who_leaves_the_team_meanwhile_is_told_nothing_more(doors: Doors, pendin
     took_s, (status, _headers, body) = call()
     assert (status, json.loads(body).get("code")) == (404, "not_found")
     assert took_s < 15
+
+
+def test_the_page_of_a_request_hears_of_the_decision_and_of_comments_at_once(
+    doors: Doors, pending: QuotaRequest, namespace_a: Namespace, a100: GpuClass, bob: User, dana: User
+) -> None:
+    foreign = waits(make.tenant(namespace_a.cluster, slug="team-b"), a100, dana, units=1)
+    path = f"/live/{namespace_a.name}?request="
+    streams = [Stream(doors, f"{path}{pk}", session_of(bob)) for pk in (pending.pk, foreign.pk, "x", 10**17)]
+    mine, *others = streams
+    try:
+        wait_until(lambda: mine.has("event: state_request\ndata: pending 0\n"))
+        wait_until(lambda: all(other.ended_at for other in others), what="there is no such request of this team")
+        assert not any(other.has("state_request") for other in others)
+        comment = comment_request(pending.pk, text="Soon.", by=Actor(dana, via="page"))
+        wait_until(lambda: mine.has(f"data: pending {comment.pk}\n"), within_s=broadcaster.VERSION_CHECK_S - 3)
+        actions.withdraw_request(pending.pk, by=Actor(pending.filed_by, via="page"))
+        wait_until(lambda: mine.has("data: withdrawn"), within_s=broadcaster.VERSION_CHECK_S - 3)
+        assert not mine.has("state_holdings")
+    finally:
+        for stream in streams:
+            stream.close()
 
 
 def test_a_delegate_who_is_not_in_the_team_is_told_to_ask_again(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.template.loader import get_template
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -97,6 +98,33 @@ def test_a_notice_is_read_when_its_page_was_opened(open_page: Callable[..., Page
     page.get_by_role("link", name="requests quota").click()
     expect(page.get_by_role("heading", name=re.compile("^Allocation of"))).to_be_visible()
     expect(page.get_by_role("link", name="Notices", exact=True)).to_be_visible()
+
+
+def test_parts_are_in_line(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    """A part without content leaves no gap; the current entry of the navigation needs no second line on a phone."""
+    page = open_page("/teams/team-a/workloads/retina-seg", as_user=alice)
+    tops = "all => all.map((one) => Math.round(one.getBoundingClientRect().top))"
+    progress, configuration = page.locator("main .cols > .stack").evaluate_all(
+        "all => all.map((one) => one.querySelector('.card').getBoundingClientRect().top)"
+    )
+    assert progress == pytest.approx(configuration, abs=1)
+    for path in ("/teams/team-a/requests", "/teams/team-a/members"):
+        narrow = open_page(path, as_user=alice, width=390)
+        assert len({*narrow.locator(".mainnav a").evaluate_all(tops)}) == 1, path
+
+
+def test_the_bell_follows_the_stream_of_the_page(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/teams/team-a", as_user=alice)
+    tell = "html => window.stream.dispatchEvent(new MessageEvent('state_notices', { data: html }))"
+    three = get_template("components/page/_unread.html").render({"unread_notices": 3})
+    page.evaluate(tell, "")
+    expect(page.locator("#announce")).to_have_text("")
+    page.evaluate(tell, three)
+    expect(page.get_by_role("link", name="Notices 3 unread")).to_be_visible()
+    expect(page.locator("#announce")).to_have_text("Notices: 3 unread.")
+    page.evaluate(tell, "")
+    expect(page.get_by_role("link", name="Notices", exact=True)).to_be_visible()
+    assert page.evaluate("window.openStreams") == 1
 
 
 @pytest.mark.parametrize("path", ["/login", "/login/password"])

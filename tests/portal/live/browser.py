@@ -71,7 +71,7 @@ class Browser:
         self.gone = asyncio.Event()
         self.messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.task = asyncio.create_task(
-            streams.stream(self._receive, self.messages.put, topic=topic, credential=credential)  # type: ignore[arg-type]
+            streams.stream(self._receive, self.messages.put, topics=[topic], credential=credential)  # type: ignore[arg-type]
         )
 
     async def _receive(self) -> dict[str, Any]:

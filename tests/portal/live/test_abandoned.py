@@ -49,7 +49,7 @@ class Served:
                 while not viewer.closed.is_set():
                     await self.streams.changed(channel, viewer, within_s=60)
             return
-        await self.streams.stream(receive, send, topic=Topic(channel), credential=channel)
+        await self.streams.stream(receive, send, topics=[Topic(channel)], credential=channel)
 
     def connect(self, path: str, *, sends: bytes | None = None, small: bool = False) -> socket.socket:
         found = socket.socket()

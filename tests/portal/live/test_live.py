@@ -181,7 +181,7 @@ async def test_who_loses_the_right_is_cut_off_even_if_it_does_not_read(
         await asyncio.Event().wait()
         return {}
 
-    task = asyncio.create_task(streams.stream(stays, never_taken, topic=TEAM_A, credential="bob"))  # type: ignore[arg-type]
+    task = asyncio.create_task(streams.stream(stays, never_taken, topics=[TEAM_A], credential="bob"))  # type: ignore[arg-type]
     await started.wait()
     desk.barred = {"bob"}
     await streams.check_access()

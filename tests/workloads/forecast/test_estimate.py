@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workloads.status.estimates.estimate import (
@@ -114,8 +114,25 @@ CASES = [
     ),
     Case(
         "known ends and recent starts",
-        replace(FULL, starts=minutes(30, 300, 300, 300, 300)),
-        "10:10 to 10:59",
+        replace(FULL, starts=minutes(80, 300, 300, 300, 300)),
+        "10:54 to 10:59",
+        "based on the known end times of your team's runs and 5 starts of the last 30 days that waited as long; sooner",
+    ),
+    Case(
+        "recent starts that were all before the first known end",
+        replace(FULL, starts=minutes(30, 40, 50, 60, 70)),
+        "10:54 to 10:59",
+        "based on the known end times of your team's runs; sooner if a run ends early",
+    ),
+    Case(
+        "recent starts before the first known end, and no known latest",
+        replace(FULL, running=(RunningUnits(4, at("11:25")),), ahead=(UnitsAhead(1),) * 4, starts=FIVE),
+        "4 workloads ahead have no time limit; too little history (1 of 5 starts)",
+    ),
+    Case(
+        "recent starts after the first known end, and no known latest",
+        replace(FULL, running=(RunningUnits(4, at("11:25")),), ahead=(UnitsAhead(1),) * 4, starts=minutes(*[130] * 5)),
+        "11:25 to 11:50",
         "based on the known end times of your team's runs and 5 starts",
     ),
     Case(
@@ -185,7 +202,8 @@ def test_what_is_told(case: Case) -> None:
 
 
 def test_a_place_is_told_only_where_the_teams_own_units_decide() -> None:
-    own, borrowed = (estimate(replace(FULL, units=units, borrowing=4, starts=FIVE), now=NOW) for units in (4, 5))
+    late = minutes(*[120] * 5)
+    own, borrowed = (estimate(replace(FULL, units=units, borrowing=4, starts=late), now=NOW) for units in (4, 5))
     assert isinstance(own, Estimate)
     assert isinstance(borrowed, Estimate)
     assert "1st in your team's queue" in own.basis
@@ -275,6 +293,15 @@ def test_one_more_ahead_is_never_earlier(facts: EstimateFacts, one: UnitsAhead, 
     place = data.draw(st.integers(0, len(facts.ahead)))
     longer = replace(facts, ahead=(*facts.ahead[:place], one, *facts.ahead[place:]))
     assert is_no_later(facts, longer)
+
+
+@given(FACTS)
+@example(replace(FULL, starts=FIVE))
+def test_history_never_promises_an_earlier_start_than_the_known_ends(facts: EstimateFacts) -> None:
+    """What the pages say beside it: the first known end, and the units that are in use until then."""
+    found, known = estimate(facts, now=NOW), estimate(replace(facts, starts=minutes(*[10**5] * 5)), now=NOW)
+    if isinstance(found, Estimate) and isinstance(known, Estimate):
+        assert found.earliest == known.earliest
 
 
 @given(FACTS)

@@ -3,9 +3,10 @@
 Both ends are bounds, not guesses. A run is assumed to continue until its known end: its time limit, or the announced
 stop of an idle notebook. The earliest start assumes the best case: a run without a known end may end at any time,
 borrowed units may arrive, and a larger run is skipped in the queue. The latest start assumes the worst case: runs ahead
-take units first, smaller runs may overtake, and a run without a known end continues. Both bounds become narrower if at
-least five recent starts of the class waited as long as this run has already waited. Only these starts account for a
-node that fits, and for other teams.
+take units first, smaller runs may overtake, and a run without a known end continues. Recent starts of the class make
+the latest earlier, and only they account for a node that fits and for other teams; but they never make the start
+earlier than the known ends allow: of the history, only waits that are longer than until the earliest start count, and
+at least five of them are needed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from math import ceil
 from portal.ui.text import ordinal, plural, plural_form
 
 FEWEST_STARTS = 5
+# Of the recent starts, this share had not waited longer than the latest start that is told.
+LATE_SHARE = 0.9
 RECENT = timedelta(days=30)
 # The time until an ended run has released its units and the run that gets them has started.
 HANDOVER = timedelta(minutes=5)
@@ -145,14 +148,14 @@ def estimate(facts: EstimateFacts, *, now: datetime) -> Estimate | CannotTell:
     last = None if facts.wait is WaitReason.NODE else _surest(facts, begin)
     latest = None if last is None else last + HANDOVER
     # Waiting times of other runs mean nothing while scheduling is paused.
-    waits = [] if facts.wait is WaitReason.HELD else sorted(one for one in facts.starts if one > now - facts.since)
+    waits = [] if facts.wait is WaitReason.HELD else sorted(one for one in facts.starts if facts.since + one > first)
     if len(waits) < FEWEST_STARTS:
         if latest is None:
             return CannotTell(Unknown.NO_LATEST, _unbounded(facts, len(waits)))
         return _told(facts, first, latest, Basis.ENDS, begin)
-    low, high = facts.since + _quantile(waits, 0.1), facts.since + _quantile(waits, 0.9)
-    code = Basis.BOTH if (first > begin and first <= low) or (latest is not None and latest <= high) else Basis.STARTS
-    return _told(facts, min(first, low), high if latest is None else min(latest, high), code, begin, len(waits))
+    high = facts.since + waits[ceil(LATE_SHARE * len(waits)) - 1]
+    code = Basis.BOTH if first > begin or (latest is not None and latest <= high) else Basis.STARTS
+    return _told(facts, first, high if latest is None else min(latest, high), code, begin, len(waits))
 
 
 # ---- earliest and latest start ---------------------------------------------------------------------------------------
@@ -206,10 +209,6 @@ def _when(free: int, steps: Sequence[UnitChange], demand: int, begin: datetime) 
     return None
 
 
-def _quantile(waits: Sequence[timedelta], share: float) -> timedelta:
-    return waits[max(0, ceil(share * len(waits)) - 1)]
-
-
 # ---- sentences -------------------------------------------------------------------------------------------------------
 
 
@@ -224,10 +223,11 @@ def _told(
         ceiling += timedelta(minutes=1)
     history = f"{starts} starts of the last {RECENT.days} days that waited as long"
     ends = "the known end times of your team's runs"
+    sooner = "" if is_open else "; sooner if a run ends early"
     source = {
         Basis.ENDS: f"based on {ends}; sooner if a run ends early",
         Basis.STARTS: f"based on {history}",
-        Basis.BOTH: f"based on {ends} and {history}",
+        Basis.BOTH: f"based on {ends} and {history}{sooner}",
     }[code]
     if code is Basis.ENDS and not facts.running and not facts.ahead:
         source = "based on your team's unused quota"
