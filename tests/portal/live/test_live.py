@@ -48,7 +48,9 @@ async def test_a_viewer_gets_the_state_at_once_and_then_each_change(streams: Bro
     await alice.leave()
 
 
-async def test_who_waits_for_any_channel_is_woken_by_each(streams: Broadcaster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_for_any_channel_is_woken_by_each(
+    streams: Broadcaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heard: list[str] = []
     tell = streams._hint
 
