@@ -52,6 +52,7 @@ LONG_WALKS = (
     "test_hardware_pages",
 )
 LONG = (
+    "test_situations_foreign_live",
     "test_churn",
     "test_faults_at_the_viewer",
     "test_doors_agree",
@@ -60,6 +61,8 @@ LONG = (
     "test_writes",
     "test_foreign",
     "test_recovery",
+    "test_forms",
+    "test_figures",
 )
 
 sign_cookies()

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -19,8 +20,13 @@ from nacl.encoding import Base64Encoder
 from nacl.public import PrivateKey
 
 from tests.support import rewording
+from tests.support.scheduling import Scheduling
 
 SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
+
+# jsonschema imports this package if there is one. Its grammars take every pytest process seconds, and are for formats
+# ("iri") that are not checked here.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 
 def read_services() -> dict[str, Any]:
@@ -73,6 +79,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 if os.environ.get(rewording.VARIABLE):
     rewording.install()
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_unconfigure() -> None:

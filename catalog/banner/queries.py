@@ -25,14 +25,14 @@ def active_banner(cluster_id: int) -> ActiveBanner | None:
     return _first(Banner.objects.filter(_SHOWN, cluster_id=cluster_id))
 
 
-def active_banners() -> QuerySet[Banner]:
-    """That of this installation's cluster, to be a part of another query. At most one."""
-    return Banner.objects.filter(_SHOWN, cluster__name=settings.CLUSTER_NAME)
+def active_banners(cluster: str) -> QuerySet[Banner]:
+    """That of the cluster of this name, to be a part of another query. At most one."""
+    return Banner.objects.filter(_SHOWN, cluster__name=cluster)
 
 
 def banner_of_installation() -> ActiveBanner | None:
     """For pages of people who are not signed in. One query."""
-    return _first(active_banners())
+    return _first(active_banners(settings.CLUSTER_NAME))
 
 
 def _first(found: QuerySet[Banner]) -> ActiveBanner | None:

@@ -30,7 +30,8 @@ SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
 PLUGIN = ("-p", "tests.plugin")
 BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
 # Tests with a cluster mostly wait for it, so four processes keep the two cores of a small machine busy; with five, a
-# run takes a minute longer. All tests of a file run in one process; tests/conftest.py orders the files.
+# run takes a minute longer. All tests of a file run in one process, with the exceptions of tests/support/scheduling.py;
+# tests/conftest.py orders the files.
 AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 

@@ -52,7 +52,7 @@ class Before:
     events: int
 
 
-def sweep(rows: Iterable[Row], world: World, *, whole: bool = False) -> Found:
+def sweep(rows: Iterable[Row], world: World, *, roles: Collection[str] = ROLES, whole: bool = False) -> Found:
     """`whole`: also sends the cases whose answer is given before the object is looked up and so cannot depend on it."""
     found, rows = Found(), list(rows)
     before = Before(state(), Event.objects.count())
@@ -60,6 +60,8 @@ def sweep(rows: Iterable[Row], world: World, *, whole: bool = False) -> Found:
     samples = {id(row) for row in first_of_each_way_in(rows)}
     for row in rows:
         for role in roles_asking(row, is_sample=whole or id(row) in samples):
+            if role not in roles:
+                continue
             for relation in RELATIONS:
                 values = world.address(row.about, relation, base(role))
                 if values is None or not (whole or relation in asked_about(row, role, world)):

@@ -16,6 +16,7 @@ from accounts.models import Scope
 from tests.matrix.sweep import OURS, VIEWS, first_of_each_way_in, scopes
 from tests.matrix.tables.api_table import API
 from tests.matrix.tables.page_table import PAGES
+from tests.matrix.tables.policy import PARTS, ROLES
 from tests.support.source import ROOT, tracked_files
 
 # Attributes of a view that decide about access before the object is looked up.
@@ -76,6 +77,10 @@ def test_no_page_reads_a_token() -> None:
         if any(reads_the_header(node) for node in ast.walk(ast.parse((ROOT / path).read_text())))
     }
     assert found == {Path(name) for name in READ_TOKENS}
+
+
+def test_every_role_is_in_one_part() -> None:
+    assert sorted(role for part in PARTS.values() for role in part) == sorted(ROLES)
 
 
 def test_the_sample_has_every_method_with_every_scope() -> None:

@@ -15,6 +15,7 @@ from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
 from desk.navigation.context_processors import page_context
+from desk.navigation.queries import page_facts
 from tenants.models import Tenant
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
@@ -91,3 +92,9 @@ def test_a_members_bar_costs_one_query(
 ) -> None:
     with django_assert_num_queries(1):
         bar(bob)
+
+
+def test_each_person_is_told_of_their_own_teams(team_a: Tenant, bob: User, charlie: User) -> None:
+    """By one statement, which is composed once."""
+    teams = [("team-a", "Team A")]
+    assert [page_facts(who).teams for who in (bob, charlie, bob)] == [teams, [], teams]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection
 
 from devcluster.cli import testing
+from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Supervisor
 from tests import plugin
+from tests.support.scheduling import TEST_BY_TEST, Scheduling
 
 
 @pytest.mark.parametrize(("rest", "processes"), [([], ["-n", "4"]), (["-k", "quota"], [])])
@@ -45,3 +49,40 @@ def test_processes_of_one_run_have_redis_databases_of_their_own(monkeypatch: pyt
         monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{worker}")
         numbers.append(plugin.redis_number())
     assert sorted(numbers) == list(range(1, 16))
+
+
+class Process:
+    """Stands for a process of xdist and collects what it is told to run."""
+
+    gateway = SimpleNamespace(id="its name")
+    shutting_down = False
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.told += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_long_tests_of_a_file_are_spread_and_no_file_waits_behind_two_tests() -> None:
+    values: dict[str, Any] = {"tx": ["popen", "popen"], "loadscopereorder": False, "debug": False}
+    config = SimpleNamespace(getvalue=values.__getitem__, option=SimpleNamespace(**values))
+    scheduling = Scheduling(config)  # type: ignore[arg-type]
+    pages = [f"{file}::test[{part}]" for file in sorted(TEST_BY_TEST) for part in "xy"]
+    collection = ["a.py::one", "a.py::two", "b.py::one", "c.py::one", *pages]
+    first, second = processes = [Process(), Process()]
+    for one in processes:
+        scheduling.add_node(one)  # type: ignore[arg-type]
+        scheduling.add_node_collection(one, collection)  # type: ignore[arg-type]
+    scheduling.schedule()
+    assert (first.told, second.told) == ([0, 1], [2, 3])
+    scheduling.mark_test_complete(first, 0)  # type: ignore[arg-type]
+    scheduling.mark_test_complete(second, 2)  # type: ignore[arg-type]
+    assert (first.told, second.told) == ([0, 1, 4], [2, 3, 5])
+
+
+def test_files_that_are_spread_exist() -> None:
+    assert [file for file in TEST_BY_TEST if not (ROOT / file).is_file()] == []

@@ -179,7 +179,7 @@ class Watcher:
         version = client.list_page("v1/configmaps", namespace=namespace)["metadata"]["resourceVersion"]
         self.events: list[tuple[str, str]] = []
         self.error: ApiError | None = None
-        self._watch = client.watch("v1/configmaps", namespace=namespace, resource_version=version, timeout_s=20)
+        self._watch = client.watch("v1/configmaps", namespace=namespace, resource_version=version)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -197,7 +197,9 @@ class Watcher:
 
 
 @pytest.fixture
-def watcher(client: Api, namespace: str) -> Iterator[Watcher]:
+def watcher(admin: Api, client: Api, namespace: str) -> Iterator[Watcher]:
+    # The controller manager adds this one to each new namespace; later, it would be one of the events of the test.
+    wait_until(lambda: admin.find("v1/configmaps", "kube-root-ca.crt", namespace=namespace))
     watcher = Watcher(client, namespace)
     yield watcher
     watcher.stop()
@@ -215,7 +217,7 @@ def make_abc(admin: Api, namespace: str) -> None:
 def test_the_second_event_is_doubled_late_or_lost(admin, proxy, namespace, watcher, fault, seen):
     getattr(proxy.when("watch", "configmaps", nth=2), fault)()
     make_abc(admin, namespace)
-    wait_until(lambda: len(watcher.events) == len(seen))
+    wait_until(lambda: len(watcher.events) >= len(seen))
     assert "".join(name for _, name in watcher.events) == seen
 
 

@@ -80,6 +80,7 @@ def test_the_search_is_reached_by_a_key(open_page: Callable[..., Page], house: T
     page.keyboard.press("/")
     page.keyboard.type("retina")
     page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=retina*")
     page.get_by_role("link", name="retina-seg").click()
     expect(page.get_by_role("heading", name=re.compile("^retina-seg"))).to_be_visible()
 
@@ -287,12 +288,3 @@ def test_a_page_holds_one_stream_and_none_while_nobody_looks(
         page.evaluate(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         assert page.evaluate("window.openStreams") == streams
-
-
-def test_slash_finds_workloads(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
-    page = open_page("/teams/team-a", as_user=alice)
-    page.keyboard.press("/")
-    page.keyboard.type("retina")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/search?q=retina*")
-    expect(page.get_by_role("link", name="retina-seg")).to_be_visible()

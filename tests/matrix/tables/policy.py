@@ -25,6 +25,14 @@ DEAD = {
 # This person was a member when the session began.
 REMOVED = "removed"
 ROLES = (*TEAM, *STAFF, *TOKENS, *DEAD, REMOVED)
+# Every role is in one of these parts, whose tests run at the same time.
+PARTS = {
+    "part of the team": ("viewer", "member"),
+    "heads of the team": ("manager", "owner"),
+    "approvers": ("approver", "other approver"),
+    "staff": ("operator", "auditor", "admin"),
+    "others": (*TOKENS, *DEAD, REMOVED),
+}
 # Whose the object is, seen from the role that asks. "own": made by the role itself, where that matters.
 RELATIONS = ("own", "others", "foreign", "deleted", "random")
 

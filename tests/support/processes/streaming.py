@@ -30,7 +30,8 @@ class Doors:
     pid: int = 0
 
     def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        """The time-out stops a test that hangs: 20 s were not enough on a busy machine, behind 50 other callers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
             response = connection.getresponse()
