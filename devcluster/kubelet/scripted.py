@@ -239,6 +239,13 @@ class ScriptedKubelet:
         body = {"status": {"conditions": conditions}}
         self.api.patch("v1/nodes", node, body, subresource="status", content_type=STRATEGIC)
 
+    def node_unready(self, node: str, message: str) -> None:
+        """The node responds, and reports that it cannot run pods. Only for a test's own nodes."""
+        self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: "lost"}}})
+        ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message}
+        body = {"status": {"conditions": [ready | {"lastTransitionTime": pod_status.now()}]}}
+        self.api.patch("v1/nodes", node, body, subresource="status", content_type=STRATEGIC)
+
     def node_back(self, node: str) -> None:
         self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: "fake"}}})
 

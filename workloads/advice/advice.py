@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import ceil
 
 from portal.ui.text import capital, date_and_time, plural, plural_form, with_full_stop
 from workloads.advice.class_context import context_sentences
@@ -286,6 +287,8 @@ def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
         return []
     if told.reason == "bus_error":
         return _change("shared_memory_gib", "Request more shared memory")(told, facts)
+    if told.reason == "below_limit_range":
+        return _more(told, facts)
     what = "memory_gib" if told.facts.get("resource") == "memory" or "memory_gib" in told.facts else "cpu"
     now, own = told.facts.get("memory_gib"), facts.own
     if now is None:
@@ -298,6 +301,23 @@ def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
     place, label = ("units", "Request more units") if is_all else (what, "Request more memory")
     [found] = _change(place, label)(told, facts)
     return [replace(found, why=f"It had {now:g} GiB. {found.why}")]
+
+
+def _more(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """Suggests the minimum of the namespace. If the units of the run do not bring as much, more units do."""
+    least, own, is_memory = told.facts.get("limit"), facts.own, told.facts.get("resource") == "memory"
+    field, label = ("memory_gib", "Request more memory") if is_memory else ("cpu", "Request more cores")
+    if least is None:
+        return _change(field, "Change cores or memory")(told, facts)
+    per_unit = (own.memory_gib if is_memory else own.cpu) if own is not None else 0
+    units = ceil(least / per_unit) if per_unit else facts.each
+    if own is not None and units > own.most_units:
+        return []
+    [found] = _change(field, label)(told, facts)
+    if own is not None and found.way is not None and units > facts.each:
+        label = f"Request {plural(units, own.figures.unit)} instead of {facts.each}"
+        found = replace(found, label=label, way=changed(facts, own.slug, units, "id_units"))
+    return [replace(found, why=f"The minimum is {plural(least, 'GiB' if is_memory else 'core')}. {found.why}")]
 
 
 def _left_beside(told: Status, facts: AdviceFacts) -> list[NextStep]:

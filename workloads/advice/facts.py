@@ -15,7 +15,7 @@ class ClassOption:
     """A class as this team can use it now. `figures`: for a new run on it. `takes`: it accepts workloads of this kind;
     `takes_fewer`: it accepts the workload with one unit; `takes_units`: the most units of each worker with which it
     accepts the workload with its image and sizes, but not more than the run has. `most_units`: the most that one
-    worker can ever have; `allocatable`: units of all its nodes, None: unknown. Per unit: `memory_gib`, and
+    worker can ever have; `allocatable`: units of all its nodes, None: unknown. Per unit: `cpu`, `memory_gib`, and
     `gpu_memory_mib`, 0 if unknown. `is_less_isolated`: other workloads share a GPU, unlike on the run's own class.
     """
 
@@ -28,6 +28,7 @@ class ClassOption:
     allocatable: int | None = None
     is_smaller: bool = False
     asks_terms: bool = False
+    cpu: int = 0
     memory_gib: int = 0
     gpu_memory_mib: int = 0
     takes_units: int = 0

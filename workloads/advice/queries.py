@@ -262,6 +262,7 @@ def _option(
         allocatable=capacity.allocatable,
         is_smaller=weights.exact_weight(one.weight, one.replicas) < weights.exact_weight(of.weight, of.replicas),
         asks_terms=bool(one.terms_version) and one.pk not in read.signed,
+        cpu=one.cpu_per_unit,
         memory_gib=one.memory_gib_per_unit,
         gpu_memory_mib=one.memory_mib or 0,
         is_less_isolated=of.sharing == GpuClass.Sharing.NONE != one.sharing,

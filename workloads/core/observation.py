@@ -55,14 +55,15 @@ class ClaimState:
 @dataclass(frozen=True)
 class LocalQueueState:
     """The team's queue in the cluster. `nominal`: units of its own quota by class slug; `why` it admits nothing, in
-    Kueue's words, "" if it does; `is_stopped`: because it is held. `limits`: the most that one container of its
-    namespace may request by resource, if Kueue reports that a pod requests more.
+    Kueue's words, "" if it does; `is_stopped`: because it is held. `limits` and `minimums`: the most and the least that
+    one container of its namespace may request by resource, if Kueue reports that a pod requests more or less.
     """
 
     nominal: Mapping[str, int]
     why: str = ""
     is_stopped: bool = False
     limits: Mapping[str, str] = field(default_factory=dict)
+    minimums: Mapping[str, str] = field(default_factory=dict)
 
     def is_for_borrowed(self, slug: str, units: int) -> bool:
         """The team's own quota is too small even if all of it is free."""

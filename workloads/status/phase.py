@@ -174,7 +174,8 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     size = {"units": wish.units, "workers": wish.workers}
     found = explain_queue.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
     found = explain_queue.with_borrowing(found, wish.borrowing_limit, class_name=wish.class_name)
-    found = admission.with_numbers(found, wish.asked, seen.at.limits if seen.at else {})
+    if seen.at is not None:
+        found = admission.with_numbers(found, wish.asked, seen.at.limits, seen.at.minimums)
     by_nodes = nodes.by_nodes(seen.nodes, message, class_name=wish.class_name, workers=wish.workers)
     found = queue_holds.queue_hold(seen.at, queue, message, now) or by_nodes or found
     facts |= found.facts
@@ -313,8 +314,8 @@ def _replacing(seen: Observation, pod: Pod) -> Status:
     told = termination_explanation(pod)
     if seen.lost is not None and seen.lost.is_silent:
         text = (
-            f"Kubernetes gave up on node {pod.node}, which no longer responds; another pod can only start when "
-            "the node responds again or is removed from the cluster."
+            f"Its pod cannot be removed from node {pod.node}, which no longer responds; another pod can only start "
+            "when the node responds again or is removed from the cluster."
         )
         lost = Explanation("node_given_up", text, "Contact an operator.", told.raw, told.raw_from)
         return Status(Phase.UNKNOWN, lost.reason, text, pod.deleting_since, _facts(seen, pod), lost.actions, lost)

@@ -23,8 +23,6 @@ UNPROVIDED = "unprovided"
 
 RUNNING = ("running", "running")
 
-PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
-
 
 def told() -> Told:
     rows = status_queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
@@ -45,10 +43,6 @@ def on_nodes(admin: Api, namespace: str) -> list[str]:
         for pod in admin.list("v1/pods", namespace=namespace)
         if pod["spec"].get("nodeName")
     ]
-
-
-def only(namespace: str) -> Json:
-    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
 
 
 def of_team(tenant: Tenant) -> Told:

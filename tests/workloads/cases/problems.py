@@ -678,7 +678,7 @@ ENDINGS = [
     Problem(
         "node emptied", "node gone",
         disrupted("EvictionByEvictionAPI", "Eviction API: evicting"), "preparing", "drained",
-        f"Node a100-1 is being drained. {AGAIN}", "Unsaved work is lost", (STOP,), NODE,
+        f"It was evicted from node a100-1, as when a node is drained. {AGAIN}", "Unsaved work is lost", (STOP,), NODE,
     ),
     Problem(
         "pushed off its node", "preempted in the queue",
@@ -821,7 +821,7 @@ OTHERS = [
             lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped"),
         ),
         "unknown", "node_given_up",
-        "Kubernetes gave up on node a100-1, which no longer responds; another pod can only start when the "
+        "Its pod cannot be removed from node a100-1, which no longer responds; another pod can only start when the "
         "node responds again or is removed from the cluster.",
         TELL, (STOP,), NODE,
     ),

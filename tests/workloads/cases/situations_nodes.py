@@ -31,6 +31,13 @@ ON_NODES: dict[str, Situation] = {
         NOT_YET, "wait", "when a node is uncordoned", "untolerated taint",
         facts={"nodes": 1},
     ),
+    "nodes down": Situation(
+        NODES, WAITS, "nodes_down",
+        r"No node of Down is available: 1 is not ready\.",
+        NOT_YET, "wait", "It starts when one of them is ready again", "cordoned",
+        then="runs when the node is back",
+        facts={"nodes": 1},
+    ),
     "contiguity": Situation(
         NODES, WAITS, "no_node_fits",
         r"No single node has 2 units of Spread free: 2 are free, at most 1 on one node\.",
@@ -64,6 +71,18 @@ ON_NODES: dict[str, Situation] = {
         STUCK, TELL, "has no device class", "DRA devices short",
         then="the operators install its driver and have Kueue count it, which no test can undo",
     ),
+    "DRA class not counted": Situation(
+        NODES, WAITS, "device_class_not_counted",
+        r"Kueue does not manage quota for the device class uncounted-\w+, which Uncounted uses\.",
+        STUCK, TELL, "the reason device_class_not_counted", "DRA class missing",
+        then="the operators have Kueue count it, which no test can undo",
+    ),
+    "no devices through DRA": Situation(
+        NODES, WAITS, "no_units_offered",
+        r"No units of Driverless are in the cluster: no driver reports a matching device \(gpu\.nvidia\.com\)\.",
+        STUCK, TELL, "the reason no_units_offered", "DRA devices short",
+        then="the operators install its driver",
+    ),
     "DRA devices short": Situation(
         # Blocked if this lasts longer than 15 s.
         NODES, "preparing", "devices_unavailable",
@@ -82,6 +101,12 @@ ON_NODES: dict[str, Situation] = {
         r"The volume gone does not exist in the cluster\.",
         STUCK, "change", "Choose another volume, or none", "PVC unbound",
     ),
+    "PVC elsewhere": Situation(
+        # Preparing for the first 15 s.
+        PODS, "blocked", "volume_elsewhere",
+        r"Admitted, but none of the \d+ nodes matches: \d+ cannot access the volume.*\. The volume is away\.",
+        STUCK, "change", "Start it with another volume", "PVC missing",
+    ),
     "image pull": Situation(
         PODS, "blocked", "image_not_found",
         r"The image docker\.io/library/python:3\.14-slim was not found in its registry; node cpu-\d+ retries\.",
@@ -91,6 +116,11 @@ ON_NODES: dict[str, Situation] = {
         PODS, "blocked", "secret_incomplete",
         r"The secret config-1 that the container needs has no key secret\.MINE\.",
         NOT_YET, "wait", "the portal restores it", "image pull",
+    ),
+    "secret missing": Situation(
+        PODS, "blocked", "secret_missing",
+        r"The secret robbed-1 that the container needs does not exist in the cluster\.",
+        NOT_YET, "wait", "the portal creates it", "configuration missing",
     ),
     "crash": Situation(
         PODS, "failed", "crashed",

@@ -100,7 +100,7 @@ def test_an_eviction_by_the_kubelet_is_one_event_and_one_mail(run: Run, alice: U
     ("disruption", "cause"),
     [
         ("EvictionByEvictionAPI", "drained"),
-        ("DeletionByTaintManager", "node_lost"),
+        ("DeletionByTaintManager", "drained"),
         ("PreemptionByScheduler", "preempted_on_node"),
         ("SomethingNew", "disrupted"),
     ],

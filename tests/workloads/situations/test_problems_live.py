@@ -21,9 +21,10 @@ from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.policies import ADMISSION, OF_WORKLOAD, PODS, denies, only
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
-from tests.workloads.cases.live import MISSING, PODS, RUNNING, UNPROVIDED, never_provided, on_nodes, only, told
+from tests.workloads.cases.live import MISSING, RUNNING, UNPROVIDED, never_provided, on_nodes, told
 from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_nodes import ON_NODES
@@ -206,15 +207,13 @@ def test_what_scheduler_and_kubelets_say(
 @contextmanager
 def admission(admin: Api, namespace: str, name: str) -> Iterator[None]:
     """In this namespace, a policy refuses pods of `denied`, and the webhook for pods of `silent` does not answer."""
-    made = [policy(name), binding(name, namespace), webhook(name, namespace)]
-    for one in made:
-        admin.create(one)
+    unless, message = f"!({OF_WORKLOAD.format('denied')})", "this image is not allowed here"
+    admin.create(webhook(name, namespace))
     try:
-        yield
+        with denies(admin, namespace, name, rules=PODS, unless=unless, message=message):
+            yield
     finally:
-        for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
-            admin.delete(f"admissionregistration.k8s.io/v1/{kind}", name)
-        admin.delete("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", name)
+        admin.delete(f"{ADMISSION}/validatingwebhookconfigurations", name)
 
 
 STOOD_IN_THE_WAY = {
@@ -225,30 +224,9 @@ STOOD_IN_THE_WAY = {
 }
 
 
-def policy(name: str) -> Json:
-    expression = "!('gpu-portal/workload' in object.metadata.labels) || "
-    expression += "object.metadata.labels['gpu-portal/workload'] != 'denied'"
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": PODS},
-            "validations": [{"expression": expression, "message": "this image is not allowed here"}],
-        },
-    }  # fmt: skip
-
-
-def binding(name: str, namespace: str) -> Json:
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": only(namespace)},
-    }  # fmt: skip
-
-
 def webhook(name: str, namespace: str) -> Json:
     return {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "apiVersion": ADMISSION, "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": name},
         "webhooks": [
             {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -15,16 +15,17 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster.client.kube import Api, ApiError
+from devcluster.client.kube import Api
 from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet import pod_status
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Membership, Namespace, Tenant
+from tests.support.cluster.policies import OF_WORKLOAD, PODS, changes, refusal
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
-from tests.workloads.cases.live import PODS, is_open, of_team, on_nodes, only, play, told
+from tests.workloads.cases.live import is_open, of_team, on_nodes, play, told
 from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_queue import IN_QUEUE
@@ -126,45 +127,19 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
 # ---- an admission policy of the site ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def damaging(admin: Api, namespace: str, name: str) -> Iterator[None]:
+def damaging(admin: Api, namespace: str, name: str) -> AbstractContextManager[None]:
     """A policy that gives pods of `damaged` the host network, as a site's automation might do."""
-    kinds = "admissionregistration.k8s.io/v1"
-    expression = "Object{spec: Object.spec{hostNetwork: true}}"
-    policy = {
-        "apiVersion": kinds, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": PODS},
-            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
-        },
-    }  # fmt: skip
-    labels = {"matchLabels": {"gpu-portal/workload": "damaged"}}
-    binding = {
-        "apiVersion": kinds, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name},
-        "spec": {"policyName": name, "matchResources": {**only(namespace), "objectSelector": labels}},
-    }  # fmt: skip
-    admin.create(policy)
-    admin.create(binding)
-    try:
-        wait_until(lambda: "hostNetwork=true" in refusal(admin, namespace), what="the policy is in force")
-        yield
-    finally:
-        admin.delete(f"{kinds}/mutatingadmissionpolicybindings", name)
-        admin.delete(f"{kinds}/mutatingadmissionpolicies", name)
-
-
-def refusal(admin: Api, namespace: str) -> str:
-    """Returns the refusal of the API server for a pod of `damaged`, which is never created."""
     trial: Json = {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "trial", "namespace": namespace, "labels": {"gpu-portal/workload": "damaged"}},
         "spec": {"containers": [{"name": "none", "image": "none"}]},
     }  # fmt: skip
-    try:
-        admin.request("POST", f"/api/v1/namespaces/{namespace}/pods", trial, params={"dryRun": "All"})
-    except ApiError as error:
-        return str(error)
-    return ""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    return changes(
+        admin, namespace, name, rules=PODS, when=OF_WORKLOAD.format("damaged"),
+        to="Object{spec: Object.spec{hostNetwork: true}}",
+        until=lambda: "hostNetwork=true" in refusal(admin, path, trial),
+    )  # fmt: skip
 
 
 def test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod(

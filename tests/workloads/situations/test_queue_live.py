@@ -5,8 +5,8 @@ The test does in the cluster what operators would do; the portal's workers do th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -21,10 +21,11 @@ from devcluster.client.types import Json
 from portal.core.due import Deadline
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as tenants
+from tests.support.cluster.policies import created, denies, refusal
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
-from tests.workloads.cases.live import RUNNING, is_open, only, told
+from tests.workloads.cases.live import RUNNING, is_open, told
 from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_queue import IN_QUEUE
@@ -40,7 +41,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 __all__ = ["by_hand", "cpu", "own"]
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
-ADMISSION = "admissionregistration.k8s.io/v1"
 QUEUE = (f"{KUEUE}/localqueues", "gpu-portal")
 Stand = Callable[[str, str], None]
 
@@ -65,44 +65,19 @@ def until_open(namespace: Namespace, kube: Kube) -> None:
 # ---- queues that do not start workloads ------------------------------------------------------------------------------
 
 
-@contextmanager
-def unnoticed(admin: Api, namespace: str, name: str) -> Iterator[None]:
+def unnoticed(admin: Api, namespace: str, name: str) -> AbstractContextManager[None]:
     """A policy prevents Kueue from creating Workloads for Jobs named `ignored`."""
-    rules = [{"apiGroups": [KUEUE.partition("/")[0]], "apiVersions": ["*"], "operations": ["CREATE"]}]
-    expression = "!object.metadata.name.startsWith('job-ignored-')"
-    policy = {
-        "apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [{**rules[0], "resources": ["workloads"]}]},
-            "validations": [{"expression": expression, "message": "not here"}],
-        },
-    }  # fmt: skip
-    binding = {
-        "apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
-        "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": only(namespace)},
-    }  # fmt: skip
-    admin.create(policy)
-    admin.create(binding)
-    try:
-        wait_until(lambda: "not here" in refusal(admin, namespace), what="the policy is in force")
-        yield
-    finally:
-        admin.delete(f"{ADMISSION}/validatingadmissionpolicybindings", name)
-        admin.delete(f"{ADMISSION}/validatingadmissionpolicies", name)
-
-
-def refusal(admin: Api, namespace: str) -> str:
+    rules = created("workloads", group=KUEUE.partition("/")[0], versions="*")
     container = {"name": "one", "image": "none"}
     trial: Json = {
         "apiVersion": KUEUE, "kind": "Workload", "metadata": {"name": "job-ignored-trial", "namespace": namespace},
         "spec": {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": [container]}}}]},
     }  # fmt: skip
-    try:
-        admin.request("POST", f"/apis/{KUEUE}/namespaces/{namespace}/workloads", trial, params={"dryRun": "All"})
-    except ApiError as error:
-        return str(error)
-    return ""
+    path = f"/apis/{KUEUE}/namespaces/{namespace}/workloads"
+    return denies(
+        admin, namespace, name, rules=rules, unless="!object.metadata.name.startsWith('job-ignored-')",
+        message="not here", until=lambda: "not here" in refusal(admin, path, trial),
+    )  # fmt: skip
 
 
 class Check:

@@ -9,10 +9,12 @@ import pytest
 
 from tests.workloads.cases.situations_nodes import ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
+from tests.workloads.situations.refusals.written import REFUSALS
+from tests.workloads.situations.removals.written import REMOVALS
 from workloads.status.explain.types import FACTS
 
 HERE = Path(__file__).parent
-SITUATIONS = {**IN_QUEUE, **ON_NODES, **OF_OTHERS}
+SITUATIONS = {**IN_QUEUE, **ON_NODES, **OF_OTHERS, **REFUSALS, **REMOVALS}
 # Situations of the queue; of nodes, pods and storage; and those that others cause.
 NAMES = """
     over quota at ResourceQuota; LimitRange; Pod Security; webhook down; local queue missing; local queue held;
@@ -23,7 +25,10 @@ NAMES = """
     DRA class missing; DRA devices short; predecessor still ending; image pull; configuration missing; crash; OOM;
     kubelet admission; topology; node lost;
     foreign scheduling gate; edited Job; node's pods full; volume over quota; no storage class;
-    object count at ResourceQuota; policy of the site
+    object count at ResourceQuota; policy of the site;
+    below LimitRange; unknown refusal of the pod; unknown refusal of the Job; no service account; quota not counted;
+    nodes down; DRA class not counted; no devices through DRA; PVC elsewhere; secret missing;
+    drain; preemption by the scheduler; node not ready; node given up
 """
 
 

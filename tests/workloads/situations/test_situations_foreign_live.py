@@ -6,7 +6,6 @@ API server, admission policies, scheduler, Job controller and Kueue are real; th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -22,9 +21,10 @@ from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.policies import OF_WORKLOAD, PODS, changes, denies, lift
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
-from tests.workloads.cases.live import PODS, RUNNING, only, told
+from tests.workloads.cases.live import RUNNING, told
 from tests.workloads.cases.situations_queue import OF_OTHERS
 from tests.workloads.cases.staged import until_as_written
 from tests.workloads.cases.steps_followed import by_hand, follow
@@ -40,7 +40,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 # Fixtures of other modules, by name.
 __all__ = ["by_hand", "cpu"]
 
-ADMISSION = "admissionregistration.k8s.io/v1"
 QUEUES = "kueue.x-k8s.io/v1beta2/localqueues"
 GATE = 'Object{spec: Object.spec{schedulingGates: [Object.spec.schedulingGates{name: "example.org/budget"}]}}'
 
@@ -59,56 +58,6 @@ def full(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
         cluster, slug=f"full-{unique}", name="Full", node_labels={"nvidia.com/gpu.product": product}, borrowing_limit=0
     )
     admin.delete("v1/nodes", name)
-
-
-@contextmanager
-def gates(admin: Api, namespace: str, name: str) -> Iterator[None]:
-    """A policy of the site gives pods of the workload `gated` a scheduling gate."""
-    condition = {"name": "one", "expression": "object.metadata.labels[?'gpu-portal/workload'].orValue('') == 'gated'"}
-    policy = {
-        "apiVersion": ADMISSION, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": PODS},
-            "matchConditions": [condition],
-            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": GATE}}],
-        },
-    }  # fmt: skip
-    binding = {
-        "apiVersion": ADMISSION, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name},
-        "spec": {"policyName": name, "matchResources": only(namespace)},
-    }  # fmt: skip
-    admin.create(policy)
-    admin.create(binding)
-    try:
-        yield
-    finally:
-        admin.delete(f"{ADMISSION}/mutatingadmissionpolicybindings", name)
-        admin.delete(f"{ADMISSION}/mutatingadmissionpolicies", name)
-
-
-@contextmanager
-def denies(admin: Api, namespace: str, name: str) -> Iterator[None]:
-    """A policy of the site denies pods of the workload `denied`."""
-    expression = "object.metadata.labels[?'gpu-portal/workload'].orValue('') != 'denied'"
-    policy = {
-        "apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": PODS},
-            "validations": [{"expression": expression, "message": "not on weekdays"}],
-        },
-    }  # fmt: skip
-    binding = {
-        "apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
-        "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": only(namespace)},
-    }  # fmt: skip
-    admin.create(policy)
-    admin.create(binding)
-    try:
-        yield
-    finally:
-        if admin.find(f"{ADMISSION}/validatingadmissionpolicybindings", name) is not None:
-            admin.delete(f"{ADMISSION}/validatingadmissionpolicybindings", name)
-        admin.delete(f"{ADMISSION}/validatingadmissionpolicies", name)
 
 
 def counted(namespace: str, **hard: str) -> Json:
@@ -138,8 +87,10 @@ def test_what_others_put_in_the_way(
     def ask(name: str, *, of: GpuClass = cpu, volume: str = "") -> None:
         actions.launch("team-a", replace(job, name=name, gpu_class=of.slug, volume=volume), by=by_alice)
 
-    rules = gates(admin, space, f"gates-{unique}"), denies(admin, space, f"denies-{unique}")
-    with kubelet.claim(space), rules[0], rules[1]:
+    gated, denied = (OF_WORKLOAD.format(name) for name in ("gated", "denied"))
+    gates = changes(admin, space, f"gates-{unique}", rules=PODS, when=gated, to=GATE)
+    denial = denies(admin, space, f"denies-{unique}", rules=PODS, unless=f"!({denied})", message="not on weekdays")
+    with kubelet.claim(space), gates, denial:
         ask("classless", volume="classless")
         worker(lambda: "classless" in told())
         admin.create(counted(space, persistentvolumeclaims="0"))
@@ -177,7 +128,7 @@ def test_what_others_put_in_the_way(
         AppliedObject.objects.filter(name="counted-1").update(sent_at=timezone.now() - REFUSED_AGAIN)
         Workload.objects.filter(name="counted").update(due_at=timezone.now())
 
-        admin.delete(f"{ADMISSION}/validatingadmissionpolicybindings", f"denies-{unique}")
+        lift(admin, f"denies-{unique}")
         follow(by_hand, found["edited"].steps[0].href)
         follow(by_hand, found["extra"].steps[0].href, volume="")
         for pod in pods(admin, space):

@@ -22,6 +22,7 @@ from tenants.models import Namespace, Tenant
 from tests.support.cluster import queued
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
+from tests.support.waiting import wait_until
 from tests.workloads.cases.live import told
 from tests.workloads.cases.situations_nodes import BESIDE, ON_NODES
 from tests.workloads.cases.staged import until_as_written
@@ -41,7 +42,10 @@ TAINT = {"key": CARDS, "value": "present", "effect": "NoSchedule"}
 SERVICE = {"key": "example.org/service", "value": "on", "effect": "NoSchedule"}
 SLICES = "resource.k8s.io/v1/resourceslices"
 SMALL = Options(checkpoints=True)
-KINDS = ("tainted", "elsewhere", "closed", "spread", "ending", "nodra", "dra", "zero", "unwell", "outside")
+KINDS = (
+    "tainted", "elsewhere", "closed", "down", "spread", "ending", "nodra", "uncounted", "driverless", "dra", "zero",
+    "unwell", "outside",
+)  # fmt: skip
 
 
 # Additional findings about the nodes.
@@ -82,6 +86,22 @@ class Scene:
     def patch(self, kind: str, body: Json, *, subresource: str = "") -> None:
         self.admin.patch("v1/nodes", self.name(kind), body, subresource=subresource)
 
+    def lose(self, kind: str) -> None:
+        """The node stops responding, and the control plane has noticed it."""
+        name = self.name(kind)
+
+        def is_ready() -> bool:
+            conditions = self.admin.get("v1/nodes", name)["status"].get("conditions", ())
+            return any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
+
+        def is_given_up() -> bool:
+            taints = self.admin.get("v1/nodes", name)["spec"].get("taints", ())
+            return any(one["key"] == "node.kubernetes.io/unreachable" for one in taints)
+
+        wait_until(is_ready)
+        ScriptedKubelet(self.admin).node_lost(name)
+        wait_until(is_given_up)
+
     def devices(self, kind: str) -> str:
         """Creates two devices in an own ResourceSlice and returns its name."""
         driver, node = "gpu.nvidia.com", self.name(kind)
@@ -117,15 +137,22 @@ def scene(
     found.node("ending")
     found.node("cores", allocatable={"cpu": "4"})
     found.node("memory", allocatable={"memory": "8Gi"})
+    found.node("down")
     found.node("nodra")
+    found.node("uncounted")
     found.node("dra")
     found.node("zero", allocatable={CARDS: "0"})
     found.node("unwell", allocatable={CARDS: "1"})
     found.node("outside")
-    slices = found.devices("dra")
+    found.node("driverless")
+    slices = [found.devices(kind) for kind in ("dra", "uncounted")]
+    uncounted = {"metadata": {"name": f"uncounted-{unique}"}, "spec": {}}
+    admin.create({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **uncounted})
     provision(namespace_a, kube_worker)
     yield found
-    admin.delete(SLICES, slices)
+    for name in slices:
+        admin.delete(SLICES, name)
+    admin.delete("resource.k8s.io/v1/deviceclasses", f"uncounted-{unique}")
     for node in admin.list("v1/nodes"):
         if node["metadata"]["name"].endswith(unique):
             admin.delete("v1/nodes", node["metadata"]["name"])
@@ -139,6 +166,8 @@ def of_kind(cluster: Cluster, kind: str, unique: str) -> GpuClass:
     devices = {
         "dra": {"resource": "dra.portal/h100", "device_class": "gpu.nvidia.com"},
         "nodra": {"resource": "dra.portal/none", "device_class": f"none-{unique}"},
+        "driverless": {"resource": "dra.portal/h100", "device_class": "gpu.nvidia.com"},
+        "uncounted": {"resource": "dra.portal/uncounted", "device_class": f"uncounted-{unique}"},
     }.get(kind)
     through = {**devices, "interface": "dra", "device_selector": selector} if devices else {}
     return make.gpu_class(
@@ -160,6 +189,7 @@ def test_what_nodes_hold_up(
     scene: Scene, ask: Callable[..., None], by_alice: Actor, by_hand: Client, worker: Worker, admin: Api,
     namespace_a: Namespace,
 ) -> None:  # fmt: skip
+    scene.lose("down")
     ask("cores", "holds-cores", units=1, options=replace(SMALL, cpu=3))
     ask("memory", "holds-memory", units=1, options=replace(SMALL, memory_gib=5))
     ask("dra", "holds-dra", units=1)
@@ -179,11 +209,14 @@ def test_what_nodes_hold_up(
         "tainted": ON_NODES["untolerated taint"],
         "elsewhere": ON_NODES["wrong selector"],
         "closed": ON_NODES["cordoned"],
+        "down": ON_NODES["nodes down"],
         "spread": ON_NODES["contiguity"],
         "ending": ON_NODES["predecessor still ending"],
         "cores": ON_NODES["cpu short"],
         "memory": ON_NODES["memory short"],
         "nodra": ON_NODES["DRA class missing"],
+        "uncounted": ON_NODES["DRA class not counted"],
+        "driverless": ON_NODES["no devices through DRA"],
         "dra": ON_NODES["DRA devices short"],
         "zero": BESIDE["resource advertises 0"],
         "unwell": BESIDE["units not healthy"],
@@ -194,16 +227,19 @@ def test_what_nodes_hold_up(
 
     for name in ("cores", "memory", "spread", "dra", "unwell"):
         follow(by_hand, first[name].steps[0].href)
-    ScriptedKubelet(admin).deleted(stuck)
+    kubelet = ScriptedKubelet(admin)
+    kubelet.deleted(stuck)
+    kubelet.node_back(scene.name("down"))
     admin.delete("batch/v1/jobs", made, namespace=namespace_a.name)
     # Operators follow the advice.
     scene.patch("tainted", {"spec": {"taints": [TAINT]}})
     scene.patch("closed", {"spec": {"unschedulable": False}})
     scene.patch("zero", {"status": {"allocatable": {CARDS: "2"}}}, subresource="status")
     scene.node("elsewhere")
-    expected = written.keys() - {"nodra"}
+    expected = written.keys() - {"nodra", "uncounted", "driverless"}
     worker(lambda: all(told()[name] == ("running", "running") for name in expected), within_s=120)
     assert told()["nodra"][1] == "device_class_missing"
+    assert told()["uncounted"][1] == "device_class_not_counted"
 
 
 def by_kubectl(admin: Api, gpu_class: GpuClass, namespace: Namespace) -> str:

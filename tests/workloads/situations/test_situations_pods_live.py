@@ -57,6 +57,7 @@ def test_what_pods_and_storage_hold_up(
     provision(namespace_a, kube_worker)
     space, kubelet = namespace_a.name, ScriptedKubelet(admin)
     admin.create(never_provided(space, unique))
+    admin.create(claim_of_away(space, unique))
     Image.objects.create(name="newer", reference="docker.io/library/python:3.15-slim", kind="job")
     secret_actions.put_secret("team-a", "MINE", "value", by=by_alice)
 
@@ -64,7 +65,7 @@ def test_what_pods_and_storage_hold_up(
         wanted = replace(job, name=name, gpu_class=cpu.slug, units=units, volume=volume, options=options or Options())
         actions.launch("team-a", wanted, by=by_alice)
 
-    with kubelet.claim(space):
+    with kubelet.claim(space), away(admin, unique):
         ask("before", volume="gone")
         worker(lambda: "before" in on_nodes(admin, space))
         kubelet.exited(kubelet.bound(space), 0)
@@ -80,6 +81,7 @@ def test_what_pods_and_storage_hold_up(
             ask(name, options=Options(secrets=("MINE",)))
         ask("unbound", volume=UNPROVIDED)
         ask("missing", volume="gone")
+        ask("away", volume="away")
         plays = {
             "pull": lambda pod: kubelet.pull_error(pod, MISSING),
             "crash": lambda pod: kubelet.exited(pod, 3),
@@ -101,8 +103,10 @@ def test_what_pods_and_storage_hold_up(
             "refused": ON_NODES["kubelet admission"],
             "split": ON_NODES["topology"],
             "config": ON_NODES["configuration missing"],
+            "robbed": ON_NODES["secret missing"],
             "unbound": ON_NODES["PVC unbound"],
             "missing": ON_NODES["PVC missing"],
+            "away": ON_NODES["PVC elsewhere"],
         }
 
         def refusing(until: Callable[[], object], *, within_s: float = 60) -> None:
@@ -124,9 +128,10 @@ def test_what_pods_and_storage_hold_up(
         follow(by_hand, first["pull"].steps[0].href, image="newer")
         follow(by_hand, first["oom"].steps[0].href, units="2")
         follow(by_hand, first["split"].steps[0].href)
-        follow(by_hand, first["missing"].steps[0].href, volume="")
+        for name in ("missing", "away"):
+            follow(by_hand, first[name].steps[0].href, volume="")
         with provided(admin, unique):
-            expected = {*first, "robbed"} - {"crash"}
+            expected = first.keys() - {"crash"}
             all_run = partial(kubelet_runs, kubelet, space, expected)
             worker(lambda: all_run() and all(told()[name] == RUNNING for name in expected), within_s=120)
         assert told()["crash"][0] == "failed"
@@ -170,6 +175,34 @@ def waits_in_vain(pod: Json) -> bool:
     """True if the pod waits for an image that does not exist."""
     states = [one["state"].get("waiting", {}) for one in pod["status"].get("containerStatuses", ())]
     return any(state.get("reason") == "ErrImagePull" for state in states)
+
+
+def claim_of_away(namespace: str, unique: str) -> Json:
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "away", "namespace": namespace},
+        "spec": {**wanted, "volumeName": f"away-{unique}"},
+    }  # fmt: skip
+
+
+@contextmanager
+def away(admin: Api, unique: str) -> Iterator[None]:
+    """A volume on the disk of a node that is not in the cluster."""
+    name, key = f"away-{unique}", "kubernetes.io/hostname"
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [f"none-{unique}"]}]}
+    admin.create(
+        {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "local": {"path": "/none"},
+                "storageClassName": "", "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+            },
+        }
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        admin.delete(VOLUMES, name)
 
 
 @contextmanager

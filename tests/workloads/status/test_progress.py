@@ -120,7 +120,10 @@ def test_a_second_try_says_why_the_first_ended() -> None:
     first = replace(ended(137).pods[0], conditions=(condition("DisruptionTarget", reason="EvictionByEvictionAPI"),))
     second = pod(BOUND, state="running", node="a100-2", phase="Running", uid="second")
     seen = Observation(job(), ADMITTED, (first, second))
-    assert note(WISH, seen, "Node assigned") == "a100-2. Attempt 2; previous: Node a100-1 is being drained."
+    assert (
+        note(WISH, seen, "Node assigned")
+        == "a100-2. Attempt 2; previous: It was evicted from node a100-1, as when a node is drained."
+    )
     assert status_of(WISH, seen, now=NOW).facts == {"node": "a100-2", "attempts": 2}
 
 

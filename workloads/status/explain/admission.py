@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.manifests.names import QUOTA
-from workloads.status.explain.quantities import figures, is_more, number, resource_name, unit
+from workloads.status.explain.quantities import figures, is_more, number, resource_name, sized
 from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, STOP_OR_CHANGE, Explanation
 
 _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
@@ -157,8 +157,7 @@ def _exceeded(
         )
     if never:
         sizes = "; ".join(
-            f"{resource_name(name)}: {number(name, asked[name])}{unit(name)} requested, "
-            f"limit {number(name, limit[name])}"
+            f"{resource_name(name)}: {sized(name, asked[name])} requested, limit {number(name, limit[name])}"
             for name in never
         )
         return Explanation(
@@ -170,7 +169,7 @@ def _exceeded(
             facts={"quota": quota, **figures(never[0], asked=asked[never[0]], limit=limit[never[0]])},
         )
     sizes = "; ".join(
-        f"{resource_name(name)}: {number(name, asked[name])}{unit(name)} requested, "
+        f"{resource_name(name)}: {sized(name, asked[name])} requested, "
         f"{number(name, used.get(name, '?'))} of {number(name, limit.get(name, '?'))} used"
         for name in asked
     )
@@ -199,7 +198,7 @@ def _by_limits(message: str, what: Refused) -> Explanation | None:
         return None
     parts = []
     for which, resource, per, bound, asked in found:
-        said = f"{number(resource, asked)}{unit(resource)} requested" if asked else "not set"
+        said = f"{sized(resource, asked)} requested" if asked else "not set"
         parts.append(f"{resource} per {per.lower()}: {said}, {which} {number(resource, bound)}")
     _, resource, _, bound, asked = found[0]
     facts = figures(resource, **({"asked": asked} if asked else {}), limit=bound)
@@ -211,16 +210,25 @@ def _by_limits(message: str, what: Refused) -> Explanation | None:
     return Explanation("limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
 
 
-def with_numbers(found: Explanation, asked: Mapping[str, str], most: Mapping[str, str]) -> Explanation:
-    """Adds numbers, which Kueue's message about limits lacks. `most`: the most that one container may request."""
-    over = [name for name in asked if name in most and is_more(name, asked[name], most[name])]
-    if found.reason != "limit_range" or not over:
+def with_numbers(
+    found: Explanation, asked: Mapping[str, str], most: Mapping[str, str], least: Mapping[str, str]
+) -> Explanation:
+    """Adds numbers, which Kueue's message about limits lacks. `most`, `least`: what one container may request."""
+    if found.reason == "limit_range":
+        which, bounds = "maximum", most
+        outside = [name for name in asked if name in most and is_more(name, asked[name], most[name])]
+    elif found.reason == "below_limit_range":
+        which, bounds = "minimum", least
+        outside = [name for name in asked if name in least and is_more(name, least[name], asked[name])]
+    else:
+        return found
+    if not outside:
         return found
     sizes = "; ".join(
-        f"{name} per container: {number(name, asked[name])}{unit(name)} requested, maximum {number(name, most[name])}"
-        for name in over
+        f"{name} per container: {sized(name, asked[name])} requested, {which} {number(name, bounds[name])}"
+        for name in outside
     )
-    facts = figures(over[0], asked=asked[over[0]], limit=most[over[0]])
+    facts = figures(outside[0], asked=asked[outside[0]], limit=bounds[outside[0]])
     return replace(found, sentence=f"The namespace's LimitRange rejects the pod: {sizes}.", facts=facts)
 
 

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from portal.ui.text import plural
 from workloads.core.class_nodes import ClassNode, ClassNodes
 from workloads.core.observation import NodeTrouble
 from workloads.status.explain.quantities import Predicate, are, is_in_state, units_of
@@ -154,14 +155,14 @@ def _too_small(seen: ClassNodes, class_name: str) -> Explanation:
     memory = [node.memory_free_gib for node in seen.with_units if node.cpu_free >= seen.cpu]
     facts = {"nodes": len(seen.nodes)}
     if not cores and not memory:
-        text = f"{lead} cpu and memory free: {seen.cpu} cores and {seen.memory_gib} GiB requested."
+        text = f"{lead} cpu and memory free: {plural(seen.cpu, 'core')} and {seen.memory_gib} GiB requested."
         both = remedy.format("cpu and memory")
         return Explanation("no_cpu_or_memory", text, both, actions=STOP_OR_CHANGE, facts=facts)
-    what, unit, asked, left = ("cpu", "cores", seen.cpu, cores) if cores else ("memory", "GiB", seen.memory_gib, memory)
+    what, unit, asked, left = ("cpu", "core", seen.cpu, cores) if cores else ("memory", "GiB", seen.memory_gib, memory)
     most = max(0, int(max(left)))
     return Explanation(
         "no_cpu_or_memory",
-        f"{lead} {what} free: {asked} {unit} requested, at most {most} free on one node.",
+        f"{lead} {what} free: {plural(asked, unit)} requested, at most {most} free on one node.",
         remedy.format(what),
         actions=STOP_OR_CHANGE,
         facts={**facts, "resource": what, "asked": asked, "available": most},

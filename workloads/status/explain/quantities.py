@@ -62,10 +62,12 @@ def figures(resource: str, **quantities: str | int) -> dict[str, Any]:
     return {"resource": resource_name(resource), **{name: value for name, value in found.items() if value is not None}}
 
 
-def unit(resource: str) -> str:
+def sized(resource: str, quantity: str | int) -> str:
+    """Returns `number` with its unit: "1 core", "8 GiB", or only a count."""
+    value = number(resource, quantity)
     if _plain(resource) == "cpu":
-        return " cores"
-    return " GiB" if is_bytes(resource) else ""
+        return f"{value} core" if value == "1" else f"{value} cores"
+    return f"{value} GiB" if is_bytes(resource) else value
 
 
 def is_bytes(resource: str) -> bool:

@@ -22,6 +22,9 @@ _HELD = re.compile(r"untolerated taint \{gpu-portal/held[^}]*\} in flavor ([a-z0
 _NO_DEVICE_CLASS = re.compile(
     r"failed to get DeviceClass ([a-z0-9.-]+): .*not found|DeviceClass ([a-z0-9.-]+) is not mapped"
 )
+_FEW_DEVICES = re.compile(
+    r"insufficient matching devices for CEL selector in DeviceClass (\S+): (\d+) device\(s\) match in the cluster"
+)
 # These parts name the preempting team's workload and the path through the queues. Operators find them in the cluster.
 _ANOTHERS = re.compile(r" \(UID: [^)]*\)|; preempt(?:or|ee) path: [^;]*")
 _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
@@ -93,6 +96,8 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         )
     if found := _NO_DEVICE_CLASS.search(message):
         return _no_device_class(found[1] or found[2], class_name, is_there=found[1] is None)
+    if found := _FEW_DEVICES.search(message):
+        return _few_devices(found[1], int(found[2]), units, class_name)
     if "doesn't exist" in message:
         return Explanation(
             "queue_missing",
@@ -132,6 +137,17 @@ def _no_device_class(name: str, class_name: str, *, is_there: bool) -> Explanati
     text = f"The cluster has no device class {name}, which {class_name} uses."
     remedy = "Contact an operator: its driver is not installed, or was removed."
     return Explanation("device_class_missing", text, remedy)
+
+
+def _few_devices(device_class: str, count: int, units: int, class_name: str) -> Explanation:
+    """The drivers of all nodes together report fewer devices of the class than the run requests."""
+    if count == 0:
+        text = f"No units of {class_name} are in the cluster: no driver reports a matching device ({device_class})."
+        remedy = "Contact an operator: the DRA driver on the nodes of the class has to be checked."
+        return Explanation("no_units_offered", text, remedy)
+    there = f"the cluster has {count} in all"
+    text = f"No single node has {units_of(units, class_name)} free: {there}."
+    return Explanation("no_node_fits", text, one_node_remedy(units), facts={"units": units})
 
 
 def _lacking(short: list[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from cluster.manifests.run import CLONE_CONTAINER
 from cluster.manifests.run_spec import HOME
 from workloads.status.explain.devices import explain_device_fault
-from workloads.status.explain.quantities import GIB, figures, number, quantity_text, resource_name, unit
+from workloads.status.explain.quantities import GIB, figures, number, quantity_text, resource_name, sized
 from workloads.status.explain.types import Explanation
 
 AGAIN = "Kubernetes restarts it automatically."
@@ -139,12 +139,18 @@ def _disruption(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
         return _evicted(ended.node, text)
     if why in ("Terminated", "NodeShutdown", "Shutdown") or "node shutdown" in ended.disruption_message:
         return "node_shutdown", f"{node} was shut down.", NOT_SAVED, stop
-    if why == "NodeLost" or ended.disruption in ("DeletionByTaintManager", "DeletionByPodGC"):
+    if ended.disruption == "DeletionByTaintManager":
+        # Kubernetes taints nodes that are not ready, and operators taint others.
+        said = (
+            f"A taint (NoExecute) of node {ended.node} removed it: the node was not ready, or an operator cleared it."
+        )
+        return "drained", said, NOT_SAVED, stop
+    if why == "NodeLost" or ended.disruption == "DeletionByPodGC":
         is_gone = "no longer exists" in ended.disruption_message
         said = f"{node} {'is no longer in the cluster' if is_gone else 'no longer responds'}."
         return "node_lost", said, NOT_SAVED, stop
     if ended.disruption == "EvictionByEvictionAPI":
-        return "drained", f"{node} is being drained.", NOT_SAVED, stop
+        return "drained", f"It was evicted from node {ended.node}, as when a node is drained.", NOT_SAVED, stop
     if ended.disruption == "PreemptionByScheduler" or why == "Preempting":
         said = f"A pod with a higher priority preempted it on node {ended.node}."
         return "preempted_on_node", said, NOT_SAVED, stop
@@ -160,7 +166,7 @@ def _full(why: str, text: str) -> str:
     name = found[1]
     asked, used, capacity = _quantities(found)
     taken = f"{number(name, used)} of {number(name, capacity)} used"
-    return f"{resource_name(name)}: {number(name, asked)}{unit(name)} requested, {taken}"
+    return f"{resource_name(name)}: {sized(name, asked)} requested, {taken}"
 
 
 # What a node ran low on, as a kubelet names it. The last two are counts.

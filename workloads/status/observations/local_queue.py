@@ -25,18 +25,22 @@ def local_queue_state(cluster_id: int, namespace: str, in_kueue: Iterable[KueueW
     active = found.condition("Active")
     why = active.message if active is not None and not active.is_true else ""
     is_limited = any(one is not None and "LimitRange constraints" in one.message for one in pending)
-    limits = _limits(cluster_id, namespace) if is_limited else {}
-    return LocalQueueState(nominal, why, found.record["stop_policy"] != "None", limits)
+    limits, minimums = _limits(cluster_id, namespace) if is_limited else ({}, {})
+    return LocalQueueState(nominal, why, found.record["stop_policy"] != "None", limits, minimums)
 
 
-def _limits(cluster_id: int, namespace: str) -> dict[str, str]:
-    """Returns the smallest limit of each kind."""
-    found: dict[str, str] = {}
+def _limits(cluster_id: int, namespace: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the smallest maximum and the largest minimum by resource."""
+    most: dict[str, str] = {}
+    least: dict[str, str] = {}
     for one in mirror.objects(cluster_id, kind="LimitRange", namespace=namespace):
         for limit in one.record["limits"]:
             if limit.get("type") != "Container":
                 continue
-            for name, most in (limit.get("max") or {}).items():
-                if name not in found or is_more(name, found[name], most):
-                    found[name] = most
-    return found
+            for name, bound in (limit.get("max") or {}).items():
+                if name not in most or is_more(name, most[name], bound):
+                    most[name] = bound
+            for name, bound in (limit.get("min") or {}).items():
+                if name not in least or is_more(name, bound, least[name]):
+                    least[name] = bound
+    return most, least

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 from tests.workloads.cases.situations_nodes import BESIDE, ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
+from tests.workloads.situations.refusals.written import REFUSALS
+from tests.workloads.situations.removals.written import REMOVALS
 from tests.workloads.situations.test_problems_live import STAGED
 from workloads.status.explain import types
 
 ROOT = Path(__file__).parents[4]
+DOCUMENT = ROOT / "docs" / "reasons.md"
 ROW = re.compile(r"^\| `(\w+)` \| [^|]+ \| (you|operators|nobody) \| (cluster|kubelet|message) \|$", re.MULTILINE)
 # Staged by other tests: reason → where.
 ELSEWHERE = {
@@ -31,7 +35,7 @@ OF_AN_EARLIER_POD = {"node_full", "evicted"}
 
 
 def documented() -> dict[str, tuple[str, str]]:
-    rows = ROW.findall((ROOT / "docs" / "reasons.md").read_text())
+    rows = ROW.findall(DOCUMENT.read_text())
     assert len(rows) == len({reason for reason, _, _ in rows}), "named once"
     return {reason: (who, tested) for reason, who, tested in rows}
 
@@ -43,7 +47,8 @@ def test_every_reason_is_documented_with_who_can_end_it() -> None:
 
 
 def test_what_is_said_to_be_staged_is_and_nothing_else() -> None:
-    of_cases = {one.reason for cases in (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE) for one in cases.values()}
+    tables = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS)
+    of_cases = {one.reason for cases in tables for one in cases.values()}
     staged = of_cases | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | SILENT | OF_AN_EARLIER_POD
     told = documented()
     assert {reason for reason, (_, tested) in told.items() if tested != "message"} == staged & told.keys()
@@ -51,3 +56,15 @@ def test_what_is_said_to_be_staged_is_and_nothing_else() -> None:
         place = ROOT / where
         texts = [one.read_text() for one in ([place] if place.is_file() else place.rglob("*.py"))]
         assert any(re.search(rf"\b{reason}\b", text) for text in texts), (reason, where)
+
+
+def test_for_each_that_is_not_staged_it_says_why() -> None:
+    _, _, last = DOCUMENT.read_text().partition("\n## Not staged\n")
+    why = [reason for row in re.findall(r"^\| (`.+`) \| [^|]+ \|$", last, re.MULTILINE) for reason in row.split(", ")]
+    assert sorted(why) == sorted(f"`{reason}`" for reason, (_, tested) in documented().items() if tested == "message")
+
+
+def test_the_numbers_are_those_of_the_tables() -> None:
+    found = Counter(tested for _, tested in documented().values())
+    counts = f"{found['cluster']} are `cluster`, {found['kubelet']} `kubelet` and {found['message']} `message`."
+    assert f"Of the {found.total()} reasons, {counts}" in DOCUMENT.read_text()

@@ -36,8 +36,12 @@ def seen(cluster: Cluster) -> None:
         cluster,
         ClusterQueue=[mirrored.with_metadata(queue)],
         LimitRange=[
-            limits("one", {"type": "Container", "max": {"cpu": "10", "memory": "64Gi"}}),
-            limits("two", {"type": "Container", "max": {"memory": "32Gi"}}, {"type": "Pod", "max": {"cpu": "1"}}),
+            limits("one", {"type": "Container", "max": {"cpu": "10", "memory": "64Gi"}, "min": {"cpu": "2"}}),
+            limits(
+                "two",
+                {"type": "Container", "max": {"memory": "32Gi"}, "min": {"cpu": "500m"}},
+                {"type": "Pod", "max": {"cpu": "1"}, "min": {"cpu": "4"}},
+            ),
         ],
     )
 
@@ -48,16 +52,20 @@ def limits(name: str, *limits: Raw) -> Raw:
 
 @pytest.mark.usefixtures("seen")
 @pytest.mark.parametrize(
-    ("waiting", "queries", "limits"),
-    [((pending(NEEDED),), 1, {}), ((pending(ABOVE), pending(NEEDED)), 2, {"cpu": "10", "memory": "32Gi"})],
+    ("waiting", "queries", "limits", "minimums"),
+    [
+        ((pending(NEEDED),), 1, {}, {}),
+        ((pending(ABOVE), pending(NEEDED)), 2, {"cpu": "10", "memory": "32Gi"}, {"cpu": "2"}),
+    ],
     ids=["quota", "limits"],
 )
 def test_what_is_read_of_it(
-    cluster: Cluster, waiting: tuple[KueueWorkload, ...], queries: int, limits: Raw, django_assert_num_queries: Any
-) -> None:
+    cluster: Cluster, waiting: tuple[KueueWorkload, ...], queries: int, limits: Raw, minimums: Raw,
+    django_assert_num_queries: Any,
+) -> None:  # fmt: skip
     with django_assert_num_queries(queries):
         found = local_queue_state(cluster.pk, "team-a", waiting)
-    assert found == LocalQueueState({"a100": 4, "h100-8x": 2}, "Can't admit: is stopped.", True, limits)
+    assert found == LocalQueueState({"a100": 4, "h100-8x": 2}, "Can't admit: is stopped.", True, limits, minimums)
 
 
 @pytest.mark.usefixtures("seen")

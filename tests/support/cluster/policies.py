@@ -1,0 +1,84 @@
+"""Admission policies as a site may have them. Each is in force in one namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.types import Json
+from tests.support.waiting import wait_until
+
+ADMISSION = "admissionregistration.k8s.io/v1"
+
+
+def created(resource: str, *, group: str = "", versions: str = "v1") -> list[Json]:
+    """Rules for the creation of one resource."""
+    return [{"apiGroups": [group], "apiVersions": [versions], "operations": ["CREATE"], "resources": [resource]}]
+
+
+PODS, JOBS = created("pods"), created("jobs", group="batch")
+# A condition for pods of the workload of that name.
+OF_WORKLOAD = "object.metadata.labels[?'gpu-portal/workload'].orValue('') == '{}'"
+
+
+def only(namespace: str) -> Json:
+    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+
+
+@contextmanager
+def denies(
+    admin: Api, namespace: str, name: str, *, rules: list[Json], unless: str, message: str,
+    until: Callable[[], bool] | None = None,
+) -> Iterator[None]:  # fmt: skip
+    """A policy that denies objects, with the message, unless the expression is true. `until`: it is in force."""
+    spec = {"validations": [{"expression": unless, "message": message}]}
+    with _in_force(admin, namespace, name, "validating", rules, spec, {"validationActions": ["Deny"]}, until):
+        yield
+
+
+@contextmanager
+def changes(
+    admin: Api, namespace: str, name: str, *, rules: list[Json], when: str, to: str,
+    until: Callable[[], bool] | None = None,
+) -> Iterator[None]:  # fmt: skip
+    """A policy that changes objects for which `when` is true. `to`: the fields that it sets, as an expression."""
+    spec = {
+        "reinvocationPolicy": "Never", "matchConditions": [{"name": "one", "expression": when}],
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": to}}],
+    }  # fmt: skip
+    with _in_force(admin, namespace, name, "mutating", rules, spec, {}, until):
+        yield
+
+
+@contextmanager
+def _in_force(
+    admin: Api, namespace: str, name: str, what: str, rules: list[Json], spec: Json, bound: Json,
+    until: Callable[[], bool] | None,
+) -> Iterator[None]:  # fmt: skip
+    kind, meta = f"{what.capitalize()}AdmissionPolicy", {"name": name}
+    spec = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": rules}, **spec}
+    binding = {"policyName": name, "matchResources": only(namespace), **bound}
+    admin.create({"apiVersion": ADMISSION, "kind": kind, "metadata": meta, "spec": spec})
+    admin.create({"apiVersion": ADMISSION, "kind": f"{kind}Binding", "metadata": meta, "spec": binding})
+    try:
+        if until is not None:
+            wait_until(until, what=f"the policy {name} is in force")
+        yield
+    finally:
+        lift(admin, name, what)
+        admin.delete(f"{ADMISSION}/{what}admissionpolicies", name)
+
+
+def lift(admin: Api, name: str, what: str = "validating") -> None:
+    """The policy no longer applies."""
+    admin.delete(f"{ADMISSION}/{what}admissionpolicybindings", name)
+
+
+def refusal(admin: Api, path: str, trial: Json) -> str:
+    """Returns the API server's refusal of an object, "" if it accepts it. The object is never created."""
+    try:
+        admin.request("POST", path, trial, params={"dryRun": "All"})
+    except ApiError as error:
+        return str(error)
+    return ""
