@@ -194,9 +194,7 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
     try:
         if row is not None and row.difference.get("fields") == [UNTRACKED]:
             _remove_unknown_fields(kube, manifest)
-        answer = write_object(kube, owner, manifest, row.uid if row is not None else "")
-        if row is not None and row.difference:
-            answer = _without_additions(kube, answer)
+        answer = _written(kube, owner, manifest, row)
     except ForeignObject as foreign:
         return outcome_row(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
     except Conflict as conflict:
@@ -223,6 +221,20 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
         code, text = REPAIRED, row.text
     text = " ".join([text, *answer.warnings]).strip()
     return outcome_row(cluster_id, owner, manifest, result, answer=answer, code=code, text=text)
+
+
+def _written(kube: Kube, owner: str, manifest: Manifest, row: AppliedObject | None) -> ApiObject:
+    """After a change of a quota its controller writes the status at once, often between our two requests: then both are
+    sent again.
+    """
+    uid = row.uid if row is not None else ""
+    answer = write_object(kube, owner, manifest, uid)
+    if row is None or not row.difference:
+        return answer
+    try:
+        return _without_additions(kube, answer)
+    except Conflict:
+        return _without_additions(kube, write_object(kube, owner, manifest, uid))
 
 
 def _remove_unknown_fields(kube: Kube, manifest: Manifest) -> None:

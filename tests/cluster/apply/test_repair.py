@@ -8,6 +8,7 @@ import pytest
 
 from cluster.apply import reconcile, status
 from cluster.apply.reconcile import converge
+from cluster.client.errors import Conflict
 from cluster.client.kube import Kube
 from cluster.client.types import ApiObject
 from cluster.models import AppliedObject, Cluster
@@ -27,6 +28,18 @@ class Overruled(Kube):
 
     def take_out(self, answer: ApiObject, patch: list[dict[str, Any]]) -> ApiObject:
         return answer
+
+
+class Between(Kube):
+    """Another client changes the object between the two requests of a repair, once."""
+
+    is_done = False
+
+    def take_out(self, answer: ApiObject, patch: list[dict[str, Any]]) -> ApiObject:
+        if not self.is_done:
+            self.is_done = True
+            raise Conflict(409, "Conflict", "the object has been modified")
+        return super().take_out(answer, patch)
 
 
 def drifted(admin: Api, name: str) -> None:
@@ -65,6 +78,23 @@ def test_repaired_is_said_only_of_an_object_that_is_as_it_was_sent(
     row.refresh_from_db()
     assert done.is_all_applied
     assert (status.object_status(row), row.difference) == ("repaired", {})
+    assert "imagePullSecrets" not in admin.get("v1/serviceaccounts", "robot", namespace=name)
+
+
+def test_a_change_between_the_requests_of_a_repair_does_not_delay_it(
+    kube_worker: Kube, services: dict[str, Any], cluster: Cluster, admin: Api, name: str
+) -> None:
+    """The controller of quotas writes the status as soon as the limits have changed."""
+    same = {"cluster_id": cluster.pk, "owner": OWNER, "manifests": [namespace(name), account(name)]}
+    converge(kube=kube_worker, deadline=Deadline(), **same)
+    drifted(admin, name)
+    kube = Between(services["kubeconfigs"]["worker"])
+
+    done = converge(kube=kube, deadline=Deadline(), **same)
+
+    assert kube.is_done
+    assert done.is_all_applied
+    assert status.object_status(AppliedObject.objects.get(kind="ServiceAccount")) == "repaired"
     assert "imagePullSecrets" not in admin.get("v1/serviceaccounts", "robot", namespace=name)
 
 

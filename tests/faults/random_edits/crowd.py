@@ -97,7 +97,7 @@ class Crowd:
         noted = {member.scene.row.pk: self._row(member) for member in edited}
         for _ in range(TURNS):
             # All of them, before the first is worked on: the stage lets only one row be due.
-            awake = [member for member in self.members if _is_due(member.scene)]
+            awake = [member for member in self.members if _is_due_or_failed(member.scene)]
             for member in awake:
                 let_time_pass(member.scene)
                 self.stage.look(member.scene)
@@ -198,9 +198,10 @@ def _changed(was: dict[Key, Json], now: dict[Key, Json]) -> list[Key]:
     return sorted(key for key in {*was, *now} if was.get(key) != now.get(key))
 
 
-def _is_due(scene: Scene) -> bool:
-    due_at = scene.again().due_at
-    return due_at is not None and due_at <= timezone.now()
+def _is_due_or_failed(scene: Scene) -> bool:
+    """What failed is tried again later, and `let_time_pass` is that."""
+    row = scene.again()
+    return bool(row.error_code) or (row.due_at is not None and row.due_at <= timezone.now())
 
 
 def _differing(was: Any, now: Any, path: str = "") -> str:
