@@ -109,6 +109,8 @@ def test_what_the_api_server_refuses(
         assert (NO_CLASS in raw["ranked"], NO_LIMIT in raw["odd"]) == (True, True), raw
         follow(by_hand, first["small"].steps[0].href)
         worker(lambda: all(told()[name] == RUNNING for name in ("small", "sound")))
+    # The API server goes by a policy for a moment after its end.
+    wait_until(lambda: NO_LIMIT not in refusal(admin, jobs, trial_job(space)))
     AppliedObject.objects.filter(name="odd-1").update(sent_at=timezone.now() - REFUSED_AGAIN)
     Workload.objects.filter(name="odd").update(due_at=timezone.now())
 
