@@ -227,7 +227,7 @@ def test_health_is_for_operators(olga: User, alice: User, team: Tenant) -> None:
 
 def test_health_lists_what_is_late_astray_and_orphaned(cluster: Cluster, team: Tenant, namespace_a: Namespace) -> None:
     running.known(cluster.pk)
-    fits = CatalogChecks("no problems", faults=0, lines=(), more=0, as_of=None, is_stale=False, problem="")
+    fits = CatalogChecks("no problems", faults=0, hints=0, lines=(), more=0, as_of=None, is_stale=False, problem="")
     quiet = health(cluster, fits)
     assert (quiet.tone, quiet.overdue, quiet.objects, quiet.orphans) == ("good", [], [], [])
 
