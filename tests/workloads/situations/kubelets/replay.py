@@ -1,0 +1,38 @@
+"""Writes the pod of a case as a kubelet would: status and events of a real pod on a simulated node."""
+
+from __future__ import annotations
+
+from cluster.reads.observed import Container
+from devcluster.client.types import Json
+from devcluster.kubelet import pod_status
+from devcluster.kubelet.scripted import ScriptedKubelet
+from workloads.core.observation import Observation
+
+
+def replay(kubelet: ScriptedKubelet, pod: Json, seen: Observation) -> None:
+    made = seen.pods[-1]
+    for one in seen.warnings:
+        kubelet.event(pod, one.reason, one.message, kind="Warning", container=False)
+    status: Json = {"phase": made.phase, "startTime": pod_status.now()}
+    if made.reason:
+        status |= {"reason": made.reason, "message": made.message}
+    if (target := made.condition("DisruptionTarget")) is not None:
+        status["conditions"] = [pod_status.disruption(target.reason, target.message)]
+    for key, spec, containers in (
+        ("initContainerStatuses", pod["spec"].get("initContainers", ()), made.init_containers),
+        ("containerStatuses", pod["spec"]["containers"], made.containers),
+    ):
+        if containers:
+            status[key] = [_status(told, one) for told, one in zip(spec, containers, strict=True)]
+    pod_status.report(kubelet.api, pod, status)
+
+
+def _status(spec: Json, one: Container) -> Json:
+    state = {
+        "waiting": pod_status.waiting(one.reason, one.message),
+        "terminated": pod_status.terminated(one.exit_code or 0, reason=one.reason, message=one.message),
+    }[one.state]
+    return {
+        "name": spec["name"], "image": spec["image"], "imageID": "", "ready": False, "restartCount": 0, "state": state,
+        "lastState": {},
+    }  # fmt: skip
