@@ -26,6 +26,7 @@ HOSTILE = 16
 LINES_A_SECOND = 48
 # As long as the gateway lets through. A name that contains a word for a secret, again and again.
 WORD, LINE_BYTES = "token", 3900
+ANSWERS = (200, 401)
 
 
 @benchmark("bodies", f"p99 of a page while {SLOW} clients send a body slowly, over a quiet portal")
@@ -48,14 +49,13 @@ def bodies(context: Context) -> Iterator[Figure]:
 
 @benchmark("lines", f"p99 of a page and of a call while {HOSTILE} clients send expensive lines, over a quiet portal")
 def lines(context: Context) -> Iterator[Figure]:
-    """`web` answers the page, `doors` the call. The peer of `lines_*_text` is the same load of harmless text."""
+    """`web` answers the page, `doors` refuses the call, which has no token: the requests of one token are limited. The
+    peer of `lines_*_text` is the same load of harmless text.
+    """
     address = urlsplit(context.demo["portal_url"])
     port, host = address.port or 80, {"Host": address.netloc}
-    with_token = {**host, "Authorization": f"Bearer {context.account('Alice')['token']}"}
-    for name, asked, path in (
-        ("web", Asked("/login", host), "/login"),
-        ("doors", Asked("/api/v1/me?wait=0", with_token), "/live/nothing"),
-    ):
+    for name, path in (("web", "/login"), ("doors", "/api/v1/watch")):
+        asked = Asked(path, host)
         over_quiet, over_text = [], []
         for _ in range(ROUNDS):
             quiet = _p99(port, asked)
@@ -70,13 +70,13 @@ def lines(context: Context) -> Iterator[Figure]:
 
 
 def _p99(port: int, asked: Asked) -> float:
-    return p99(Pace(port, CONNECTIONS).run(lambda _index: asked, A_SECOND, REQUESTS))
+    return p99(Pace(port, CONNECTIONS, ANSWERS).run(lambda _index: asked, A_SECOND, REQUESTS))
 
 
 @contextmanager
 def _sent(port: int, host: dict[str, str], path: str) -> Iterator[None]:
     """Inside, and until all are answered, many clients send this line."""
-    pace = Pace(port, HOSTILE, expected=(200, 401))
+    pace = Pace(port, HOSTILE, ANSWERS)
     arguments = (lambda _index: Asked(path, host), LINES_A_SECOND, LINES_A_SECOND * REQUESTS // A_SECOND)
     with ThreadPoolExecutor(1) as sender:
         sent = sender.submit(pace.run, *arguments)
