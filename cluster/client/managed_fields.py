@@ -46,11 +46,11 @@ class FieldOwnership:
     def removed_since(self, baseline: dict[str, Any] | None) -> tuple[str, ...]:
         """Returns groups of our fields that became fewer although we have not written since `baseline`.
 
-        Our writes are dated to the second: an empty "spec" that others left us may be full again at the same time. An
-        earlier time is no write: an entry of ours that lost all of its fields is gone, and the one that is left may
-        have none, since an apply that changes nothing is not dated.
+        Our writes are dated to the second: an empty "spec" that others left us may be full again at the same time. No
+        time is no write: an entry of ours that lost all of its fields is gone with its time, and an apply that changes
+        nothing has none. An earlier time is one: `as_applied_patch` drops a later entry.
         """
-        if not baseline or self.written_at > baseline["written_at"]:
+        if not baseline or self.written_at not in (baseline["written_at"], ""):
             return ()
         before = baseline["groups"]
         fewer = {group for group in before if self.groups.get(group, 0) < before[group]}
