@@ -61,6 +61,11 @@ class Cockpit:
     undelivered: int
 
     @property
+    def pending(self) -> int:
+        """Requests for quota and for new teams."""
+        return len(self.requests) + len(self.team_requests)
+
+    @property
     def overdue(self) -> int:
         return sum(one.is_overdue for one in self.requests)
 

@@ -19,7 +19,7 @@ from catalog.discovery.queries import discover_cluster
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, ObjectDrift
 from desk.cockpit.queries import cockpit
-from tenants.models import Namespace, QuotaLine, QuotaRequest, Tenant
+from tenants.models import Bundle, Namespace, QuotaLine, QuotaRequest, TeamRequest, Tenant
 from tests.support.rows import make, mirrored, running
 
 pytestmark = pytest.mark.django_db
@@ -156,8 +156,11 @@ def test_pending_and_overdue_requests_of_all_teams(
         (new.pk, "team-c", False),
     ]
     assert found.overdue == 1
+    bundle = Bundle.objects.create(name="Small", summary="One card.", days=30)
+    TeamRequest.objects.create(name="Robotics", slug="robotics", purpose="x", bundle=bundle, user=alice)
     text = signed_in(olga).get("/operators").text
-    assert "3 pending requests" in text
+    assert "4 pending requests" in text, "all of them, as in the list"
+    assert "New team Robotics" in text
     assert f"/requests/{old.pk}" in text
     QuotaLine.objects.filter(request=old).update(state="withdrawn")
     assert cockpit(cluster, is_staff=True).overdue == 0
