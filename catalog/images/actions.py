@@ -12,7 +12,7 @@ from catalog.classes import policy as class_policy
 from catalog.classes.actions import refuse_invalid
 from catalog.images import policy as image_policy
 from catalog.models import Image
-from portal.core.errors import get_or_refuse, refuse, refuse_if
+from portal.core.errors import NOT_FOUND, get_or_refuse, refuse, refuse_if
 
 IMAGE_FIELDS = (
     "version", "reference", "digest", "contents", "vendor", "min_cuda", "deprecated_since", "successor", "kind",
@@ -56,7 +56,10 @@ def move_image(image_id: int, *, earlier: bool, by: Actor) -> Image:
     refuse_if(class_policy.may_edit(by))
     image = get_or_refuse(Image.objects.all(), pk=image_id)
     rows = list(Image.objects.select_for_update().filter(kind=image.kind))
-    place = [row.pk for row in rows].index(image_id)
+    places = {row.pk: place for place, row in enumerate(rows)}
+    # Removed, or made an image of another kind, while the rows were locked by somebody else.
+    refuse_if(None if image_id in places else NOT_FOUND)
+    place = places[image_id]
     other = place - 1 if earlier else place + 1
     if 0 <= other < len(rows):
         rows[place], rows[other] = rows[other], rows[place]

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.core.actor import system_actor
 from accounts.models import Event, User
+from catalog.images import actions as image_actions
 from catalog.images.actions import put_image
 from catalog.models import GpuClass, Image
 from desk.catalog.editor import queries
@@ -90,6 +91,19 @@ def test_an_image_moves_by_one_place_and_the_change_is_recorded(staff: Client, o
     other.refresh_from_db()
     assert other.position == 100, "the list of the other kind is its own"
     assert staff.post(f"{IMAGES}/0/move", {"to": "up"}).status_code == 404
+
+
+def test_an_image_that_is_removed_while_it_is_moved_is_not_found(
+    staff: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = image("a")
+
+    def removed_after_it_was_read(_rows: Any, *, pk: int) -> Image:
+        Image.objects.filter(pk=pk).delete()
+        return one
+
+    monkeypatch.setattr(image_actions, "get_or_refuse", removed_after_it_was_read)
+    assert staff.post(f"{IMAGES}/{one.pk}/move", {"to": "down"}).status_code == 404
 
 
 def test_a_new_image_is_the_last_of_its_kind(staff: Client) -> None:
