@@ -139,7 +139,7 @@ class Broadcaster:
                 await outgoing({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
                 await self._write(viewer, outgoing)
         except ClientStalled:
-            log.info("viewer_stalled", channel=topic.channel)
+            log.info("viewer_stalled", channels=[topic.channel for topic in topics])
         finally:
             for topic, state in watched.items():
                 state.viewers.discard(viewer)
