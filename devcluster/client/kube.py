@@ -148,8 +148,9 @@ class Api:
 
     # writing
 
-    def create(self, obj: Json, *, namespace: str = "") -> Json:
-        return self.request("POST", self._path_for(obj, namespace=namespace, with_name=False), obj)
+    def create(self, obj: Json, *, namespace: str = "", dry_run: bool = False) -> Json:
+        params = {"dryRun": "All"} if dry_run else None
+        return self.request("POST", self._path_for(obj, namespace=namespace, with_name=False), obj, params=params)
 
     def apply(self, obj: Json, *, namespace: str = "", field_manager: str = FIELD_MANAGER) -> Json:
         """Server-side apply with force: takes over fields that another manager owns."""

@@ -28,10 +28,11 @@ def only(namespace: str) -> Json:
 
 @contextmanager
 def denies(
-    admin: Api, namespace: str, name: str, *, rules: list[Json], unless: str, message: str,
-    until: Callable[[], bool] | None = None,
+    admin: Api, namespace: str, name: str, *, rules: list[Json], unless: str, message: str, until: Callable[[], bool],
 ) -> Iterator[None]:  # fmt: skip
-    """A policy that denies objects, with the message, unless the expression is true. `until`: it is in force."""
+    """A policy that denies objects, with the message, unless the expression is true. The API server applies it some
+    time after its creation: `until` says whether it is in force.
+    """
     spec = {"validations": [{"expression": unless, "message": message}]}
     with _in_force(admin, namespace, name, "validating", rules, spec, {"validationActions": ["Deny"]}, until):
         yield
@@ -39,10 +40,11 @@ def denies(
 
 @contextmanager
 def changes(
-    admin: Api, namespace: str, name: str, *, rules: list[Json], when: str, to: str,
-    until: Callable[[], bool] | None = None,
+    admin: Api, namespace: str, name: str, *, rules: list[Json], when: str, to: str, until: Callable[[], bool],
 ) -> Iterator[None]:  # fmt: skip
-    """A policy that changes objects for which `when` is true. `to`: the fields that it sets, as an expression."""
+    """A policy that changes objects for which `when` is true. `to`: the fields that it sets, as an expression. `until`
+    as for `denies`.
+    """
     spec = {
         "reinvocationPolicy": "Never", "matchConditions": [{"name": "one", "expression": when}],
         "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": to}}],
@@ -54,7 +56,7 @@ def changes(
 @contextmanager
 def _in_force(
     admin: Api, namespace: str, name: str, what: str, rules: list[Json], spec: Json, bound: Json,
-    until: Callable[[], bool] | None,
+    until: Callable[[], bool],
 ) -> Iterator[None]:  # fmt: skip
     kind, meta = f"{what.capitalize()}AdmissionPolicy", {"name": name}
     spec = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": rules}, **spec}
@@ -62,8 +64,7 @@ def _in_force(
     admin.create({"apiVersion": ADMISSION, "kind": kind, "metadata": meta, "spec": spec})
     admin.create({"apiVersion": ADMISSION, "kind": f"{kind}Binding", "metadata": meta, "spec": binding})
     try:
-        if until is not None:
-            wait_until(until, what=f"the policy {name} is in force")
+        wait_until(until, what=f"the policy {name} is in force")
         yield
     finally:
         lift(admin, name, what)
@@ -75,10 +76,31 @@ def lift(admin: Api, name: str, what: str = "validating") -> None:
     admin.delete(f"{ADMISSION}/{what}admissionpolicybindings", name)
 
 
-def refusal(admin: Api, path: str, trial: Json) -> str:
+def trial_pod(namespace: str, workload: str) -> Json:
+    """A pod that the portal's own rules for a namespace accept, labelled as one of the workload."""
+    restricted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    least = {"cpu": "1m", "memory": "1Mi"}
+    labels = {"gpu-portal/workload": workload, "gpu-portal/class": "none", "kueue.x-k8s.io/queue-name": "gpu-portal"}
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "trial", "namespace": namespace, "labels": labels},
+        "spec": {
+            "priorityClassName": "gpu-portal", "automountServiceAccountToken": False,
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [
+                {
+                    "name": "none", "image": "none", "securityContext": restricted,
+                    "resources": {"requests": least, "limits": least},
+                }
+            ],
+        },
+    }  # fmt: skip
+
+
+def refusal(admin: Api, trial: Json) -> str:
     """Returns the API server's refusal of an object, "" if it accepts it. The object is never created."""
     try:
-        admin.request("POST", path, trial, params={"dryRun": "All"})
+        admin.create(trial, dry_run=True)
     except ApiError as error:
         return str(error)
     return ""

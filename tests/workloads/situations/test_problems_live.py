@@ -21,9 +21,10 @@ from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
-from tests.support.cluster.policies import ADMISSION, OF_WORKLOAD, PODS, denies, only
+from tests.support.cluster.policies import ADMISSION, OF_WORKLOAD, PODS, denies, only, refusal, trial_pod
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
+from tests.support.waiting import wait_until
 from tests.workloads.cases.live import MISSING, RUNNING, UNPROVIDED, never_provided, on_nodes, told
 from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
@@ -208,9 +209,14 @@ def test_what_scheduler_and_kubelets_say(
 def admission(admin: Api, namespace: str, name: str) -> Iterator[None]:
     """In this namespace, a policy refuses pods of `denied`, and the webhook for pods of `silent` does not answer."""
     unless, message = f"!({OF_WORKLOAD.format('denied')})", "this image is not allowed here"
+    denial = denies(
+        admin, namespace, name, rules=PODS, unless=unless, message=message,
+        until=lambda: message in refusal(admin, trial_pod(namespace, "denied")),
+    )  # fmt: skip
     admin.create(webhook(name, namespace))
     try:
-        with denies(admin, namespace, name, rules=PODS, unless=unless, message=message):
+        wait_until(lambda: "images.example.org" in refusal(admin, trial_pod(namespace, "silent")))
+        with denial:
             yield
     finally:
         admin.delete(f"{ADMISSION}/validatingwebhookconfigurations", name)

@@ -16,12 +16,11 @@ from catalog.models import GpuClass
 from cluster.client.kube import Kube
 from cluster.models import Cluster
 from devcluster.client.kube import Api
-from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet import pod_status
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Membership, Namespace, Tenant
-from tests.support.cluster.policies import OF_WORKLOAD, PODS, changes, refusal
+from tests.support.cluster.policies import OF_WORKLOAD, PODS, changes, refusal, trial_pod
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
@@ -129,16 +128,10 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
 
 def damaging(admin: Api, namespace: str, name: str) -> AbstractContextManager[None]:
     """A policy that gives pods of `damaged` the host network, as a site's automation might do."""
-    trial: Json = {
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "trial", "namespace": namespace, "labels": {"gpu-portal/workload": "damaged"}},
-        "spec": {"containers": [{"name": "none", "image": "none"}]},
-    }  # fmt: skip
-    path = f"/api/v1/namespaces/{namespace}/pods"
     return changes(
         admin, namespace, name, rules=PODS, when=OF_WORKLOAD.format("damaged"),
         to="Object{spec: Object.spec{hostNetwork: true}}",
-        until=lambda: "hostNetwork=true" in refusal(admin, path, trial),
+        until=lambda: "hostNetwork=true" in refusal(admin, trial_pod(namespace, "damaged")),
     )  # fmt: skip
 
 

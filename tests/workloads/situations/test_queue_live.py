@@ -73,10 +73,9 @@ def unnoticed(admin: Api, namespace: str, name: str) -> AbstractContextManager[N
         "apiVersion": KUEUE, "kind": "Workload", "metadata": {"name": "job-ignored-trial", "namespace": namespace},
         "spec": {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": [container]}}}]},
     }  # fmt: skip
-    path = f"/apis/{KUEUE}/namespaces/{namespace}/workloads"
     return denies(
         admin, namespace, name, rules=rules, unless="!object.metadata.name.startsWith('job-ignored-')",
-        message="not here", until=lambda: "not here" in refusal(admin, path, trial),
+        message="not here", until=lambda: "not here" in refusal(admin, trial),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
-from tests.support.cluster.policies import OF_WORKLOAD, PODS, changes, denies, lift
+from tests.support.cluster.policies import OF_WORKLOAD, PODS, changes, denies, lift, refusal, trial_pod
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.workloads.cases.live import RUNNING, told
@@ -42,6 +42,7 @@ __all__ = ["by_hand", "cpu"]
 
 QUEUES = "kueue.x-k8s.io/v1beta2/localqueues"
 GATE = 'Object{spec: Object.spec{schedulingGates: [Object.spec.schedulingGates{name: "example.org/budget"}]}}'
+DENIAL = "not on weekdays"
 
 
 @pytest.fixture
@@ -88,8 +89,14 @@ def test_what_others_put_in_the_way(
         actions.launch("team-a", replace(job, name=name, gpu_class=of.slug, volume=volume), by=by_alice)
 
     gated, denied = (OF_WORKLOAD.format(name) for name in ("gated", "denied"))
-    gates = changes(admin, space, f"gates-{unique}", rules=PODS, when=gated, to=GATE)
-    denial = denies(admin, space, f"denies-{unique}", rules=PODS, unless=f"!({denied})", message="not on weekdays")
+    gates = changes(
+        admin, space, f"gates-{unique}", rules=PODS, when=gated, to=GATE,
+        until=lambda: "schedulingGates" in admin.create(trial_pod(space, "gated"), dry_run=True)["spec"],
+    )  # fmt: skip
+    denial = denies(
+        admin, space, f"denies-{unique}", rules=PODS, unless=f"!({denied})", message=DENIAL,
+        until=lambda: DENIAL in refusal(admin, trial_pod(space, "denied")),
+    )  # fmt: skip
     with kubelet.claim(space), gates, denial:
         ask("classless", volume="classless")
         worker(lambda: "classless" in told())

@@ -16,7 +16,7 @@ from cluster.models import AppliedObject
 from devcluster.client.kube import Api
 from devcluster.client.types import Json
 from tenants.models import Namespace, Tenant
-from tests.support.cluster.policies import JOBS, OF_WORKLOAD, PODS, changes, refusal
+from tests.support.cluster.policies import JOBS, OF_WORKLOAD, PODS, changes, refusal, trial_pod
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
@@ -40,12 +40,6 @@ ACCOUNTS, QUOTAS, LIMITS = "v1/serviceaccounts", "v1/resourcequotas", "v1/limitr
 NO_CLASS, NO_LIMIT = "no PriorityClass with name none was found", "spec.backoffLimit: Invalid value: -1"
 
 
-def trial_pod(namespace: str) -> Json:
-    meta = {"name": "trial", "namespace": namespace, "labels": {"gpu-portal/workload": "ranked"}}
-    spec = {"containers": [{"name": "none", "image": "none"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-
-
 def trial_job(namespace: str) -> Json:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "none", "image": "none"}]}}
     meta = {"name": "odd-1", "namespace": namespace}
@@ -60,8 +54,7 @@ def uncounted(admin: Api, namespace: str) -> None:
     wait_until(lambda: admin.get(QUOTAS, "uncounted", namespace=namespace).get("status", {}).get("hard"))
     admin.patch(QUOTAS, "uncounted", {"status": {"used": None}}, namespace=namespace, subresource="status")
     trial = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trial", "namespace": namespace}}
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
-    wait_until(lambda: "status unknown for quota: uncounted" in refusal(admin, path, trial))
+    wait_until(lambda: "status unknown for quota: uncounted" in refusal(admin, trial))
 
 
 def test_what_the_api_server_refuses(
@@ -80,16 +73,15 @@ def test_what_the_api_server_refuses(
         until_as_written(worker, by_alice, {name: REFUSALS[key] for name, key in written.items()})
 
     # The policies of a site give a pod a priority class that does not exist, and a Job a limit that no Job may have.
-    pods, jobs = f"/api/v1/namespaces/{space}/pods", f"/apis/batch/v1/namespaces/{space}/jobs"
     ranks = changes(
         admin, space, f"ranks-{unique}", rules=PODS, when=OF_WORKLOAD.format("ranked"),
         to='Object{spec: Object.spec{priorityClassName: "none"}}',
-        until=lambda: NO_CLASS in refusal(admin, pods, trial_pod(space)),
+        until=lambda: NO_CLASS in refusal(admin, trial_pod(space, "ranked")),
     )  # fmt: skip
     spoils = changes(
         admin, space, f"spoils-{unique}", rules=JOBS, when="object.metadata.name == 'odd-1'",
         to="Object{spec: Object.spec{backoffLimit: -1}}",
-        until=lambda: NO_LIMIT in refusal(admin, jobs, trial_job(space)),
+        until=lambda: NO_LIMIT in refusal(admin, trial_job(space)),
     )  # fmt: skip
     least = {"limits": [{"type": "Container", "min": {"cpu": "2"}}]}
     admin.create(
@@ -110,7 +102,7 @@ def test_what_the_api_server_refuses(
         follow(by_hand, first["small"].steps[0].href)
         worker(lambda: all(told()[name] == RUNNING for name in ("small", "sound")))
     # The API server goes by a policy for a moment after its end.
-    wait_until(lambda: NO_LIMIT not in refusal(admin, jobs, trial_job(space)))
+    wait_until(lambda: NO_LIMIT not in refusal(admin, trial_job(space)))
     AppliedObject.objects.filter(name="odd-1").update(sent_at=timezone.now() - REFUSED_AGAIN)
     Workload.objects.filter(name="odd").update(due_at=timezone.now())
 
