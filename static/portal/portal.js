@@ -305,13 +305,14 @@ class VisibleSource extends EventTarget {
 }
 
 // What somebody types or has opened in a part that is fetched again stays: <... data-keep-typed>, by the ids inside.
+const isTyped = (input) => input.value !== input.defaultValue || input.checked !== input.defaultChecked;
+
 function typedIn(part) {
-  const changed = (input) => input.value !== input.defaultValue || input.checked !== input.defaultChecked;
   return {
     opened: all("details[id][open]", part).map((found) => found.id),
     dialog: one("dialog[id][open]", part)?.id,
     focus: part.contains(document.activeElement) ? document.activeElement.id : "",
-    inputs: all("input[id]:not([type=hidden])", part).filter(changed).map(({ id, value, checked }) => ({ id, value, checked })),
+    inputs: all("input[id]:not([type=hidden])", part).filter(isTyped).map(({ id, value, checked }) => ({ id, value, checked })),
   };
 }
 
@@ -422,10 +423,21 @@ if (window.htmx) {
   document.addEventListener("htmx:responseError", (event) => { if (event.detail.xhr.status >= 500) noAnswer(NO_RESULT)(event); });
 }
 
+// What was chosen or typed before the scripts ran, or is there again after the back button: parts that follow it ask.
+function askAboutTyped() {
+  const isChosen = ({ options, selectedIndex }) => selectedIndex > 0 && !options[selectedIndex].defaultSelected;
+  const form = "main form:not([data-autosubmit])";
+  const typed = all(`${form} input:not([type=hidden])`).filter((input) => isTyped(input) && (input.type !== "radio" || input.checked));
+  [...typed, ...all(`${form} select`).filter(isChosen)].forEach((field) => {
+    for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
+  });
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   all(LIVE_PARTS).forEach((part) => isNews(part, part.innerHTML));
   showOwn();
   all("form[data-confirm]").forEach(checkName);
+  askAboutTyped();
   showTimes();
   setInterval(() => { if (!document.hidden) showTimes(); }, 1000);
 });

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from catalog.models import GpuClass
@@ -70,6 +70,18 @@ def test_from_a_choice_to_a_request_of_two_classes(
     page.wait_for_url("**/requests/*")
     lines = QuotaRequest.objects.get().lines.order_by("asked_units")
     assert [(line.gpu_class.slug, line.asked_units) for line in lines] == [("more-7", 2), (classes.slug, 4)]
+
+
+def test_what_is_typed_before_the_scripts_run(open_page: Callable[..., Page], classes: GpuClass, alice: User) -> None:
+    page = open_page(NEW, as_user=alice)
+    held: list[Route] = []
+    page.route("**/portal*.js", lambda route: held.append(route))
+    page.goto(f"{page.url}?class={classes.slug}", wait_until="commit")
+    page.locator(f"#units-{classes.slug}").fill("100")
+    page.wait_for_function("document.readyState === 'interactive'")
+    for route in held:
+        route.continue_()
+    expect(page.locator(f"#fit-{classes.slug}")).to_contain_text("this exceeds the allocation limit of 8")
 
 
 def test_without_script(open_page: Callable[..., Page], classes: GpuClass, alice: User) -> None:
