@@ -69,7 +69,7 @@ class ThinPath:
         self.seen = ClusterObserver(admin, TEAM)
         self.notebooks_domain = notebooks_domain
         self.accounts = accounts
-        self.alice, self.dana = BrowserSession(url), BrowserSession(url)
+        self.alice, self.dana, self.olga = (BrowserSession(url) for _ in range(3))
         self.alice_api = BrowserSession(url, token=accounts["Alice"]["token"])
         self.dana_api = BrowserSession(url, token=accounts["Dana"]["token"])
         self.slug = ""  # of the GPU class
@@ -78,7 +78,7 @@ class ThinPath:
     def walk(self, scenario: Scenario) -> None:
         if not scenario.runs_anywhere:
             self._step("four teams are at work; each queued workload has its reason", self.look_at_activity)
-        self._step("Alice and Dana sign in; anonymous access is refused", self.sign_in)
+        self._step("Alice, Dana and Olga sign in; anonymous access is refused", self.sign_in)
         self._step("the catalog has a class for every GPU resource of the nodes", self.look_at_catalog)
         self._step(f"Alice requests {UNITS} GPUs", self.ask)
         self._step("Dana approves", self.decide)
@@ -91,6 +91,8 @@ class ThinPath:
         self._step("a user of another team has no access to it", self.stranger)
         self._step("she stops it; the GPU is free again", self.stop)
         self._step("the same with an API token: declare, start, wait, stop", self.by_token)
+        if not scenario.runs_anywhere:
+            self._step("every object in the cluster is as the portal sent it, and was all the time", self.no_drift)
 
     def _step(self, what: str, do: Callable[[], None]) -> None:
         began = time.monotonic()
@@ -112,7 +114,7 @@ class ThinPath:
     def sign_in(self) -> None:
         anonymous = BrowserSession(self.alice.base).get(f"/teams/{TEAM}")
         assert anonymous.form(having="password"), "a page was shown without sign-in"
-        for visitor, name in ((self.alice, "Alice"), (self.dana, "Dana")):
+        for visitor, name in ((self.alice, "Alice"), (self.dana, "Dana"), (self.olga, "Olga")):
             account = self.accounts[name]
             page = visitor.get("/login")
             form = page.form(having="password")
@@ -246,6 +248,14 @@ class ThinPath:
         stopped = self.alice_api.api("POST", f"/api/v1/workloads/second/stop?team={TEAM}")
         assert stopped.status == 202, f"{stopped.status}: {stopped.text[:300]}"
         self._gone("second")
+
+    def no_drift(self) -> None:
+        """Nobody else changes objects of this cluster, so a repair would be of a change of the portal's own."""
+        words = _ok(self.olga.get("/health")).words()
+        for sentence in ("All objects are in sync.", "No drift was found."):
+            assert sentence in words, (
+                f"Health does not say {sentence!r}: {words[words.find('Objects out of sync') :][:600]}"
+            )
 
     def _gone(self, workload: str) -> None:
         self.seen.until("the end of the Job", lambda: self.seen.job(workload) is None)
