@@ -19,8 +19,10 @@ from cluster.reads import queries as mirror
 # An object sent just now is not in the mirror yet.
 SEEN_WITHIN = timedelta(seconds=30)
 DRIFT_SHOWN = timedelta(days=30)
-# Rejected, in conflict with an object of another client, or changed by one.
-OUT_OF_SYNC = ~Q(difference={}) | Q(result__in=[Result.REFUSED, Result.FOREIGN])
+# Rejected, in conflict with an object of another client, or changed by one. A Job has the result "terminating" only
+# when the portal itself deletes it.
+_ENDING_JOB = Q(kind="Job", result=Result.TERMINATING)
+OUT_OF_SYNC = (~Q(difference={}) & ~_ENDING_JOB) | Q(result__in=[Result.REFUSED, Result.FOREIGN])
 _WATCHED = [kind.name for kind in KINDS.values() if kind.table == "object" and kind.is_applied]
 
 

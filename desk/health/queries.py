@@ -307,7 +307,7 @@ def _object(row: AppliedObject, absent: Collection[int]) -> DriftedObject:
     name = f"{row.namespace}/{row.name}" if row.namespace else row.name
     sentence = status.status_sentence(row, absent)
     raw = row.text if row.result == AppliedObject.Result.REFUSED and row.text != sentence else ""
-    shown = "stopping" if row.result == AppliedObject.Result.TERMINATING else status.object_status(row, absent)
+    shown = status.object_status(row, absent)
     do = ""
     if shown == "missing" and row.kind in _CREATED_ONCE:
         sentence, do = _CREATED_ONCE[row.kind]

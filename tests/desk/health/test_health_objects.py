@@ -71,6 +71,20 @@ def test_what_is_created_once_is_not_said_to_come_back(
     assert "recreated" not in shown
 
 
+@pytest.mark.parametrize(("kind", "is_listed"), [("Job", False), ("ResourceQuota", True)])
+def test_a_job_that_the_portal_deletes_is_in_sync(
+    cluster: Cluster, namespace_a: Namespace, olga: User, kind: str, is_listed: bool
+) -> None:
+    """Of a Job only the portal records that it is being deleted; other objects are deleted by somebody else."""
+    AppliedObject.objects.create(
+        cluster=cluster, owner="workloads.workload.1", kind=kind, namespace=namespace_a.name, name="one-1", uid="x",
+        result="terminating", difference={"gone": True, "since": timezone.now().isoformat()},
+    )  # fmt: skip
+    shown = page(olga, "/health")
+    assert ("It was deleted and will be recreated." in shown) == is_listed
+    assert ("All objects are in sync." in shown) != is_listed
+
+
 def test_limits_of_other_clients_are_listed(cluster: Cluster, namespace_a: Namespace, olga: User) -> None:
     """A workload that such a quota holds back names it; operators find it here."""
     mine = {"gpu-portal/owner": owner_label(namespace_a)}
