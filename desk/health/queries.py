@@ -167,7 +167,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     silent = [_silent(component, at) for component, at in sorted(as_of.silent.items())]
     bad = [f"{one.name} does not respond" for one in silent]
     if is_late:
-        bad.append(f"{plural(sum(one.rows for one in is_late), 'task')} past due")
+        bad.append(f"{plural(sum(one.rows for one in is_late), 'task')} past due for over {LATE.seconds} s")
     if not as_of.is_current:
         bad.append(_outdated(as_of))
     if objects:
@@ -187,7 +187,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     return Health(
         verdict="Degraded: " + ", ".join(bad) + "."
         if bad
-        else "Healthy: no tasks past due, current cluster data, all objects in sync, no catalog problems.",
+        else f"Healthy: no tasks past due for over {LATE.seconds} s, current cluster data, all objects in sync, "
+        "no catalog problems.",
         mirror_problem="" if as_of.is_current else as_of.problem,
         is_well=not bad,
         is_urgent=bool(is_late or silent) or not as_of.is_current,
