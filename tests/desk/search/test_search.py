@@ -183,6 +183,14 @@ def test_the_page_shows_groups_and_escapes_the_text(two_teams: Tenant, bob: User
     assert answer(bob, "/search").status_code == 200
 
 
+def test_staff_are_told_that_workloads_are_found_by_their_beginning(two_teams: Tenant, bob: User, olga: User) -> None:
+    assert "workload" in found(bob, "ebra")
+    assert "workload" not in found(olga, "ebra")
+    told = "by the beginning of their name"
+    assert told in answer(olga, "/search?q=ebra").text
+    assert told not in answer(bob, "/search?q=ebra").text
+
+
 def test_the_api_answers_the_same(two_teams: Tenant, bob: User, settings: Any) -> None:
     settings.PORTAL_URL = "http://testserver"
     assert answer(bob, "/api/v1/search?q=zebra").json() == {
