@@ -22,7 +22,7 @@ from portal.core.errors import Refusal
 
 @admin.register(GpuClass)
 class ClassAdmin(LifeCycleStepsMixin, ProposalPagesMixin, ActionModelAdmin):
-    """Read-only: the catalog's editor (desk/catalog/editor) changes classes."""
+    """Fields are read-only: the catalog's editor (desk/catalog/editor) changes them."""
 
     list_display = ("slug", "name", "life_cycle", "resource", "sharing", "partition", "promise_limit")
     list_filter = ("life_cycle", "vendor", "sharing", "interface")

@@ -46,7 +46,7 @@ class Tenant(models.Model):
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=80)
     purpose = models.CharField(max_length=300, blank=True, default="")
-    # Whether all members can open a notebook that was launched without a choice.
+    # Whether every member who may launch can open a notebook that was launched without a choice.
     shares_notebooks = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -1,4 +1,4 @@
-"""Forms of the steps of a class's life cycle in the admin."""
+"""Forms of the steps of a class's life cycle."""
 
 from __future__ import annotations
 

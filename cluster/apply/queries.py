@@ -84,6 +84,12 @@ def drift_records(*, limit: int, cluster_id: int | None = None, owners: Collecti
     ]
 
 
+def repaired_count(cluster_id: int, *, since: datetime) -> int:
+    """One query."""
+    rows = ObjectDrift.objects.filter(cluster_id=cluster_id, last_at__gte=since)
+    return rows.filter(outcome=ObjectDrift.Outcome.REPAIRED).count()
+
+
 def orphaned_objects(cluster_id: int, *, limit: int) -> list[tuple[str, str, str]]:
     """Returns (kind, namespace, name) of objects whose owner label names no live row. Never deleted automatically."""
     gone = _without_row(mirror.owners_seen(cluster_id))

@@ -112,11 +112,11 @@ def catalog_overview(shelf: CatalogData, *, only: str = ALL) -> CatalogOverview:
 
 
 def class_cards(shelf: CatalogData) -> list[ClassCard]:
-    starts = {option.slug: start_estimate(option, 1) for option in shelf.options()}
-    return [_card(item, shelf.viewer, *starts[item.gpu_class.slug]) for item in shelf.items]
+    at_once = {option.slug: start_estimate(option, 1)[0] for option in shelf.options()}
+    return [_card(item, shelf.viewer, at_once[item.gpu_class.slug]) for item in shelf.items]
 
 
-def _card(item: CatalogItem, viewer: Viewer, at_once: bool, start: str) -> ClassCard:
+def _card(item: CatalogItem, viewer: Viewer, at_once: bool) -> ClassCard:
     one, capacity = item.gpu_class, item.capacity
     found = guarantees.contract_of(catalog.axes_of(one))
     launch_refusal = viewer.launch_refusal(item.never)

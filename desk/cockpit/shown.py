@@ -16,7 +16,7 @@ from portal.ui.text import decimal_text
 
 @dataclass(frozen=True)
 class Figure:
-    """A number and the page that lists exactly that many. `is_bad`: more than 0 needs an operator."""
+    """A number and the place that lists what it counts. `is_bad`: an operator has to do something."""
 
     label: str
     text: str

@@ -136,16 +136,13 @@ class Health:
     contradictions: list[Inconsistency] | None
     # Of the last 30 days, repaired or not. Not in the verdict.
     drift: list[DriftRecord]
+    # Number of changed objects that were repaired within 24 hours, also those that are not in `drift`.
+    repaired_today: int
 
     @property
     def is_late(self) -> bool:
         """Whether a task is past due for longer than workers need."""
-        return any(timezone.now() - one.oldest_at > LATE for one in self.overdue)
-
-    @property
-    def repaired_today(self) -> int:
-        since = timezone.now() - timedelta(days=1)
-        return sum(one.is_repaired and one.last_at >= since for one in self.drift)
+        return bool(_late(self.overdue))
 
     @property
     def tone(self) -> str:
@@ -163,11 +160,11 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     )
     contradictions = contradictions_of(cluster) if as_of.is_current else None
     blocked = [one for one in terminating if timezone.now() - one.since > LATE]
-    is_late = [one for one in overdue if timezone.now() - one.oldest_at > LATE]
+    late = _late(overdue)
     silent = [_silent(component, at) for component, at in sorted(as_of.silent.items())]
     bad = [f"{one.name} does not respond" for one in silent]
-    if is_late:
-        bad.append(f"{plural(sum(one.rows for one in is_late), 'task')} past due for over {LATE.seconds} s")
+    if late:
+        bad.append(f"{plural(sum(one.rows for one in late), 'task')} past due for over {LATE.seconds} s")
     if not as_of.is_current:
         bad.append(_outdated(as_of))
     if objects:
@@ -191,7 +188,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         "no catalog problems.",
         mirror_problem="" if as_of.is_current else as_of.problem,
         is_well=not bad,
-        is_urgent=bool(is_late or silent) or not as_of.is_current,
+        is_urgent=bool(late or silent) or not as_of.is_current,
         as_of=as_of.at,
         is_stale=not as_of.is_current,
         overdue=overdue,
@@ -204,6 +201,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         foreign=_foreign(cluster),
         contradictions=contradictions,
         drift=apply_queries.drift_records(limit=SHOWN, cluster_id=cluster.pk),
+        repaired_today=apply_queries.repaired_count(cluster.pk, since=timezone.now() - timedelta(days=1)),
     )
 
 
@@ -254,6 +252,10 @@ def _overdue() -> list[OverdueTable]:
         if late["count"]:
             found.append(OverdueTable(due.table_label(model), late["count"], late["oldest"]))
     return sorted(found, key=lambda one: one.oldest_at)
+
+
+def _late(overdue: Collection[OverdueTable]) -> list[OverdueTable]:
+    return [one for one in overdue if timezone.now() - one.oldest_at > LATE]
 
 
 def _problems() -> list[FailingRow]:

@@ -54,6 +54,7 @@ SECTIONS = {
     "member-add": Section.TEAM,
     "namespace-set": Section.TEAM,
     "team-history": Section.TEAM,
+    "team-sharing": Section.TEAM,
     "secrets": Section.TEAM,
     "team-images": Section.TEAM,
     "prefix-allow": Section.TEAM,

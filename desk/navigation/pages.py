@@ -40,7 +40,6 @@ LABELS = {
     Section.WORKLOADS: "Workloads",
     Section.REQUESTS: "Requests",
     Section.TEAM: "Team",
-    Section.TEAMS: "quota use idle",
     Section.INBOX: "Inbox",
     Section.HISTORY: "History",
     Section.TEAMS: "Teams",
@@ -73,6 +72,7 @@ WORDS = {
     Section.CLUSTER: "capacity free",
     Section.WORKLOADS: "notebooks jobs",
     Section.TEAM: "members invitations join",
+    Section.TEAMS: "quota use idle",
     Section.INBOX: "approve decide delegates",
     Section.PEOPLE: "accounts users",
 }

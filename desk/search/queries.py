@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from django.conf import settings
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.urls import reverse
 
@@ -50,8 +51,7 @@ def _teams(by: Actor, text: str) -> Iterator[Result]:
 
 
 def _classes(by: Actor, text: str) -> Iterator[Result]:
-    clusters = Cluster.objects.order_by("pk")[:1]
-    for cluster in clusters:
+    for cluster in Cluster.objects.filter(name=settings.CLUSTER_NAME):
         found = visible_classes(by, cluster)
         for word in text.split():
             found = found.filter(Q(slug__icontains=word) | Q(name__icontains=word))

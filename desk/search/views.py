@@ -16,5 +16,6 @@ from desk.search.types import TEXT_MAX
 @require_GET
 def search(request: HttpRequest) -> HttpResponse:
     text = " ".join(request.GET.get("q", "").split())[:TEXT_MAX]
-    context = {"q": text, "groups": queries.search(actor(request), text)}
+    by = actor(request)
+    context = {"q": text, "groups": queries.search(by, text), "sees_all": by.sees_all}
     return render(request, "desk/search/search.html", context)

@@ -1,7 +1,7 @@
 """`/api/v1/watch`: events for programs, as they are settled.
 
 One task of the process looks for new events, at every hint about any page and every few seconds, and wakes the streams
-of their teams. A stream for which nothing happens reads nothing.
+of their teams and those of no certain team. A stream of a team in which nothing happens reads nothing.
 """
 
 from __future__ import annotations

@@ -149,7 +149,9 @@ def _uses(
         own = units.get(one.pk, {}).get(team.pk)
         quota = own.in_force if own else 0
         taken = None if used is None or one.is_storage else used[one.pk].get(team.namespace or "", 0)
+        borrowed = max(0, (taken or 0) - (own.keepable if own else 0))
         if quota or taken:
             is_gpu = one.interface in (GpuClass.Interface.DEVICE_PLUGIN, GpuClass.Interface.DRA)
             is_shared = one.sharing != GpuClass.Sharing.NONE
-            yield ClassUse(one.slug, one.name, catalog.unit_of(one), quota, taken, is_shared, is_gpu, weight_of(one))
+            unit, weight = catalog.unit_of(one), weight_of(one)
+            yield ClassUse(one.slug, one.name, unit, quota, taken, borrowed, is_shared, is_gpu, weight)

@@ -16,7 +16,7 @@ def shown_row(row: TeamListRow) -> dict[str, Any]:
                 "slug": one.slug,
                 "name": one.name,
                 "text": f"{'–' if one.used is None else one.used}/{one.quota} {plural_form(one.unit)}",
-                "is_over": one.used is not None and one.used > one.quota,
+                "borrows": one.borrowed > 0,
             }
             for one in row.uses
         ],

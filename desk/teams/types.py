@@ -28,8 +28,8 @@ class TeamFilter:
 
 @dataclass(frozen=True)
 class ClassUse:
-    """Units of one class. `used`: None if unknown. `is_gpu`: whether its units are GPUs or parts of them, each worth
-    `weight`.
+    """Units of one class. `used`: None if unknown. `borrowed`: in use beyond the quota and beyond units in a grace
+    period. `is_gpu`: whether its units are GPUs or parts of them, each worth `weight`.
     """
 
     slug: str
@@ -37,6 +37,7 @@ class ClassUse:
     unit: str
     quota: int
     used: int | None
+    borrowed: int
     is_shared: bool
     is_gpu: bool
     weight: Fraction

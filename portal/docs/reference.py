@@ -25,7 +25,7 @@ THEMES = {
         "invitations",
     ),
     "Catalog and cluster": ("classes", "images", "capacity", "cluster", "search"),
-    "Approval and operations": ("inbox", "delegations", "queue", "people"),
+    "Approval and operations": ("inbox", "delegations", "queue", "operators", "people"),
     "Account": ("me", "tokens", "events"),
     "Contract": ("openapi.json",),
 }

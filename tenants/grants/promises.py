@@ -50,12 +50,6 @@ def keepable_units(promises: Iterable[Promise], at: datetime) -> int:
     return max((in_force(alive, at), *before))
 
 
-def next_boundary(promises: Iterable[Promise], after: datetime) -> datetime | None:
-    """Returns the next start or end, when the units in force change without a decision."""
-    edges = (edge for promise in promises for edge in (promise.start, promise.end) if edge > after)
-    return min(edges, default=None)
-
-
 def curve(promises: Iterable[Promise], start: datetime, end: datetime) -> list[Step]:
     """Returns steps over [start, end); the first is at `start`, and neighbouring steps have different units."""
     kept = [promise for promise in promises if promise.end > start and promise.start < end]

@@ -57,8 +57,8 @@ class RoleSerializer(StrictSerializer):
 
 class SharingSerializer(StrictSerializer):
     shares_notebooks = serializers.BooleanField(
-        help_text="Whether all members can open a notebook that is launched without `visibility`. Existing notebooks "
-        "do not change."
+        help_text="Whether every member who may launch can open a notebook that is launched without `visibility`. "
+        "Existing notebooks do not change."
     )
 
 

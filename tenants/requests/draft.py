@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from catalog.classes.capacity.types import Capacity
 from catalog.classes.queries import unit_of
@@ -13,7 +14,7 @@ from portal.ui.text import plural, price_text
 from tenants.grants.combined_promises import curve_with, promise_change
 from tenants.grants.overcommit.queries import CURVE_AFTERWARDS, PromiseCurve, PromisedUnits, promise_of
 from tenants.grants.promises import Promise
-from tenants.models import QuotaLine
+from tenants.models import Grant, QuotaLine
 from tenants.requests.types import RequestedLine
 
 ADD, REMOVE = "add", "remove"
@@ -33,19 +34,17 @@ class LinePreview:
 
 
 def has_line(values: Mapping[str, str], slug: str, look: str) -> bool:
-    """`values`: of the form or of a link to it, which names a class that the person comes from. `look`: what was
-    pressed: one class is added or removed, and nothing is sent.
-    """
+    """`values`: of the form. `look`: what was pressed: one class is added or removed, and nothing is sent."""
     if look == f"{REMOVE} {slug}":
         return False
-    is_chosen = values.get("class") == slug and look in ("", ADD)
-    return is_chosen or f"units-{slug}" in values
+    is_added = look == ADD and values.get("class") == slug
+    return is_added or f"units-{slug}" in values
 
 
 def from_link(values: Mapping[str, str]) -> dict[str, str]:
-    """A link may name one class and its units: `?class=a100&units=4`."""
-    slug, units = values.get("class", ""), values.get("units", "")
-    return {f"units-{slug}": units, **values} if slug and units else dict(values)
+    """A link may name one class that the person comes from, and its units: `?class=a100&units=4`."""
+    slug = values.get("class", "")
+    return {f"units-{slug}": values.get("units", ""), **values} if slug else dict(values)
 
 
 def line_preview(
@@ -57,10 +56,17 @@ def line_preview(
     unit, limit, held = unit_of(gpu_class), capacity.limit(gpu_class), promised.held(gpu_class.pk)
     is_base = asked.kind != QuotaLine.Kind.BOOST
     wanted = Promise(asked.units, max(asked.starts, promised.at), asked.ends)
-    total = asked.units if is_base else held + asked.units
     excess = promised.excess(gpu_class, wanted, is_base=is_base, limit=limit) if limit is not None else None
+    if is_base:
+        added = sum(one.units for one in _increases(gpu_class, promised, wanted.start, wanted.start))
+        total = asked.units + added
+        now = sum(one.units for one in promised.bases(gpu_class.pk) if one.period.lower <= promised.at)
+        change = f"{now} → {plural(asked.units, unit)}" + (f", plus {added} of temporary increases" if added else "")
+    else:
+        total = held + asked.units
+        change = f"{held} → {plural(total, unit)}, until the increase expires"
     return LinePreview(
-        change=f"{held} → {plural(total, unit)}" + ("" if is_base else ", until the increase expires"),
+        change=change,
         room=room_sentence(gpu_class, wanted, promised, limit, is_base=is_base),
         price=price_sentence(gpu_class, total, unit),
         warning=_excess_sentence(asked, excess.units, unit, limit or 0) if excess else "",
@@ -79,6 +85,8 @@ def room_sentence(
     taken = max(step.units for step in curve_with(promised.steps[gpu_class.pk], change, wanted.start, wanted.end))
     most = max(0, limit - taken)
     whose = "other teams" if is_base else "teams"
+    if is_base and _increases(gpu_class, promised, wanted.start, wanted.end):
+        whose = "other teams and your temporary increases"
     return (
         f"Up to {plural(most, unit)} {'in total' if is_base else 'more'} can be granted in this period: the allocation "
         f"limit is {limit}, of which {taken} are allocated to {whose}."
@@ -97,6 +105,18 @@ def _excess_sentence(asked: RequestedLine, excess: int, unit: str, limit: int) -
         f"{plural(asked.units, unit)} requested: this exceeds the allocation limit of {limit} by {excess}. You can "
         "submit it, but an approver has to deny it, approve fewer, or overcommit the class with a reason."
     )
+
+
+def _increases(gpu_class: GpuClass, promised: PromisedUnits, start: datetime, end: datetime) -> list[Grant]:
+    """The team's temporary increases that are in force at some time from `start` to `end`."""
+    return [
+        one
+        for one in promised.own
+        if one.gpu_class_id == gpu_class.pk
+        and one.kind == Grant.Kind.BOOST
+        and one.period.lower <= end
+        and start < one.period.upper
+    ]
 
 
 def _replaced(gpu_class: GpuClass, promised: PromisedUnits, *, is_base: bool) -> list[Promise]:

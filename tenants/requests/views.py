@@ -80,7 +80,7 @@ def request_new(request: HttpRequest, tenant: str, measure: MeasureUsage) -> Htt
     refuse_if(policy.may_file(by, queries.standing_of(by, team)))
     cluster = read_queries.current_cluster()
     classes = list(class_access_queries.visible_classes(by, cluster).select_related("successor"))
-    values, look = draft.from_link((request.POST or request.GET).dict()), request.POST.get("look", "")
+    values, look = request.POST.dict() or draft.from_link(request.GET.dict()), request.POST.get("look", "")
     form = RequestForm(None if look else request.POST or None, initial={**default_period(), **(values if look else {})})
     opened = [one for one in classes if draft.has_line(values, one.slug, look)]
     typed, errors = read_typed_lines(values, [one.slug for one in opened])
@@ -97,12 +97,16 @@ def request_new(request: HttpRequest, tenant: str, measure: MeasureUsage) -> Htt
         errors = form.line_errors()
     facts = grant_queries.class_facts(team, [one.slug for one in classes], at=core_queries.database_now())
     lines = [_asked(line, *read_period(values)) for line in typed]
+    shown_classes = [one for one in opened if one.slug in facts]
+    is_first = request.method == "GET" and not shown_classes
     context = {
         "tenant": team,
-        "rows": _class_rows(team, cluster, opened, classes, facts, values, lines, errors if form.is_bound else {}),
+        "rows": _class_rows(
+            team, cluster, shown_classes, classes, facts, values, lines, errors if form.is_bound else {}
+        ),
         "choices": [_choice(one, facts[one.slug].facts) for one in classes if one not in opened and one.slug in facts],
-        "unknown": values.get("class", "")[:60] if request.method == "GET" and not opened else "",
-        "is_first": request.method == "GET" and not opened,
+        "unknown": values.get("class", "")[:60] if is_first else "",
+        "is_first": is_first,
         "kinds": KINDS,
         "boost": BOOST_EXAMPLE,
         "form": form,
@@ -143,14 +147,13 @@ def _class_rows(
     lines: list[RequestedLine],
     errors: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """`opened`: the classes that have a line; `classes`: all that the person may see. About ten queries, none without a
-    line.
+    """`opened`: the classes that have a line, all in `facts`; `classes`: all that the person may see. About ten
+    queries, none without a line.
     """
-    rows = [one for one in opened if one.slug in facts]
-    if not rows:
+    if not opened:
         return []
-    capacity = capacity_queries.capacities(cluster, rows)
-    promised = promised_of(team.pk, [one.pk for one in rows], at=core_queries.database_now())
+    capacity = capacity_queries.capacities(cluster, opened)
+    promised = promised_of(team.pk, [one.pk for one in opened], at=core_queries.database_now())
     names, asked = {one.pk: one.name for one in classes}, {line.gpu_class: line for line in lines}
     return [
         {
@@ -173,5 +176,5 @@ def _class_rows(
             if (line := asked.get(one.slug))
             else None,
         }
-        for one in rows
+        for one in opened
     ]

@@ -70,9 +70,6 @@ class TeamLimits:
         )
 
 
-NO_LIMITS = TeamLimits()
-
-
 def team_limits(found: Iterable[GenericObject]) -> TeamLimits:
     """`found`: the Namespace, its ClusterQueue, LocalQueues and ResourceQuotas, as far as the mirror has them."""
     closed = ""

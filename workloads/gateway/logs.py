@@ -44,7 +44,7 @@ TEXT: list[Header] = [
 NOTHING_YET: list[Header] = [*TEXT, (b"retry-after", b"5")]
 HTML: list[Header] = [(b"content-type", b"text/html; charset=utf-8"), (b"x-content-type-options", b"nosniff")]
 
-UNREADABLE = "The log cannot be read at the moment. The pod may not have started yet."
+UNREADABLE = "The log cannot be read at the moment."
 _followers = Followers()
 # Called only if the log cannot be read from the cluster.
 ReadsKept = Callable[[], Awaitable[KeptLog | NoLog]]
@@ -71,16 +71,20 @@ async def follow_log(
         goes_on = asked.query.get("follow", "1") != "0" and not is_file
         opened = await asyncio.to_thread(_open, source, follow=goes_on, lines=LINES_FOLLOWED)
         if opened is None:
-            found = await kept()
-            return await _kept_log(
-                asked, send, NoLog(UNREADABLE, is_final=False) if isinstance(found, NoLog) else found
-            )
+            return await _kept_log(asked, send, _unreadable(await kept()))
         outgoing = SendWithTimeout(send)
         headers = [*TEXT, (b"x-log-source", b"pod"), *([_as_file(asked.path)] if is_file else [])]
         try:
             await _relay(live, opened, receive, outgoing, Viewer(credential, outgoing.hurry), headers)
         except ClientStalled:
             log.info("follower_stalled", pod=source.pod)
+
+
+def _unreadable(found: KeptLog | NoLog) -> KeptLog | NoLog:
+    """There is a pod, but its log could not be read: it may be read later, also after the end of the run."""
+    if isinstance(found, KeptLog):
+        return found
+    return NoLog(UNREADABLE if found.is_final else f"{UNREADABLE} The pod may not have started yet.", is_final=False)
 
 
 async def _kept_log(asked: EdgeRequest, send: Send, found: KeptLog | NoLog) -> None:
@@ -116,9 +120,7 @@ async def log_fragment(
     with _followers.one(person, source.namespace):
         opened = await asyncio.to_thread(_open, source, follow=False, lines=LINES_SHOWN)
         if opened is None:
-            found = await kept()
-            shown = _note(UNREADABLE) if isinstance(found, NoLog) else _kept_fragment(asked, found)
-            return await answer(send, 200, shown, HTML)
+            return await answer(send, 200, _kept_fragment(asked, _unreadable(await kept())), HTML)
         try:
             text = (await asyncio.to_thread(opened.read)).decode(errors="replace")
         finally:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.core.actor import Actor
 from portal.core.errors import NOT_FOUND, Refused
-from portal.ui.text import date_and_time, plural
+from portal.ui.text import plural, time_with_zone
 from workloads.core import queries
 from workloads.logs.models import RunLog
 from workloads.logs.retention import retention_days
@@ -42,8 +42,8 @@ class KeptLog:
     def note(self) -> str:
         """Says what the text is."""
         part = "the last part of the log" if self.is_truncated else "the log"
-        until = date_and_time(self.expires_at)
-        return f"This is {part} of run {self.run}, kept {date_and_time(self.read_at)}. It is deleted on {until}."
+        until = time_with_zone(self.expires_at)
+        return f"This is {part} of run {self.run}, kept {time_with_zone(self.read_at)}. It is deleted on {until}."
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase
 class ListRow:
     """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of queued runs. `ends_at`: when
     its time limit is reached; `idle_stops_at`: the announced stop of an idle notebook. `opener`: key of the
-    only person who can open it, 0 if all members can.
+    only person who can open it, 0 if every member who may launch can.
     `is_borrowed`: it uses units that the lender can reclaim; `interrupted`: its last interruption, "" if `reason`
     states it.
     """

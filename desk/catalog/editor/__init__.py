@@ -1,1 +1,1 @@
-"""The catalog's editor for operators: forms for classes, and a plan of each change before it is made."""
+"""The catalog's editor for operators: forms for classes and images, and a plan before a class is changed."""

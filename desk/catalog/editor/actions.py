@@ -36,8 +36,8 @@ IMAGE_CHANGED = Refusal(
     status=409,
 )
 IMAGE_TAKEN = Refusal("name_taken", "An image of this name already exists; open it to change it.", "name", status=409)
-# What the queue of a team counts of a class.
-_OF_QUEUES = ("borrowing_limit", "cpu_per_unit", "memory_gib_per_unit", "visibility", "resource", "device_class")
+# What the queue of a team takes from an open class beside its flavor.
+_OF_QUEUES = ("borrowing_limit", "cpu_per_unit", "memory_gib_per_unit", "visibility")
 # The order is changed beside the list.
 IMAGE_FIELDS = tuple(name for name in image_actions.IMAGE_FIELDS if name != "position")
 
@@ -86,7 +86,7 @@ def plan_class(
     return ClassPlan(
         lines=diff.diff_lines(diff.diff_documents(before, after, fields), fields),
         flavor=flavor,
-        queues=_open_teams(cluster) if is_open and is_of_queues else 0,
+        queues=_open_teams(cluster) if is_open and (is_of_queues or flavor) else 0,
         held=commitments.commitments_of(one) if one else None,
     )
 

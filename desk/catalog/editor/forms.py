@@ -38,6 +38,8 @@ SECTIONS = (
     ("Limits of runs", "", "node", ("run_hours_limit", "idle_stop_minutes", "production_limit", "log_retention_days")),
     ("Terms", "A new text needs a higher version.", "", ("terms_version", "terms")),
 )
+# Of several lines, stored as they are.
+TEXTS = ("device_selector", "terms")
 SUGGESTED = ("vendor", "product", "resource", "partition", "device_class")
 _WIDGETS = {
     "device_selector": forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
@@ -91,6 +93,8 @@ class ClassEditorForm(StrictForm, forms.ModelForm):
         super().__init__(*args, **values)
         if not is_new:
             del self.fields["slug"]
+        for name in TEXTS:
+            self.fields[name].strip = False  # type: ignore[attr-defined]
         for name, field in ROW_FIELDS.items():
             model_field = GpuClass._meta.get_field(name)
             self.fields[name] = field(label=str(model_field.verbose_name).capitalize())  # type: ignore[union-attr]
@@ -103,8 +107,9 @@ class ClassEditorForm(StrictForm, forms.ModelForm):
         """Does nothing to the instance: only actions write."""
 
     def values(self) -> dict[str, Any]:
-        """Of the fields that an action takes."""
-        return {name: self.cleaned_data[name] for name in EDITABLE_FIELDS}
+        """Of the fields that an action takes. Browsers end lines with CR LF."""
+        texts = {name: self.cleaned_data[name].replace("\r\n", "\n") for name in TEXTS}
+        return {name: self.cleaned_data[name] for name in EDITABLE_FIELDS} | texts
 
     def sections(self) -> Iterator[FormSection]:
         for title, note, of, names in SECTIONS:

@@ -41,9 +41,6 @@ class RowsInput(forms.Widget):
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in rows if any(row)]
 
-    def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
-        return not any(one in data for one in self.names(name))
-
 
 class RowsField(forms.Field):
     widget: RowsInput

@@ -17,11 +17,6 @@ from tenants.approvers.delegation.policy import may_end_delegation
 from tenants.models import Deputy
 
 
-def is_delegate(user: User) -> bool:
-    """True if the person is a delegate of some approver now. One query."""
-    return Deputy.objects.in_force().filter(deputy=user).exists()
-
-
 def roles_lent_to(user: User) -> frozenset[str]:
     """The staff roles whose rights this person has as a delegate, now or from a later date. Void delegations count: the
     approver may get the role back. One query.

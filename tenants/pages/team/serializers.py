@@ -41,7 +41,7 @@ class MemberSerializer(serializers.Serializer[Any]):
 
 class TeamDetailSerializer(TeamSerializer):
     shares_notebooks = serializers.BooleanField(
-        help_text="Whether all members can open a notebook that is launched without `visibility`."
+        help_text="Whether every member who may launch can open a notebook that is launched without `visibility`."
     )
     members = MemberSerializer(many=True)
     holdings = HoldingSerializer(many=True)

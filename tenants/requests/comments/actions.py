@@ -24,8 +24,8 @@ MAIL_INTERVAL = timedelta(minutes=10)
 @transaction.atomic
 def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: Actor) -> RequestComment:
     """Adds a comment. Notifies those whom it mentions (`@name`) and all persons concerned, except the author. Raises
-    Refused: not_found (404), not_allowed
-    (403), already_decided (409, when information is requested), bad_comment (422).
+    Refused: not_found (404), not_allowed (403), already_decided (409, when information is requested), bad_comment
+    (422).
     """
     request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant", "filed_by"), pk=request_id)
     refuse_if(may_comment_on(by, request, asks_back=asks_back))

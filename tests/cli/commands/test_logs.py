@@ -16,7 +16,7 @@ from tests.support.rows import running
 from workloads.models import Workload
 
 pytestmark = pytest.mark.django_db
-NOTE = "This is the log of run 1, kept 1 Jan 2027, 10:00. It is deleted on 15 Jan 2027, 10:00."
+NOTE = "This is the log of run 1, kept 01 Jan 2027, 10:00 UTC. It is deleted on 15 Jan 2027, 10:00 UTC."
 NO_LOG = "There is no log of run 1: its class keeps no logs."
 NOT_YET = "There is no log: the pod has not started yet or was deleted."
 Fault = Callable[[httpx.Request], httpx.Response | None]

@@ -19,6 +19,7 @@ from catalog.discovery.queries import discover_cluster
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, ObjectDrift
 from desk.cockpit.queries import cockpit
+from desk.health.queries import SHOWN
 from tenants.models import Bundle, Namespace, QuotaLine, QuotaRequest, TeamRequest, Tenant
 from tests.support.rows import make, mirrored, running
 
@@ -95,9 +96,10 @@ def test_figures_are_those_of_the_pages_behind_them(
     waits = Event.objects.create(via="page", verb="x.y", row="r")
     Delivery.objects.create(event=waits, user=alice, subject="s", body="b", due_at=now + timedelta(days=1))
     drift = {"cluster": cluster, "owner": "x", "kind": "Role", "namespace": "n", "manager": "kubectl", "times": 1}
-    for name, hours in (("today", 1), ("earlier", 30)):
+    # More than Health lists.
+    for number, hours in enumerate([1] * (SHOWN + 2) + [30]):
         at = now - timedelta(hours=hours)
-        ObjectDrift.objects.create(**drift, name=name, outcome="repaired", first_at=at, last_at=at)
+        ObjectDrift.objects.create(**drift, name=f"r-{number}", outcome="repaired", first_at=at, last_at=at)
     client = signed_in(olga)
 
     text = client.get("/operators").text
@@ -108,8 +110,8 @@ def test_figures_are_those_of_the_pages_behind_them(
     assert figure(text, "Failing tasks") == "2"
     assert figure(text, "Undelivered mails") == "1"
     assert figure(text, "Objects out of sync") == "1"
-    assert figure(text, "Drift repaired in 24 hours") == "1"
-    assert "1 repaired in 24 hours" in client.get("/health").text
+    assert figure(text, "Drift repaired in 24 hours") == str(SHOWN + 2)
+    assert f"{SHOWN + 2} repaired in 24 hours" in client.get("/health").text
     overdue = int(figure(text, "Tasks past due"))
     assert overdue == 2
     health = client.get("/health").text.split('id="overdue"')[1].split("</table>")[0]

@@ -13,6 +13,7 @@ from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor
 from accounts.models import Role, User
 from catalog.models import GpuClass
+from cluster.models import Cluster
 from desk.navigation.pages import pages_of
 from desk.search.queries import search
 from desk.search.types import RESULTS_MAX
@@ -87,6 +88,11 @@ def test_hidden_classes_are_hidden(two_teams: Tenant, a100: GpuClass, bob: User,
     assert found(olga, a100.slug)["class"] == [a100.name]
 
 
+def test_classes_are_those_of_the_cluster_of_this_installation(two_teams: Tenant, a100: GpuClass, bob: User) -> None:
+    Cluster.objects.create(pk=a100.cluster_id - 1, name="an-earlier-name")
+    assert found(bob, a100.slug)["class"] == [a100.name]
+
+
 def test_deleted_workloads_are_gone(two_teams: Tenant, bob: User) -> None:
     Workload.objects.update(deleted_at="2026-01-01T00:00:00Z")
     assert found(bob, "zebra") == {}
@@ -142,6 +148,7 @@ def test_pages_are_found_by_their_words(two_teams: Tenant, bob: User, olga: User
     assert found(bob, "volumes")["page"] == ["Volumes"]
     assert "page" not in found(bob, "health")
     assert found(olga, "health")["page"] == ["Health"]
+    assert found(olga, "idle")["page"] == ["Teams"]
 
 
 def test_documentation_leads_to_its_place(bob: User) -> None:
@@ -174,6 +181,14 @@ def test_the_page_shows_groups_and_escapes_the_text(two_teams: Tenant, bob: User
     assert "<i>&" not in answer(bob, "/search?q=%3Ci%3E%26").content.decode()
     assert "Nothing found" in answer(bob, "/search?q=nothing-like-this").content.decode()
     assert answer(bob, "/search").status_code == 200
+
+
+def test_staff_are_told_that_workloads_are_found_by_their_beginning(two_teams: Tenant, bob: User, olga: User) -> None:
+    assert "workload" in found(bob, "ebra")
+    assert "workload" not in found(olga, "ebra")
+    told = "by the beginning of their name"
+    assert told in answer(olga, "/search?q=ebra").text
+    assert told not in answer(bob, "/search?q=ebra").text
 
 
 def test_the_api_answers_the_same(two_teams: Tenant, bob: User, settings: Any) -> None:

@@ -25,7 +25,7 @@ from portal.core.due import owner_label
 from portal.core.errors import Refused
 from tenants.lifecycle import policy as lifecycle_policy
 from tenants.lifecycle.queries import lifecycle_of
-from tenants.models import Membership, Namespace, Tenant
+from tenants.models import Grant, Membership, Namespace, Tenant
 from tests.support.rows import make, mirrored, running
 from workloads.models import Run, Workload
 
@@ -129,6 +129,27 @@ def test_quota_and_use_by_class_and_shared_gpus_are_not_added_to_exclusive_ones(
     assert (row.exclusive.quota, row.exclusive.used) == (Fraction(9, 2), 3)
     assert (row.shared.quota, row.shared.used) == (1, 0)
     assert row_of(cluster, "team-z").uses == ()
+
+
+def test_units_that_run_in_a_grace_period_are_not_borrowed(
+    cluster: Cluster, team_a: Tenant, namespace_a: Namespace, a100: GpuClass, olga: User
+) -> None:
+    """As on the home of the team and on the page Cluster."""
+    ended = timezone.now() - timedelta(hours=1)
+    make.grant(team_a, a100, units=2, since=ended - timedelta(days=9), until=ended)
+    Grant.objects.update(grace=timedelta(days=1))
+    borrower = make.tenant(cluster, slug="team-b", namespace="team-b")
+    make.grant(borrower, a100, units=1)
+    pods = [
+        mirrored.pod(place, node="a100-1", namespace=place, gpu_class=a100.slug, **{"nvidia.com/gpu": 2})
+        for place in (namespace_a.name, "team-b")
+    ]
+    mirrored.hardware_seen(cluster, Pod=pods)
+    for slug, expected in (("team-a", (2, 0, 0)), ("team-b", (2, 1, 1))):
+        [use] = row_of(cluster, slug).uses
+        assert (use.used, use.quota, use.borrowed) == expected
+        page = signed_in(olga).get(f"/operators/teams?q={slug}").text
+        assert ("borrows" in page) == (slug == "team-b")
 
 
 def test_owners_expiry_queued_runs_and_objects_out_of_sync(

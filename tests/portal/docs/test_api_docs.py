@@ -11,7 +11,7 @@ from django.test import Client
 from jsonschema import Draft202012Validator
 
 from portal.docs.examples import example_of
-from portal.docs.reference import fields_by_schema, operations_by_theme
+from portal.docs.reference import THEMES, fields_by_schema, operations_by_theme
 from portal.docs.sections import schema_places
 from portal.templatetags.ui import ticked
 from tests.support.http import contract
@@ -92,6 +92,10 @@ def test_what_could_be_linked_on_the_one_page_leads_on_from_the_index(pages: dic
         assert re.search(rf'href="/api/[a-z-]+#{name}" data-moved', entry)
     answered = set(re.findall(r'id="thing-(\w+)" aria', "".join(pages.values())))
     assert answered == set(schema_places())
+
+
+def test_every_call_is_in_a_section_of_the_list() -> None:
+    assert [*operations_by_theme(contract.contract())] == [*THEMES]
 
 
 def test_there_is_no_other_section() -> None:

@@ -17,7 +17,6 @@ from tenants.grants.promises import (
     excesses,
     in_force,
     keepable_units,
-    next_boundary,
     peak,
 )
 
@@ -68,11 +67,6 @@ def test_what_runs_may_hold_what_was_in_force_before_the_end_while_its_grace_las
     promises: list[Promise], at: float, units: int
 ) -> None:
     assert keepable_units(promises, day(at)) == units
-
-
-@pytest.mark.parametrize(("after", "found"), [(-1, 0), (0, 3), (3, 5), (4, 5), (5, 10), (10, 20), (20, None)])
-def test_the_clock_is_the_next_start_or_end(after: float, found: float | None) -> None:
-    assert next_boundary(TWO_AND_A_BOOST, day(after)) == (None if found is None else day(found))
 
 
 def test_the_curve_begins_at_its_start_and_joins_equal_steps() -> None:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from tenants.models import QuotaLine, QuotaRequest, Tenant
+from tenants.models import ClassAccess, QuotaLine, QuotaRequest, Tenant
 from tests.support.rows import make, mirrored
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +110,24 @@ def test_what_is_selected_and_not_added_is_not_requested(owner: Client, limited:
     assert QuotaLine.objects.get().gpu_class == limited
 
 
+def test_a_refused_request_has_the_lines_that_were_sent(owner: Client, limited: GpuClass, mig: GpuClass) -> None:
+    answer = owner.post(NEW, {f"units-{limited.slug}": 2, "class": mig.slug})
+    assert (answer.status_code, lines(answer)) == (422, [limited.slug])
+
+
+def test_a_link_to_a_class_of_another_team_is_told(
+    owner: Client, limited: GpuClass, mig: GpuClass, alice: User
+) -> None:
+    """Alice sees the class, because one of her teams may use it."""
+    other = make.tenant(limited.cluster, slug="team-b", namespace="b")
+    make.member(other, alice)
+    GpuClass.objects.filter(pk=mig.pk).update(visibility=GpuClass.Visibility.NAMED)
+    ClassAccess.objects.create(tenant=other, gpu_class=mig)
+    page = owner.get(f"{NEW}?class={mig.slug}")
+    assert "Your team cannot request the class that the link names." in page.text
+    assert [one["slug"] for one in page.context["choices"]] == [limited.slug]
+
+
 # ---- what a line would do --------------------------------------------------------------------------------------------
 
 
@@ -139,6 +157,17 @@ def test_what_fits_has_no_warning(owner: Client, limited: GpuClass, team_a: Tena
     )
     assert (on_top.change, on_top.warning) == ("4 → 6 GPUs, until the increase expires", "")
     assert "Up to 2 GPUs more can be granted" in on_top.room
+
+
+def test_own_temporary_increases_are_not_allocated_to_others(owner: Client, limited: GpuClass, team_a: Tenant) -> None:
+    make.grant(team_a, limited, units=2)
+    make.grant(team_a, limited, units=3, kind="boost")
+    found = preview(look(owner, "fit", **{f"units-{limited.slug}": "5"}), limited.slug)
+    assert found.warning == ""
+    assert found.change == "2 → 5 GPUs, plus 3 of temporary increases"
+    assert found.price == "Price 20.00 per hour while all 8 GPUs are in use."
+    assert found.room.startswith("Up to 5 GPUs in total can be granted")
+    assert "3 are allocated to other teams and your temporary increases" in found.room
 
 
 def test_the_period_decides_what_fits(owner: Client, limited: GpuClass) -> None:

@@ -106,6 +106,7 @@ def test_people_are_told_once_and_then_it_is_stopped_with_its_evidence(watched: 
     [mail] = Delivery.objects.all()
     assert mail.user == alice
     assert "one of Team A is idle and is stopped at" in mail.subject
+    assert mail.subject.endswith(" UTC"), "a mail is read in any time zone"
     assert "2 kernels idle; checked at" in mail.body
     assert "/teams/team-a/workloads/one" in mail.body
     assert NotebookWatch.objects.get().stops_at == NOW + timedelta(minutes=10)

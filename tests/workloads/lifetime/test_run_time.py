@@ -124,6 +124,7 @@ def test_people_are_told_half_an_hour_and_five_minutes_before_each_once(
     [first] = Delivery.objects.all()
     assert first.user == alice
     assert first.subject.startswith("one of Team A reaches its time limit at ")
+    assert first.subject.endswith(" UTC"), "a mail is read in any time zone"
     assert "one reaches its time limit of 8 h at" in first.body
     assert "/teams/team-a/workloads/one" in first.body
     ends_at = Run.objects.get().ends_at

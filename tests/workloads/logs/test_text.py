@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
+from workloads.logs.queries import KeptLog
 from workloads.logs.text import TEXT_BYTES, kept_text
 
 SECRET = "q7G-not-in-any-log-9k"
@@ -79,3 +81,11 @@ def test_hostile_text_costs_no_more_than_its_length(hostile: str) -> None:
 
     seconds(1000)
     assert seconds(TEXT_BYTES) < 40 * max(seconds(TEXT_BYTES // 8), 0.01)
+
+
+def test_the_note_is_clear_in_every_time_zone() -> None:
+    """It is also a header of the API and a line of `gpu logs`."""
+    read_at, expires_at = datetime(2027, 1, 1, 10, tzinfo=UTC), datetime(2027, 1, 15, 10, tzinfo=UTC)
+    note = KeptLog(7, 0, "text", True, read_at, expires_at).note
+    kept = "This is the last part of the log of run 7, kept 01 Jan 2027, 10:00 UTC."
+    assert note == f"{kept} It is deleted on 15 Jan 2027, 10:00 UTC."

@@ -22,7 +22,7 @@ from cluster.client.jupyter import NotebookActivity, NotebookUnreachable
 from cluster.reads import queries as mirror
 from portal.core.due import DONE, Deadline, Outcome, owner_label
 from portal.core.hints import page_hint
-from portal.ui.text import date_and_time, duration_text
+from portal.ui.text import duration_text, time_with_zone
 from workloads.core import queries
 from workloads.core.notifications import page_url, recipients_of
 from workloads.credentials.notebook_token import notebook_token
@@ -126,7 +126,7 @@ def _warn(watch: NotebookWatch, run: Run, verdict: IdleVerdict) -> None:
     workload, minutes = run.workload, run.spec["idle_stop_minutes"]
     after = {"run": run.number, "stops_at": verdict.stops_at, "evidence": evidence_text(watch)}
     event = record(IDLE_RULE, "notebook.idle_warned", workload, tenant=workload.tenant.slug, after=after)
-    stops_at = date_and_time(verdict.stops_at)
+    stops_at = time_with_zone(verdict.stops_at)
     deliver(
         event,
         recipients_of(run),

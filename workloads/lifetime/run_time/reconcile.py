@@ -14,7 +14,7 @@ from accounts.events.actions import deliver, record
 from accounts.events.queries import row_label
 from accounts.models import Event
 from portal.core.hints import page_hint
-from portal.ui.text import date_and_time, duration_text
+from portal.ui.text import duration_text, time_with_zone
 from workloads.core.notifications import page_url, recipients_of
 from workloads.core.observation import Observation, running_since
 from workloads.core.queries import locked_runs
@@ -86,14 +86,14 @@ def _warn(run_id: int, now: datetime) -> None:
     told = Event.objects.filter(row=row_label(run.workload), verb="run.reminded", after__run=run.number)
     if told.filter(after__ends_at=after["ends_at"], after__lead_s__lte=after["lead_s"]).exists():
         return
-    workload = run.workload
+    workload, ends_at = run.workload, time_with_zone(run.ends_at)
     event = record(RUN_TIME_RULE, "run.reminded", workload, tenant=workload.tenant.slug, after=after)
     deliver(
         event,
         recipients_of(run),
-        subject=f"{workload.name} of {workload.tenant.name} reaches its time limit at {date_and_time(run.ends_at)}",
+        subject=f"{workload.name} of {workload.tenant.name} reaches its time limit at {ends_at}",
         body=(
-            f"{workload.name} reaches its time limit of {duration_text(total)} at {date_and_time(run.ends_at)}. "
+            f"{workload.name} reaches its time limit of {duration_text(total)} at {ends_at}. "
             f"It is stopped then and its units are released. {file_loss_of(run)}\n\n"
             f"Extend it, or stop it before: {page_url(workload)}"
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -76,6 +77,13 @@ def test_the_page_sends_what_the_class_has(staff: Client, a100: GpuClass) -> Non
     assert 'value="NVIDIA-A100-SXM4-80GB"' in text
 
 
+def test_lines_are_stored_as_they_were_whatever_the_browser_ends_them_with(staff: Client, a100: GpuClass) -> None:
+    GpuClass.objects.filter(pk=a100.pk).update(terms="Be nice.\nNo mining.\n", terms_version=1)
+    sent = class_form(a100, summary="Fast", terms="Be nice.\r\nNo mining.\r\n")
+    assert staff.post(address(a100), sent).status_code == 302
+    assert Event.objects.get().after == {"summary": "Fast"}
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -143,6 +151,11 @@ def test_a_preview_says_what_would_change_and_changes_nothing(staff: Client, a10
     assert not Pool.objects.exists()
 
 
+def test_other_labels_are_another_flavor_in_every_queue(staff: Client, a100: GpuClass, team_a: Tenant) -> None:
+    plan = staff.post(address(a100), class_form(a100, do="preview", node_labels={"gpu": "other"})).context["plan"]
+    assert (plan.flavor != "", plan.queues) == (True, 1)
+
+
 def test_a_plan_names_only_objects_that_change(staff: Client, a100: GpuClass) -> None:
     plan = staff.post(address(a100), class_form(a100, do="preview", summary="Fast")).context["plan"]
     assert (plan.lines, plan.flavor, plan.queues) == ([f'~ class {a100.slug}: summary "" → "Fast"'], "", 0)
@@ -186,6 +199,12 @@ def test_a_class_can_be_copied(staff: Client, a100: GpuClass) -> None:
     text = staff.get(f"{EDITOR}/new?like={a100.slug}").text
     assert f'value="{a100.product}"' in text
     assert f'value="{a100.slug}"' not in text
+
+
+def test_a_refused_retirement_leaves_the_form_of_the_class_where_it_saves(staff: Client, a100: GpuClass) -> None:
+    text = staff.post(f"{address(a100)}/state", {"to": "retiring", "successor": "no-such"}).text
+    [form] = re.findall(r'<form class="stack class-editor"[^>]*>', text)
+    assert f'action="{address(a100)}"' in form
 
 
 def test_an_open_class_keeps_what_teams_were_granted(staff: Client, cluster: Cluster) -> None:
