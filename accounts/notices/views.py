@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.core.actor import Actor
@@ -27,12 +28,13 @@ def notices(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def notices_read(request: HttpRequest) -> HttpResponse:
+    """The parameters are those of the page that it returns to."""
     form = ReadForm(request.POST)
     if not form.is_valid():
         raise Refused(NOT_FOUND)
     chosen = form.cleaned_data["notice"]
     actions.mark_read(actor(request).person.pk, None if chosen is None else [chosen])
-    return redirect("notices")
+    return redirect(f"{reverse('notices')}?{request.GET.urlencode()}")
 
 
 @login_required

@@ -195,7 +195,8 @@ def test_the_page_lists_own_notices_and_marks_them_as_read(client: Client, alice
     assert 'href="/catalog"' in text
 
     first = Notice.objects.get(subject="First")
-    assert client.post("/notices/read", {"notice": first.pk}).status_code == 302
+    read = client.post("/notices/read?show=unread", {"notice": first.pk})
+    assert (read.status_code, read.headers["location"]) == (302, "/notices?show=unread")
     unread = client.get("/notices?show=unread").content.decode()
     assert ("First" in unread, "Second" in unread) == (False, True)
 
