@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -21,9 +22,10 @@ from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
-from tests.support.cluster.policies import ADMISSION, OF_WORKLOAD, PODS, denies, only
+from tests.support.cluster.policies import ADMISSION, OF_WORKLOAD, PODS, denies, only, refusal
 from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
+from tests.support.waiting import wait_until
 from tests.workloads.cases.live import MISSING, RUNNING, UNPROVIDED, never_provided, on_nodes, told
 from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
@@ -206,14 +208,31 @@ def test_what_scheduler_and_kubelets_say(
 
 @contextmanager
 def admission(admin: Api, namespace: str, name: str) -> Iterator[None]:
-    """In this namespace, a policy refuses pods of `denied`, and the webhook for pods of `silent` does not answer."""
+    """In this namespace, a policy refuses pods of `denied`, and the webhook for pods of `silent` does not answer. A pod
+    of `fits` has to exist.
+    """
     unless, message = f"!({OF_WORKLOAD.format('denied')})", "this image is not allowed here"
     admin.create(webhook(name, namespace))
+
+    def is_refused(workload: str, text: str) -> bool:
+        return text in refusal(admin, f"/api/v1/namespaces/{namespace}/pods", trial_pod(admin, namespace, workload))
+
     try:
-        with denies(admin, namespace, name, rules=PODS, unless=unless, message=message):
+        wait_until(lambda: is_refused("silent", "failed calling webhook"), what="the webhook is in force")
+        in_force = partial(is_refused, "denied", message)
+        with denies(admin, namespace, name, rules=PODS, unless=unless, message=message, until=in_force):
             yield
     finally:
         admin.delete(f"{ADMISSION}/validatingwebhookconfigurations", name)
+
+
+def trial_pod(admin: Api, namespace: str, workload: str) -> Json:
+    """A copy of a pod that was accepted before."""
+    accepted = admin.list("v1/pods", namespace=namespace, labels="gpu-portal/workload=fits")[0]
+    labels = accepted["metadata"]["labels"] | {"gpu-portal/workload": workload}
+    meta = {"name": "trial", "namespace": namespace, "labels": labels}
+    spec = {key: value for key, value in accepted["spec"].items() if key != "nodeName"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
 STOOD_IN_THE_WAY = {
@@ -260,10 +279,10 @@ def test_what_the_cluster_refuses(
     """A quota of 8 cores, of which two jobs use 5; a limit of 10 for a container; a policy; an unreachable webhook."""
     admin.create(quota(namespace_a.name, cpu="8"))
     admin.create(limits(namespace_a.name, cpu="10", memory="100Gi"))
+    for name, units in {"first": 4, "fits": 1}.items():
+        actions.launch("team-a", replace(wanted, name=name, units=units), by=by_alice)
+    worker(lambda: told() == dict.fromkeys(("first", "fits"), RUNNING))
     with admission(admin, namespace_a.name, f"refuse-{unique}"):
-        for name, units in {"first": 4, "fits": 1}.items():
-            actions.launch("team-a", replace(wanted, name=name, units=units), by=by_alice)
-        worker(lambda: told() == dict.fromkeys(("first", "fits"), RUNNING))
         for name, units in {"second": 4, "large": 9, "larger": 12, "denied": 1, "silent": 1}.items():
             actions.launch("team-a", replace(wanted, name=name, units=units), by=by_alice)
         expected = {
