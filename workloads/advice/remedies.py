@@ -20,6 +20,8 @@ class Remedy(Enum):
     VOLUME = auto()
     COMMAND = auto()
     REPOSITORY = auto()
+    REFERENCE = auto()
+    GPU_CLASS = auto()
     AGAIN = auto()
     SIZES = auto()
     LESS = auto()
@@ -159,7 +161,7 @@ _PLANS: Mapping[str, Remedies] = {
     "storage_driver_missing": _TELL,
     "volume_damaged": _TELL,
     "volume_denied": _TELL,
-    "registry_untrusted": _IMAGE_OR_TELL,
+    "registry_untrusted": (Remedy.OPERATORS, Remedy.IMAGE),
     "image_wrong_format": _IMAGE,
     "image_needs_newer_driver": _IMAGE,
     "image_wrong_gpu": _IMAGE,
@@ -174,6 +176,7 @@ _PLANS: Mapping[str, Remedies] = {
     "devices_not_prepared": _TELL,
     "gpu_fault": _TELL,
     "gpu_not_visible": _TELL,
+    "gpu_not_requested": (Remedy.GPU_CLASS,),
     "share_limit": (Remedy.FEWER_NOW, Remedy.OPERATORS),
     # removed from its node, or rejected there: it restarts automatically, unless it has failed
     "device_unavailable": _WAIT_OR_TELL,
@@ -197,15 +200,15 @@ _PLANS: Mapping[str, Remedies] = {
     "terminated": (Remedy.LOG,),
     "out_of_memory": (Remedy.SIZES, Remedy.LOG),
     "clone_out_of_memory": (Remedy.SIZES, Remedy.LOG),
-    "out_of_gpu_memory": (Remedy.LOG,),
+    "out_of_gpu_memory": (Remedy.COMMAND, Remedy.LOG),
     "bus_error": (Remedy.SIZES, Remedy.LOG),
     "command_not_found": (Remedy.COMMAND, Remedy.IMAGE),
     "command_not_executable": (Remedy.COMMAND, Remedy.IMAGE),
     "repository_not_found": _REPOSITORY,
     "repository_private": _REPOSITORY,
-    "repository_unreachable": _REPOSITORY,
-    "reference_not_found": _REPOSITORY,
-    "clone_failed": _REPOSITORY,
+    "repository_unreachable": (*_REPOSITORY, Remedy.OPERATORS),
+    "reference_not_found": (Remedy.REFERENCE, Remedy.LOG),
+    "clone_failed": (Remedy.LOG, Remedy.REPOSITORY),
     "no_git": (Remedy.IMAGE,),
 }
 

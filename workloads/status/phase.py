@@ -275,6 +275,8 @@ def pod_termination(pod: Pod) -> PodTermination:
         exit_code=last.exit_code if last else None,
         memory=pod.requests.get("memory"),
         resources=tuple(pod.requests),
+        # Devices of DRA are claimed; other resources than those of Kubernetes have a domain.
+        has_devices=bool(pod.claims) or any("/" in name for name in pod.requests),
     )
 
 
@@ -382,7 +384,7 @@ def _hindrance(wish: DesiredRun, seen: Observation, pod: Pod, age: timedelta, no
     is_there = true_since(pod, "PodReadyToStartContainers") is not None
     if warning is None or is_there or now - warning.last_at > WARNING_LIFE or age < PATIENCE:
         return None
-    return container_start.not_set_up(warning.reason, warning.message, node=pod.node)
+    return container_start.not_set_up(warning.reason, warning.message, node=pod.node, volume=wish.volume)
 
 
 def _pulling(pod: Pod, since_: datetime, image: ImagePresence | None, facts: dict[str, Any], now: datetime) -> Status:

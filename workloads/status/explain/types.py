@@ -100,12 +100,13 @@ class Who(StrEnum):
 _BY_WHO: dict[Who, str] = {
     Who.YOU: """
         bad_image_name below_limit_range bus_error clone_failed clone_out_of_memory command_not_executable
-        command_not_found crashed credentials_refused exceeds_maximum failed flavor_mismatch image_needs_newer_driver
-        image_not_accepted image_not_allowed image_not_found image_not_pulled image_runs_as_root image_wrong_format
-        image_wrong_gpu image_wrong_platform job_edited killed limit_range no_credentials no_git out_of_gpu_memory
-        out_of_memory quota_too_small reference_not_found registry_unknown repository_not_found repository_private
-        repository_unreachable sealed_for_another_key share_limit terminated too_many_files topology_refused
-        volume_elsewhere volume_missing volume_refused waiting_for_quota working_directory
+        command_not_found crashed credentials_refused exceeds_maximum failed flavor_mismatch gpu_not_requested
+        image_needs_newer_driver image_not_accepted image_not_allowed image_not_found image_not_pulled
+        image_runs_as_root image_wrong_format image_wrong_gpu image_wrong_platform job_edited killed limit_range
+        no_credentials no_git out_of_gpu_memory out_of_memory quota_too_small reference_not_found registry_unknown
+        repository_not_found repository_private repository_unreachable sealed_for_another_key share_limit terminated
+        too_many_files topology_refused volume_elsewhere volume_missing volume_refused waiting_for_quota
+        working_directory
     """,
     Who.OPERATORS: """
         admission_denied cluster_not_read container_config controllers_silent deactivated device_class_missing
