@@ -15,6 +15,8 @@ from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun
 from workloads.advice.other_classes import other_classes
 from workloads.advice.remedies import Remedy, remedies_for
 from workloads.advice.steps import NextStep, PageLink, changed, free_now
+from workloads.status.explain.termination import SHARED_MEMORY
+from workloads.status.explain.types import Who, who_acts
 from workloads.status.types import Phase, Status
 
 NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
@@ -223,6 +225,8 @@ def _stop(own: ClassOption, found: tuple[OtherRun, ...]) -> NextStep:
 
 def _wait(told: Status, facts: AdviceFacts) -> list[NextStep]:
     own, why = facts.own, told.explained.remedy if told.explained else ""
+    if told.explained is not None and told.explained.restarts and who_acts(told.reason) is Who.YOU:
+        why = "It restarts automatically. If it ends in the same way again, waiting does not help."
     if _ending_is_enough(facts) and own is not None:
         held = plural(facts.ending, own.figures.unit)
         are = "is" if facts.ending == 1 else "are"
@@ -311,6 +315,12 @@ def _shared_memory(told: Status, facts: AdviceFacts) -> list[NextStep]:
     return _change("units", "Request more units")(told, facts) if facts.each < own.most_units else []
 
 
+def _files(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    if told.facts.get("resource") == SHARED_MEMORY:
+        return _shared_memory(told, facts)
+    return _change("volume", "Choose a volume")(told, facts)
+
+
 def _more(told: Status, facts: AdviceFacts) -> list[NextStep]:
     """Suggests the minimum of the namespace. If the units of the run do not bring as much, more units do."""
     least, own, is_memory = told.facts.get("limit"), facts.own, told.facts.get("resource") == "memory"
@@ -368,6 +378,7 @@ _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
     Remedy.COMMAND: _change("command", "Change the command"),
     Remedy.REPOSITORY: _change("repository", "Change the repository"),
     Remedy.REFERENCE: _change("reference", "Change the branch or tag"),
+    Remedy.FILES: _files,
     Remedy.GPU_CLASS: _change("gpu_class_0", "Choose a class with GPUs"),
     Remedy.AGAIN: _again,
     Remedy.SIZES: _sizes,

@@ -22,6 +22,7 @@ class Remedy(Enum):
     REPOSITORY = auto()
     REFERENCE = auto()
     GPU_CLASS = auto()
+    FILES = auto()
     AGAIN = auto()
     SIZES = auto()
     LESS = auto()
@@ -41,6 +42,7 @@ _BY_CLASS = frozenset(
         Remedy.REQUEST,
         Remedy.STOP_BUSY,
         Remedy.SIZES,
+        Remedy.FILES,
         Remedy.AGAIN,
     }
 )
@@ -192,7 +194,7 @@ _PLANS: Mapping[str, Remedies] = {
     "drained": _WAIT,
     "disrupted": _WAIT,
     "evicted": _WAIT,
-    "too_many_files": (Remedy.VOLUME,),
+    "too_many_files": (Remedy.FILES,),
     # its own end
     "crashed": (Remedy.LOG,),
     "failed": (Remedy.LOG,),
@@ -221,7 +223,17 @@ def remedies_for(told: Status) -> Remedies:
     if told.reason == "queued" and told.explained is not None and told.explained.raw:
         # Kueue's message is unknown to the portal.
         return _TELL
-    return found if told.phase not in (Phase.STOPPING, Phase.STOPPED, Phase.SUCCEEDED) else ()
+    if told.phase in (Phase.STOPPING, Phase.STOPPED, Phase.SUCCEEDED):
+        return ()
+    return _with_wait(found) if told.explained is not None and told.explained.restarts else found
+
+
+def _with_wait(found: Remedies) -> Remedies:
+    """For what restarts automatically. Operators are asked if that does not help."""
+    if Remedy.WAIT in found or not found:
+        return found
+    at = found.index(Remedy.OPERATORS) if Remedy.OPERATORS in found else len(found)
+    return (*found[:at], Remedy.WAIT, *found[at:])
 
 
 def needs_class_facts(told: Status) -> bool:

@@ -306,7 +306,7 @@ def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
 
 
 def _again(seen: Observation, pod: Pod, told: Explanation, at: datetime | None, then: str = AGAIN) -> Status:
-    found = replace(told, sentence=f"{told.sentence} {then}")
+    found = replace(told, sentence=f"{told.sentence} {then}", restarts=True)
     facts = {**found.facts, **_facts(seen, pod)}
     return Status(Phase.PREPARING, found.reason, found.sentence, at, facts, found.actions, found)
 

@@ -170,6 +170,23 @@ def test_no_more_shared_memory_is_suggested_than_there_is_memory(shared: int, ea
     assert found.steps[0].way.place == place
 
 
+def test_what_restarts_automatically_is_not_said_to_need_an_action() -> None:
+    """The node may have recovered by then, and operators are asked otherwise; a step that helps comes before."""
+    down = next(one for one in MESSAGES if one.reason == "device_plugin_down")
+    files = next(told_of(one) for one in PROBLEMS if one.reason == "too_many_files")
+    for told, verbs in ((status_of(WISH, down.seen, now=NOW), ["wait", "tell_operators"]), (files, ["change", "wait"])):
+        found = advice(told, FULL)
+        assert found is not None
+        assert (found.verdict, [step.verb for step in found.steps]) == ("not_yet", verbs), told.reason
+    assert found is not None
+    changed, wait = found.steps
+    assert changed.way == PageLink("workload-change", "one", place="id_shared_memory_gib")
+    assert wait.why == "It restarts automatically. If it ends in the same way again, waiting does not help."
+    elsewhere = advice(replace(files, facts={"resource": "home"}), FULL)
+    assert elsewhere is not None
+    assert elsewhere.steps[0].way == PageLink("workload-change", "one", place="id_volume")
+
+
 def test_who_may_not_change_it_is_offered_no_form() -> None:
     facts = replace(FULL, own=replace(A100, figures=replace(A100.figures, used=3, on_one_node=3)), may_change=False)
     found = advice(QUOTA, facts)

@@ -663,7 +663,7 @@ ENDINGS = [
         ),
         "preparing", "too_many_files",
         f"It wrote more than 2 GiB to /dev/shm, and node a100-1 evicted it. {AGAIN}", "Write less",
-        (STOP, CHANGE), NODE,
+        (STOP, CHANGE), {**NODE, "resource": "shared-memory"},
     ),
     Problem(
         "node shuts down", "node low on memory",

@@ -14,9 +14,10 @@ from cluster.manifests.run import CLONE_CONTAINER
 from cluster.manifests.run_spec import HOME
 from workloads.status.explain.devices import WRONG_GPU, explain_device_fault
 from workloads.status.explain.quantities import GIB, figures, number, quantity_text, resource_name, sized
-from workloads.status.explain.types import Explanation
+from workloads.status.explain.types import Explanation, Who, who_acts
 
 AGAIN = "Kubernetes restarts it automatically."
+IF_AGAIN = "If it happens again, contact an operator."
 NOT_SAVED = "Unsaved work is lost."
 LOG = "See the log."
 ENDED = ("stop", "log", "change")
@@ -106,7 +107,9 @@ def _by_cluster(ended: PodTermination) -> Explanation:
     if ended.pod_reason == "UnexpectedAdmissionError" and (
         found := explain_device_fault(ended.pod_message, ended.node)
     ):
-        return replace(found, facts=({"node": ended.node} if ended.node else {}) | dict(found.facts))
+        # Another pod follows, maybe on another node.
+        remedy = IF_AGAIN if who_acts(found.reason) is Who.OPERATORS else found.remedy
+        return replace(found, remedy=remedy, facts=({"node": ended.node} if ended.node else {}) | dict(found.facts))
     reason, sentence, remedy, actions = _disruption(ended)
     facts = ({"node": ended.node} if ended.node else {}) | _numbers(ended.pod_message)
     is_known = reason not in UNKNOWN_DISRUPTIONS
@@ -114,7 +117,9 @@ def _by_cluster(ended: PodTermination) -> Explanation:
 
 
 def _numbers(text: str) -> dict[str, Any]:
-    """Why the kubelet rejected the pod."""
+    """Why the kubelet rejected or evicted the pod. A volume of the pod is named as it is there."""
+    if found := _TOO_MUCH.search(text):
+        return {"resource": found[1]}
     if found := _DEVICES.search(text):
         return {"resource": found[1], "asked": int(found[2]), "available": int(found[3])}
     if found := _INSUFFICIENT.search(text):
@@ -130,18 +135,17 @@ def _quantities(found: re.Match[str]) -> list[str]:
 def _disruption(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
     node, why, text = f"Node {ended.node}", ended.pod_reason, ended.pod_message
     stop = ("stop",)
-    often = "If it happens again, contact an operator."
     if why == "UnexpectedAdmissionError":
         found = _DEVICES.search(text)
         said = f"{found[1]}: {found[2]} requested, {found[3]} available" if found else "its devices are not available"
-        return "device_unavailable", f"{node} rejected the pod: {said}.", often, stop
+        return "device_unavailable", f"{node} rejected the pod: {said}.", IF_AGAIN, stop
     if why == "TopologyAffinityError":
         said = f"{node} rejected the pod: its GPUs and cores are not available on the same NUMA node."
         return "topology_refused", said, "Fewer units or cores may fit.", ("stop", "change")
     if why.startswith("OutOf"):
-        return "node_full", f"{node} rejected the pod: {_full(why, text)}.", often, stop
+        return "node_full", f"{node} rejected the pod: {_full(why, text)}.", IF_AGAIN, stop
     if why == "NodeAffinity":
-        return "node_changed", f"{node} rejected the pod: the labels of the node have changed.", often, stop
+        return "node_changed", f"{node} rejected the pod: the labels of the node have changed.", IF_AGAIN, stop
     if why == "Evicted":
         return _evicted(ended.node, text)
     if why in ("Terminated", "NodeShutdown", "Shutdown") or "node shutdown" in ended.disruption_message:
@@ -162,7 +166,7 @@ def _disruption(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
         said = f"A pod with a higher priority preempted it on node {ended.node}."
         return "preempted_on_node", said, NOT_SAVED, stop
     if why:
-        return "node_refused", f"{node} rejected the pod ({why}).", often, stop
+        return "node_refused", f"{node} rejected the pod ({why}).", IF_AGAIN, stop
     return "disrupted", f"The pod was removed from node {ended.node} ({ended.disruption}).", NOT_SAVED, stop
 
 
@@ -186,7 +190,8 @@ _LOW_ON = {
 }
 _COUNTED = frozenset({"inodes", "pids"})
 # Where the volumes of our pods are mounted.
-_PLACES = {"shared-memory": "/dev/shm", "home": HOME}
+SHARED_MEMORY = "shared-memory"
+_PLACES = {SHARED_MEMORY: "/dev/shm", "home": HOME}
 
 
 def _evicted(node: str, text: str) -> tuple[str, str, str, tuple[str, ...]]:
@@ -199,7 +204,7 @@ def _evicted(node: str, text: str) -> tuple[str, str, str, tuple[str, ...]]:
         return "too_many_files", said, "Write less, or write to a volume.", ("stop", "change")
     if found := _PRESSURE.search(text):
         said = f"Node {node} rejected the pod: it reports {found[1].replace(', ', ' and ')}."
-        return "node_pressure", said, "If it happens again, contact an operator.", ("stop",)
+        return "node_pressure", said, IF_AGAIN, ("stop",)
     found = _LOW.search(text)
     if found is None:
         return "evicted", f"Node {node} evicted it and reported no reason.", NOT_SAVED, ("stop",)

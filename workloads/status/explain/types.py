@@ -55,7 +55,8 @@ class Explanation:
     """`reason` is a code for programs; `is_final`: waiting alone will never help. `facts`: the numbers of the sentence,
     by the names in FACTS; if several resources are named, those of the first. `wait_sentence`: for a preempted run, the
     part of `sentence` about what it waits for now. `is_known`: False if a text of the cluster is shown unchanged.
-    `raw_about`: the other workload of the team that `raw` is about, if the cluster wrote the message only for that one.
+    `restarts`: another pod is started automatically. `raw_about`: the other workload of the team that `raw` is about,
+    if the cluster wrote the message only for that one.
     """
 
     reason: str
@@ -68,6 +69,7 @@ class Explanation:
     facts: Mapping[str, Any] = field(default_factory=dict)
     wait_sentence: str = ""
     is_known: bool = True
+    restarts: bool = False
     raw_about: str = ""
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cluster.manifests.metadata import RUN_LABEL
 from cluster.manifests.run import WORKLOAD_LABEL
 from cluster.reads.observed import Container
+from devcluster.client.kube import Api
 from devcluster.client.types import Json
 from devcluster.kubelet import pod_status
 from devcluster.kubelet.scripted import ScriptedKubelet
@@ -58,3 +59,14 @@ def runs_latest(kubelet: ScriptedKubelet, namespace: str, names: set[str]) -> bo
         elif pod["status"]["phase"] == "Running":
             begun.add(name)
     return begun == names
+
+
+def pending(admin: Api, namespace: str) -> list[Json]:
+    """Pods on a node that have not started and are not being deleted."""
+    return [
+        pod
+        for pod in admin.list("v1/pods", namespace=namespace)
+        if pod["spec"].get("nodeName")
+        and pod["status"]["phase"] == "Pending"
+        and "deletionTimestamp" not in pod["metadata"]
+    ]

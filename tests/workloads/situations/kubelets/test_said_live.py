@@ -30,7 +30,7 @@ from tests.workloads.cases.live import RUNNING, on_nodes, told
 from tests.workloads.cases.problems import PROBLEMS, ended, pulled_in_vain
 from tests.workloads.cases.staged import until_as_written
 from tests.workloads.cases.steps_followed import by_hand, follow
-from tests.workloads.situations.kubelets.replay import replay, runs_latest
+from tests.workloads.situations.kubelets.replay import pending, replay, runs_latest
 from tests.workloads.situations.kubelets.written import ANEW, CHANGE, LOG, OF_TYPED_IMAGES, SAYINGS, VOLUMES
 from tests.workloads.situations.test_problems_live import COURSE, cpu
 from tests.workloads.status.explain.messages import MESSAGES
@@ -172,12 +172,6 @@ def test_what_kubelets_say(
         worker(lambda: Run.objects.filter(workload__name="terminated", reason="terminated").count() == 2)
         until_as_written(worker, by_alice, {"terminated": SAYINGS["terminated"]})
         assert beside() == before
-
-
-def pending(admin: Api, namespace: str) -> list[Json]:
-    """Pods on a node that have not started."""
-    found = admin.list("v1/pods", namespace=namespace)
-    return [pod for pod in found if pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending"]
 
 
 def theirs(namespace: str) -> Json:

@@ -94,6 +94,7 @@ CDI = (
 )
 NODE = "node has to be repaired"
 OPERATOR = "Contact an operator"
+IF_AGAIN = "If it happens again, contact an operator."
 MORE_MEMORY = "more GPU memory per unit"
 
 DEVICES = [
@@ -142,15 +143,15 @@ DEVICES = [
     Message(refused, "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 1, "
             "Available: 0", "device_unavailable", NOBODY, "contact an operator", "1 requested, 0 available"),
     Message(refused, "Allocate failed due to can't allocate unregistered device nvidia.com/gpu", "device_plugin_down",
-            OPERATORS, OPERATOR, "the device plugin for nvidia.com/gpu is not running there"),
+            OPERATORS, IF_AGAIN, "the device plugin for nvidia.com/gpu is not running there"),
     Message(refused, "Allocate failed due to device plugin GetPreferredAllocation rpc failed with err: rpc error: code "
             "= Unknown desc = Unable to retrieve list of available devices: error creating nvml.Device 5: nvml: GPU is "
-            "lost", "gpu_lost", OPERATORS, OPERATOR),
+            "lost", "gpu_lost", OPERATORS, IF_AGAIN),
     Message(refused, "Allocate failed due to device plugin GetPreferredAllocation; unable to get device link "
-            "information: error calling nvml.Init", "gpu_driver_down", OPERATORS, OPERATOR),
+            "information: error calling nvml.Init", "gpu_driver_down", OPERATORS, IF_AGAIN),
     Message(refused, "Allocate failed due to rpc error: code = Unavailable desc = connection error: desc = "
             '"transport: Error while dialing: dial unix nvidia-gpu.sock: connect: connection refused"',
-            "device_plugin_down", OPERATORS, OPERATOR, "does not respond"),
+            "device_plugin_down", OPERATORS, IF_AGAIN, "does not respond"),
     Message(unprepared, "prepare dynamic resources: DRA driver gpu.nvidia.com is not registered",
             "device_driver_missing", OPERATORS, OPERATOR, "the DRA driver gpu.nvidia.com is not running"),
     Message(unprepared, "NodePrepareResources failed for ResourceClaim team-a/one: error preparing devices: timed out",

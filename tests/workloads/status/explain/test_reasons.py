@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.workloads.cases.situations_nodes import BESIDE, ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
 from tests.workloads.situations.kubelets.written import SAYINGS
+from tests.workloads.situations.kubelets.written_again import ENDINGS
 from tests.workloads.situations.refusals.written import REFUSALS
 from tests.workloads.situations.removals.written import REMOVALS
 from tests.workloads.situations.test_problems_live import STAGED
@@ -30,11 +31,9 @@ ELSEWHERE = {
     "cluster_unavailable": "tests/faults",
 }
 # Each with everything that a person is told of it.
-WRITTEN = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS, SAYINGS)
+WRITTEN = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS, SAYINGS, ENDINGS)
 # Staged by tests/soak/silence.py, which stops each component.
 SILENT = {"kueue_silent", "scheduler_silent", "controllers_silent"}
-# Told of the node's step while the Job starts another pod (STAGED), and so without a reason of its own there.
-OF_AN_EARLIER_POD = {"node_full", "evicted"}
 
 
 def documented() -> dict[str, tuple[str, str]]:
@@ -54,7 +53,7 @@ def test_every_reason_is_documented_with_who_can_end_it() -> None:
 
 
 def test_what_is_said_to_be_staged_is_and_nothing_else() -> None:
-    staged = written() | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | SILENT | OF_AN_EARLIER_POD
+    staged = written() | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | SILENT
     told = documented()
     assert {reason for reason, (_, tested) in told.items() if tested != "message"} == staged & told.keys()
     for reason, where in ELSEWHERE.items():
