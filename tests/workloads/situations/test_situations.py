@@ -19,7 +19,8 @@ HERE = Path(__file__).parent
 SITUATIONS = {**IN_QUEUE, **ON_NODES, **OF_OTHERS, **REFUSALS, **REMOVALS, **SAYINGS, **ENDINGS}
 # Situations of the queue; of nodes, pods and storage; and those that others cause.
 NAMES = """
-    over quota at ResourceQuota; LimitRange; Pod Security; webhook down; local queue missing; local queue held;
+    over quota at ResourceQuota; larger than ResourceQuota;
+    LimitRange; Pod Security; webhook down; local queue missing; local queue held;
     cluster queue inactive; flavor mismatch; waiting for quota; exceeds the maximum; borrowed then reclaimed;
     lower priority preempted; requeued with back-off; gang that fits only in part; suspended without a Workload;
     admitted but pod refused; namespace terminating; stale mirror;
