@@ -15,6 +15,8 @@ from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun
 from workloads.advice.other_classes import other_classes
 from workloads.advice.remedies import Remedy, remedies_for
 from workloads.advice.steps import NextStep, PageLink, changed, free_now
+from workloads.status.explain.termination import SHARED_MEMORY
+from workloads.status.explain.types import Who, who_acts
 from workloads.status.types import Phase, Status
 
 NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
@@ -223,6 +225,8 @@ def _stop(own: ClassOption, found: tuple[OtherRun, ...]) -> NextStep:
 
 def _wait(told: Status, facts: AdviceFacts) -> list[NextStep]:
     own, why = facts.own, told.explained.remedy if told.explained else ""
+    if told.explained is not None and told.explained.restarts and who_acts(told.reason) is Who.YOU:
+        why = "It restarts automatically. If it ends in the same way again, waiting does not help."
     if _ending_is_enough(facts) and own is not None:
         held = plural(facts.ending, own.figures.unit)
         are = "is" if facts.ending == 1 else "are"
@@ -286,7 +290,7 @@ def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
     if told.reason == "quota_too_small" and not _is_of_size(told):
         return []
     if told.reason == "bus_error":
-        return _change("shared_memory_gib", "Request more shared memory")(told, facts)
+        return _shared_memory(told, facts)
     if told.reason == "below_limit_range":
         return _more(told, facts)
     what = "memory_gib" if told.facts.get("resource") == "memory" or "memory_gib" in told.facts else "cpu"
@@ -301,6 +305,20 @@ def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
     place, label = ("units", "Request more units") if is_all else (what, "Request more memory")
     [found] = _change(place, label)(told, facts)
     return [replace(found, why=f"It had {now:g} GiB. {found.why}")]
+
+
+def _shared_memory(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """Shared memory is part of the memory: beyond that of its units, only more units bring more."""
+    own = facts.own
+    if own is None or not own.memory_gib or facts.shared_memory_gib < own.memory_gib * facts.each:
+        return _change("shared_memory_gib", "Request more shared memory")(told, facts)
+    return _change("units", "Request more units")(told, facts) if facts.each < own.most_units else []
+
+
+def _files(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    if told.facts.get("resource") == SHARED_MEMORY:
+        return _shared_memory(told, facts)
+    return _change("volume", "Choose a volume")(told, facts)
 
 
 def _more(told: Status, facts: AdviceFacts) -> list[NextStep]:
@@ -359,6 +377,9 @@ _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
     Remedy.VOLUME: _change("volume", "Choose another volume"),
     Remedy.COMMAND: _change("command", "Change the command"),
     Remedy.REPOSITORY: _change("repository", "Change the repository"),
+    Remedy.REFERENCE: _change("reference", "Change the branch or tag"),
+    Remedy.FILES: _files,
+    Remedy.GPU_CLASS: _change("gpu_class_0", "Choose a class with GPUs"),
     Remedy.AGAIN: _again,
     Remedy.SIZES: _sizes,
     Remedy.LESS: _left_beside,

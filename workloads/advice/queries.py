@@ -183,6 +183,7 @@ def _plain(by: Actor, team: TeamFacts, row: WorkloadRow) -> AdviceFacts:
         kind=row.workload.kind,
         each=row.run.spec["units"] if row.run else row.workload.units,
         own=None,
+        shared_memory_gib=row.run.spec.get("shared_memory_gib", 0) if row.run else 0,
         workers=row.run.workers if row.run else row.workload.workers,
         may_change=(policy.may_delete(by, team, run) or policy.may_launch_in(by, team)) is None,
         may_request=tenants_policy.may_file(by, standing) is None,

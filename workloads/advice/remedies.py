@@ -20,6 +20,9 @@ class Remedy(Enum):
     VOLUME = auto()
     COMMAND = auto()
     REPOSITORY = auto()
+    REFERENCE = auto()
+    GPU_CLASS = auto()
+    FILES = auto()
     AGAIN = auto()
     SIZES = auto()
     LESS = auto()
@@ -39,6 +42,7 @@ _BY_CLASS = frozenset(
         Remedy.REQUEST,
         Remedy.STOP_BUSY,
         Remedy.SIZES,
+        Remedy.FILES,
         Remedy.AGAIN,
     }
 )
@@ -159,7 +163,7 @@ _PLANS: Mapping[str, Remedies] = {
     "storage_driver_missing": _TELL,
     "volume_damaged": _TELL,
     "volume_denied": _TELL,
-    "registry_untrusted": _IMAGE_OR_TELL,
+    "registry_untrusted": (Remedy.OPERATORS, Remedy.IMAGE),
     "image_wrong_format": _IMAGE,
     "image_needs_newer_driver": _IMAGE,
     "image_wrong_gpu": _IMAGE,
@@ -174,6 +178,7 @@ _PLANS: Mapping[str, Remedies] = {
     "devices_not_prepared": _TELL,
     "gpu_fault": _TELL,
     "gpu_not_visible": _TELL,
+    "gpu_not_requested": (Remedy.GPU_CLASS,),
     "share_limit": (Remedy.FEWER_NOW, Remedy.OPERATORS),
     # removed from its node, or rejected there: it restarts automatically, unless it has failed
     "device_unavailable": _WAIT_OR_TELL,
@@ -189,7 +194,7 @@ _PLANS: Mapping[str, Remedies] = {
     "drained": _WAIT,
     "disrupted": _WAIT,
     "evicted": _WAIT,
-    "too_many_files": (Remedy.VOLUME,),
+    "too_many_files": (Remedy.FILES,),
     # its own end
     "crashed": (Remedy.LOG,),
     "failed": (Remedy.LOG,),
@@ -197,15 +202,15 @@ _PLANS: Mapping[str, Remedies] = {
     "terminated": (Remedy.LOG,),
     "out_of_memory": (Remedy.SIZES, Remedy.LOG),
     "clone_out_of_memory": (Remedy.SIZES, Remedy.LOG),
-    "out_of_gpu_memory": (Remedy.LOG,),
+    "out_of_gpu_memory": (Remedy.COMMAND, Remedy.LOG),
     "bus_error": (Remedy.SIZES, Remedy.LOG),
     "command_not_found": (Remedy.COMMAND, Remedy.IMAGE),
     "command_not_executable": (Remedy.COMMAND, Remedy.IMAGE),
     "repository_not_found": _REPOSITORY,
     "repository_private": _REPOSITORY,
-    "repository_unreachable": _REPOSITORY,
-    "reference_not_found": _REPOSITORY,
-    "clone_failed": _REPOSITORY,
+    "repository_unreachable": (*_REPOSITORY, Remedy.OPERATORS),
+    "reference_not_found": (Remedy.REFERENCE, Remedy.LOG),
+    "clone_failed": (Remedy.LOG, Remedy.REPOSITORY),
     "no_git": (Remedy.IMAGE,),
 }
 
@@ -218,7 +223,17 @@ def remedies_for(told: Status) -> Remedies:
     if told.reason == "queued" and told.explained is not None and told.explained.raw:
         # Kueue's message is unknown to the portal.
         return _TELL
-    return found if told.phase not in (Phase.STOPPING, Phase.STOPPED, Phase.SUCCEEDED) else ()
+    if told.phase in (Phase.STOPPING, Phase.STOPPED, Phase.SUCCEEDED):
+        return ()
+    return _with_wait(found) if told.explained is not None and told.explained.restarts else found
+
+
+def _with_wait(found: Remedies) -> Remedies:
+    """For what restarts automatically. Operators are asked if that does not help."""
+    if Remedy.WAIT in found or not found:
+        return found
+    at = found.index(Remedy.OPERATORS) if Remedy.OPERATORS in found else len(found)
+    return (*found[:at], Remedy.WAIT, *found[at:])
 
 
 def needs_class_facts(told: Status) -> bool:

@@ -15,7 +15,8 @@ class DesiredRun:
     """A workload and its current run, from their rows. `sent` is the result of creating the Job ("" = not sent yet),
     with `sent_text`; `problem` is the code of the worker's last failure, with `problem_text`; `hold`: the sentence
     about the class while its scheduling is paused, "" otherwise; `borrowing_limit` of the class, None if unknown;
-    `sealed`: which of the run's secrets the worker cannot decrypt. `units` are per worker.
+    `volume`: its name, "" for none; `sealed`: which of the run's secrets the worker cannot decrypt. `units` are per
+    worker.
     """
 
     kind: str
@@ -26,7 +27,7 @@ class DesiredRun:
     number: int
     requested_at: datetime
     is_deleting: bool = False
-    has_volume: bool = False
+    volume: str = ""
     has_repository: bool = False
     sign_in: RegistryAccess | None = None
     sealed: UnreadableSecrets | None = None

@@ -275,6 +275,8 @@ def pod_termination(pod: Pod) -> PodTermination:
         exit_code=last.exit_code if last else None,
         memory=pod.requests.get("memory"),
         resources=tuple(pod.requests),
+        # Devices of DRA are claimed; other resources than those of Kubernetes have a domain.
+        has_devices=bool(pod.claims) or any("/" in name for name in pod.requests),
     )
 
 
@@ -304,7 +306,7 @@ def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
 
 
 def _again(seen: Observation, pod: Pod, told: Explanation, at: datetime | None, then: str = AGAIN) -> Status:
-    found = replace(told, sentence=f"{told.sentence} {then}")
+    found = replace(told, sentence=f"{told.sentence} {then}", restarts=True)
     facts = {**found.facts, **_facts(seen, pod)}
     return Status(Phase.PREPARING, found.reason, found.sentence, at, facts, found.actions, found)
 
@@ -382,7 +384,7 @@ def _hindrance(wish: DesiredRun, seen: Observation, pod: Pod, age: timedelta, no
     is_there = true_since(pod, "PodReadyToStartContainers") is not None
     if warning is None or is_there or now - warning.last_at > WARNING_LIFE or age < PATIENCE:
         return None
-    return container_start.not_set_up(warning.reason, warning.message, node=pod.node)
+    return container_start.not_set_up(warning.reason, warning.message, node=pod.node, volume=wish.volume)
 
 
 def _pulling(pod: Pod, since_: datetime, image: ImagePresence | None, facts: dict[str, Any], now: datetime) -> Status:

@@ -77,7 +77,7 @@ def progress_steps(wish: DesiredRun | None, seen: Observation | None, status: St
         return ()
     stages = _stages(wish, seen) if wish.kept is None else _as_kept(wish.kept.reached, _stages(wish, None))
     current = next((index for index, stage in enumerate(stages) if not stage.is_done), len(stages))
-    if status.reason in STORAGE_REASONS and wish.has_volume:
+    if status.reason in STORAGE_REASONS and wish.volume:
         current = min(current, _index(stages, "Storage"))
     if status.reason in REPOSITORY_REASONS and wish.has_repository:
         current = _index(stages, "Repository")
@@ -161,7 +161,7 @@ def _stages(wish: DesiredRun, seen: Observation | None) -> list[_Stage]:
         _Stage("Queued", admitted is not None, admitted, "admitted" if admitted else ""),
         _Stage("Node assigned", bound is not None, bound, _node_note(seen, pod)),
     ]
-    if wish.has_volume:
+    if wish.volume:
         stages.append(
             _Stage("Storage", _has_storage(pod) or ran is not None, true_since(pod, READY_FOR_CONTAINERS) or ran)
         )

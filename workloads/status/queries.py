@@ -203,7 +203,7 @@ def desired_run(
         number=run.number,
         requested_at=run.requested_at,
         is_deleting=workload.delete_requested_at is not None,
-        has_volume=bool(run.spec["claim"]),
+        volume=run.spec["claim"],
         has_repository=bool(run.spec.get("repository")),
         sign_in=RegistryAccess(registry, signs_in) if registry else None,
         sent=sent.result if sent else "",

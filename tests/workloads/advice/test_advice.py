@@ -14,6 +14,7 @@ from tests.workloads.cases.problems import PROBLEMS
 from tests.workloads.status.explain.messages import MESSAGES, OPERATORS, Message
 from workloads.advice.advice import Advice, advice
 from workloads.advice.facts import AdviceFacts
+from workloads.advice.steps import PageLink
 from workloads.forecast.availability import GOOD, AvailabilityFigures, availability_sentence
 from workloads.status.phase import status_of
 from workloads.status.types import Phase, Status
@@ -130,6 +131,60 @@ def test_every_message_of_the_cluster_has_a_step_for_who_can_act(message: Messag
     assert verbs
     if message.who == OPERATORS and told.phase is not Phase.FAILED:
         assert "tell_operators" in verbs, told.reason
+
+
+UNTRUSTED = next(one for one in MESSAGES if one.reason == "registry_untrusted")
+HOW_IT_ENDED = {one.reason: told_of(one) for one in PROBLEMS if one.phase == "failed"}
+
+
+def test_the_step_that_helps_comes_first() -> None:
+    """Only operators can trust a registry; a log says why a clone failed, but not how to use less GPU memory; a
+    mistyped branch has a field of its own.
+    """
+    untrusted = status_of(WISH, UNTRUSTED.seen, now=NOW)
+    for told, verbs in {
+        "untrusted": ["tell_operators", "change"],
+        "clone_failed": ["read_log", "change"],
+        "reference_not_found": ["change", "read_log"],
+        "repository_unreachable": ["change", "read_log", "tell_operators"],
+        "out_of_gpu_memory": ["change", "read_log"],
+    }.items():
+        found = advice(HOW_IT_ENDED.get(told, untrusted), FULL)
+        assert found is not None
+        assert [step.verb for step in found.steps] == verbs, told
+    branch = advice(HOW_IT_ENDED["reference_not_found"], FULL)
+    assert branch is not None
+    assert branch.steps[0].label == "Change the branch or tag"
+    assert branch.steps[0].way == PageLink("workload-change", "one", place="id_reference")
+
+
+@pytest.mark.parametrize(
+    ("shared", "each", "place"), [(4, 2, "id_shared_memory_gib"), (16, 2, "id_units"), (64, 8, "")]
+)
+def test_no_more_shared_memory_is_suggested_than_there_is_memory(shared: int, each: int, place: str) -> None:
+    own = replace(A100, memory_gib=8, most_units=8)
+    found = advice(HOW_IT_ENDED["bus_error"], replace(FULL, own=own, each=each, shared_memory_gib=shared))
+    assert found is not None
+    assert found.steps[0].verb == ("change" if place else "read_log")
+    assert found.steps[0].way is not None
+    assert found.steps[0].way.place == place
+
+
+def test_what_restarts_automatically_is_not_said_to_need_an_action() -> None:
+    """The node may have recovered by then, and operators are asked otherwise; a step that helps comes before."""
+    down = next(one for one in MESSAGES if one.reason == "device_plugin_down")
+    files = next(told_of(one) for one in PROBLEMS if one.reason == "too_many_files")
+    for told, verbs in ((status_of(WISH, down.seen, now=NOW), ["wait", "tell_operators"]), (files, ["change", "wait"])):
+        found = advice(told, FULL)
+        assert found is not None
+        assert (found.verdict, [step.verb for step in found.steps]) == ("not_yet", verbs), told.reason
+    assert found is not None
+    changed, wait = found.steps
+    assert changed.way == PageLink("workload-change", "one", place="id_shared_memory_gib")
+    assert wait.why == "It restarts automatically. If it ends in the same way again, waiting does not help."
+    elsewhere = advice(replace(files, facts={"resource": "home"}), FULL)
+    assert elsewhere is not None
+    assert elsewhere.steps[0].way == PageLink("workload-change", "one", place="id_volume")
 
 
 def test_who_may_not_change_it_is_offered_no_form() -> None:

@@ -273,7 +273,7 @@ CASES = [
     Case("namespace goes", "webhook down", problem("namespace goes"), FULL, NEVER, TELL, "", "namespace_ending"),
     # ---- problems on the node ----
     Case("image not there", "registry silent", problem("image not found"), FULL, STUCK, "change",
-         f"{CHANGE}#id_image", "name and tag"),
+         f"{CHANGE}#id_image", "another image"),
     Case("registry silent", "image not there", problem("registry does not answer"), FULL, NOT_YET, "wait", "", ""),
     Case("image not there, for a stranger to it", "image not there", problem("image not found"),
          replace(FULL, may_change=False), STUCK, "change", "", "The person who launched it"),

@@ -11,7 +11,7 @@ from workloads.status.types import Status
 
 
 def wish_of(problem: Problem) -> DesiredRun:
-    return replace(WISH, has_volume=problem.has_volume, sealed=problem.sealed)
+    return replace(WISH, volume="data" if problem.has_volume else "", sealed=problem.sealed)
 
 
 def told(problem: Problem) -> Status:

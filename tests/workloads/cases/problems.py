@@ -305,6 +305,8 @@ def pulled_in_vain(error: str) -> Observation:
 NO_SECRET = 'secret "one-1" not found'
 RESOLVE = 'failed to resolve reference "docker.io/library/minimal:1"'
 NODE = {"node": "a100-1"}
+# Of the catalog, in which only operators can correct a name.
+OTHER_IMAGE = "Choose another image, and contact an operator"
 IN_CLUSTER_SANDBOX = condition("PodReadyToStartContainers", since=NOW - timedelta(minutes=7))
 SANDBOX_NOW = condition("PodReadyToStartContainers", since=NOW - timedelta(minutes=2))
 
@@ -320,7 +322,7 @@ STARTING = [
         pulled_in_vain(f"{RESOLVE}: docker.io/library/minimal:1: not found"),
         "blocked", "image_not_found",
         "The image minimal:1 was not found in its registry; node a100-1 retries.",
-        "Check the image name and tag", (STOP, CHANGE), NODE,
+        OTHER_IMAGE, (STOP, CHANGE), NODE,
     ),
     Problem(
         "image not given out", "image not found",
@@ -331,7 +333,7 @@ STARTING = [
         "blocked", "image_not_allowed",
         "The registry denied access to the image minimal:1: it requires authentication, or the repository does not "
         "exist.",
-        "Check the image name", (STOP, CHANGE), NODE,
+        OTHER_IMAGE, (STOP, CHANGE), NODE,
     ),
     Problem(
         "image not signed", "image not given out",
@@ -352,7 +354,7 @@ STARTING = [
         pulled_in_vain(f"{RESOLVE}: dial tcp: lookup registry.exmaple.org: no such host"),
         "blocked", "registry_unknown",
         "Node a100-1 cannot find the registry registry.exmaple.org of the image minimal:1.",
-        "Check the image name", (STOP, CHANGE), NODE,
+        OTHER_IMAGE, (STOP, CHANGE), NODE,
     ),
     Problem(
         "registry limits", "registry does not answer",
@@ -377,7 +379,7 @@ STARTING = [
         "image's name is none", "image not found",
         at_node("InvalidImageName", 'Failed to apply default image tag "Minimal": invalid reference format'),
         "blocked", "bad_image_name", "minimal:1 is not a valid image name.",
-        "Check the image name", (STOP, CHANGE), NODE,
+        OTHER_IMAGE, (STOP, CHANGE), NODE,
     ),
     Problem(
         "image for long", "image for a while",
@@ -413,7 +415,7 @@ STARTING = [
         told_of(
             "FailedAttachVolume", 'Multi-Attach error for volume "pvc-8f21" Volume is already used by pod(s) two-1-b'
         ),
-        "blocked", "volume_in_use", "The volume is still in use on another node, by two-1-b.",
+        "blocked", "volume_in_use", "The volume data is still in use on another node, by two-1-b.",
         "Stop the workload that uses it", (STOP,), NODE, has_volume=True,
     ),
     Problem(
@@ -423,7 +425,7 @@ STARTING = [
             'Multi-Attach error for volume "pvc-8f21" Volume is already exclusively attached to one node and can\'t be '
             "attached to another",
         ),
-        "blocked", "volume_in_use", "The volume is still attached to another node.",
+        "blocked", "volume_in_use", "The volume data is still attached to another node.",
         "has detached the volume", (STOP,), NODE, has_volume=True,
     ),
     Problem(
@@ -432,15 +434,15 @@ STARTING = [
             "FailedAttachVolume",
             'AttachVolume.Attach failed for volume "pvc-8f21" : rpc error: code = DeadlineExceeded desc = timed out',
         ),
-        "blocked", "volume_not_attached", "The storage system cannot attach the volume pvc-8f21 to node a100-1.", TELL,
-        (STOP,), NODE, has_volume=True,
+        "blocked", "volume_not_attached", "The storage system cannot attach the volume data (pvc-8f21) to node a100-1.",
+        TELL, (STOP,), NODE, has_volume=True,
     ),
     Problem(
         "volume not mounted", "volume not attached",
         told_of(
             "FailedMount", 'MountVolume.MountDevice failed for volume "pvc-8f21" : rpc error: code = Internal'
         ),
-        "blocked", "volume_not_mounted", "Node a100-1 cannot mount the volume pvc-8f21.", TELL, (STOP,), NODE,
+        "blocked", "volume_not_mounted", "Node a100-1 cannot mount the volume data (pvc-8f21).", TELL, (STOP,), NODE,
         has_volume=True,
     ),
     Problem(
@@ -497,7 +499,7 @@ STARTING = [
         "image of the clone not found", "clone failed",
         Observation(job(), ADMITTED, (cloning("waiting", reason="ErrImagePull", message="x: not found"),)),
         "blocked", "image_not_found", "The image minimal:1 was not found in its registry; node a100-1 retries.",
-        "Check the image name and tag", (STOP, CHANGE), NODE,
+        OTHER_IMAGE, (STOP, CHANGE), NODE,
     ),
 ]  # fmt: skip
 
@@ -661,7 +663,7 @@ ENDINGS = [
         ),
         "preparing", "too_many_files",
         f"It wrote more than 2 GiB to /dev/shm, and node a100-1 evicted it. {AGAIN}", "Write less",
-        (STOP, CHANGE), NODE,
+        (STOP, CHANGE), {**NODE, "resource": "shared-memory"},
     ),
     Problem(
         "node shuts down", "node low on memory",

@@ -110,7 +110,7 @@ ON_NODES: dict[str, Situation] = {
     "image pull": Situation(
         PODS, "blocked", "image_not_found",
         r"The image docker\.io/library/python:3\.14-slim was not found in its registry; node cpu-\d+ retries\.",
-        STUCK, "change", "Check the image name and tag", "configuration missing",
+        STUCK, "change", "Choose another image, and contact an operator", "configuration missing",
     ),
     "configuration missing": Situation(
         PODS, "blocked", "secret_incomplete",

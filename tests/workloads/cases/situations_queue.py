@@ -17,8 +17,15 @@ IN_QUEUE: dict[str, Situation] = {
         REFUSED, PREPARING, "quota_full",
         r"Admitted, but the namespace's ResourceQuota tight \(not created by the portal\) is full: cpu: 4 cores "
         r"requested, [5-8] of 8 used\.",
-        NOT_YET, "wait", "or when another workload in the namespace ends", "more than the quota ever has",
+        NOT_YET, "wait", "or when another workload in the namespace ends", "larger than ResourceQuota",
         facts={"quota": "tight", "resource": "cpu", "asked": 4, "limit": 8},
+    ),
+    "larger than ResourceQuota": Situation(
+        REFUSED, BLOCKED, "quota_too_small",
+        r"The request exceeds the namespace's ResourceQuota tight \(not created by the portal\): cpu: 9 cores "
+        r"requested, limit 8\.",
+        NEVER, "change", "The limit is 8.", "over quota at ResourceQuota",
+        facts={"resource": "cpu", "asked": 9, "limit": 8},
     ),
     "LimitRange": Situation(
         REFUSED, BLOCKED, "limit_range",

@@ -66,6 +66,10 @@ def counted(namespace: str, **hard: str) -> Json:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": hard}}
 
 
+def is_counted(admin: Api, namespace: str) -> bool:
+    return bool(admin.get("v1/resourcequotas", "counted", namespace=namespace).get("status", {}).get("used"))
+
+
 def test_what_others_put_in_the_way(
     cpu: GpuClass, full: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     job: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api, unique: str,
@@ -101,6 +105,7 @@ def test_what_others_put_in_the_way(
         ask("classless", volume="classless")
         worker(lambda: "classless" in told())
         admin.create(counted(space, persistentvolumeclaims="0"))
+        worker(lambda: is_counted(admin, space))
         ask("extra", volume="extra")
         ask("gated")
         ask("full", of=full)
@@ -128,7 +133,7 @@ def test_what_others_put_in_the_way(
 
         admin.delete("v1/resourcequotas", "counted", namespace=space)
         admin.create(counted(space, **{"count/jobs.batch": "0"}))
-        worker(lambda: admin.get("v1/resourcequotas", "counted", namespace=space).get("status", {}).get("used"))
+        worker(lambda: is_counted(admin, space))
         ask("counted")
         until_as_written(worker, by_alice, {"counted": OF_OTHERS["object count at ResourceQuota"]})
         admin.delete("v1/resourcequotas", "counted", namespace=space)

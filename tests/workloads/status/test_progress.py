@@ -49,7 +49,7 @@ def test_steps_of_a_notebook_that_waits() -> None:
 
 
 def test_steps_stand_still_where_the_volume_is_missing() -> None:
-    wish = replace(WISH, has_volume=True)
+    wish = replace(WISH, volume="data")
     seen = Observation(job(), ADMITTED, (pod(UNBOUND),))
     assert titles(wish, seen)[:4] == [
         ("Requested", "done"),

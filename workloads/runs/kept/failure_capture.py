@@ -28,7 +28,7 @@ def captured_failure(run: Run, seen: Observation | None, end: RunOutcome) -> dic
         image=spec.image,
         number=run.number,
         requested_at=run.requested_at,
-        has_volume=bool(spec.claim),
+        volume=spec.claim,
         has_repository=bool(spec.repository),
         admitted_at=run.admitted_at,
         started_at=run.started_at,

@@ -34,12 +34,17 @@ IMAGE_REASONS = frozenset(
         "registry_unknown", "working_directory",
     }
 )  # fmt: skip
-_NAME = "Check the image name, then stop this run and start another."
+_NAME = "Check the image name, then change it."
+_OF_CATALOG = "Choose another image, and contact an operator: this one is in the portal's catalog."
+# Mistakes in a name: of who typed it, or of the operators.
+_MISNAMED = frozenset({"bad_image_name", "image_not_allowed", "image_not_found", "registry_unknown"})
+_MAY_SIGN_IN = " Credentials may raise its limit: an owner or manager can add them under Team, Images."
 _NO_HOST = re.compile(r"lookup ([^\s:]+)[^:]*: no such host")
 _MISSING = re.compile(r"(secret|configmap) \"([^\"]+)\" not found")
 _NO_SUCH_KEY = re.compile(r"couldn't find key (\S+) in (Secret|ConfigMap) \S+/(\S+)")
 _CSI = re.compile(r"driver name (\S+) not found in the list of registered CSI drivers")
 _VOLUME = re.compile(r"for volume \"([^\"]+)\"")
+_NAMED_USER = re.compile(r"non-numeric user \(([^)]+)\)")
 _USED_BY = re.compile(r"already used by pod\(s\) (.+)")
 _CLAIM = re.compile(r"persistentvolumeclaims? \"([^\"]+)\" not found")
 _SILENT = (
@@ -84,10 +89,23 @@ def waiting_container(
 ) -> Explanation | None:
     """Returns None if nothing is wrong."""
     found = _waiting(reason, message, image, node)
-    if found is not None and found.reason == "image_not_allowed" and sign_in is not None:
-        found = _not_given_out(image, sign_in)
+    if found is None:
+        return None
+    found = _of_catalog(found) if sign_in is None else _with_sign_in(found, image, sign_in)
     raw = f"{reason}: {message}" if message else reason
-    return replace(found, raw=raw, raw_from="the kubelet", facts={**_at(node), **found.facts}) if found else None
+    return replace(found, raw=raw, raw_from="the kubelet", facts={**_at(node), **found.facts})
+
+
+def _of_catalog(found: Explanation) -> Explanation:
+    return replace(found, remedy=_OF_CATALOG) if found.reason in _MISNAMED else found
+
+
+def _with_sign_in(found: Explanation, image: str, sign_in: RegistryAccess) -> Explanation:
+    if found.reason == "image_not_allowed":
+        return _not_given_out(image, sign_in)
+    if found.reason == "registry_limit" and not sign_in.is_kept:
+        return replace(found, remedy=f"{found.remedy}{_MAY_SIGN_IN}")
+    return found
 
 
 def _waiting(reason: str, message: str, image: str, node: str) -> Explanation | None:
@@ -143,14 +161,15 @@ def _pull(message: str, image: str, node: str) -> Explanation:
         return _change("image_not_allowed", text, "Check the image name, and whether the cluster may pull it.")
     if "not found" in message or "manifest unknown" in message:
         text = f"The image {image} was not found in its registry; node {node} retries."
-        remedy = "Check the image name and tag, then stop this run and start another."
-        return _change("image_not_found", text, remedy)
+        return _change("image_not_found", text, "Check the image name and tag, then change it.")
     if any(part in message for part in _SILENT):
         text = f"The registry of the image {image} does not respond to node {node}, which retries."
         remedy = f"It starts automatically when the registry responds. {CONTACT_OPERATORS}"
         return Explanation("registry_unavailable", text, remedy)
-    text = f"The image {image} could not be pulled; node {node} retries."
-    remedy = f"See the node's message. {CONTACT_OPERATORS}"
+    # Each part of the message before the error ends with a name in quotes.
+    error = message.rpartition('": ')[2].removeprefix("ErrImagePull: ").strip()[:300].rstrip(".")
+    text = f"Node {node} cannot pull the image {image}{f': {error}' if error else ''}."
+    remedy = f"The node retries. Check whether the image is usable, or choose another one. {CONTACT_OPERATORS}"
     return Explanation("image_not_pulled", text, remedy, actions=STOP_OR_CHANGE, is_known=False)
 
 
@@ -173,7 +192,12 @@ def _not_given_out(image: str, sign_in: RegistryAccess) -> Explanation:
 
 
 def _setting_up(message: str, image: str, node: str) -> Explanation:
-    if "image will run as root" in message or "non-numeric user" in message:
+    if found := _NAMED_USER.search(message):
+        text = (
+            f"The image {image} names its user ({found[1]}), so node {node} cannot tell that it does not run as root."
+        )
+        return _change("image_runs_as_root", text, "Choose another image, or build it with the number of its user.")
+    if "image will run as root" in message:
         text = f"The image {image} runs as root, which this cluster does not allow."
         return _change("image_runs_as_root", text, "Choose another image, or build it with a non-root user.")
     if found := _MISSING.search(message):
@@ -200,20 +224,20 @@ def _runtime(message: str, node: str) -> Explanation | None:
     return Explanation("node_runtime_down", text, f"The node retries automatically. {CONTACT_OPERATORS}")
 
 
-def not_set_up(reason: str, message: str, *, node: str) -> Explanation:
-    """Explains a warning about the pod itself, with a reason of SET_UP_WARNINGS."""
-    found = _not_set_up(reason, message, node)
+def not_set_up(reason: str, message: str, *, node: str, volume: str = "") -> Explanation:
+    """Explains a warning about the pod itself, with a reason of SET_UP_WARNINGS. `volume`: of the run, "" if none."""
+    found = _not_set_up(reason, message, node, volume)
     who = "the storage" if reason == "FailedAttachVolume" else "the kubelet"
     return replace(found, raw=f"{reason}: {message}", raw_from=who, facts={**_at(node), **found.facts})
 
 
-def _not_set_up(reason: str, message: str, node: str) -> Explanation:
+def _not_set_up(reason: str, message: str, node: str, volume: str) -> Explanation:
     if "Multi-Attach" in message:
-        return _in_use(message)
+        return _in_use(message, volume)
     if found := _CLAIM.search(message):
         return volume_missing(found[1])
     if reason in ("FailedAttachVolume", "FailedMount"):
-        return _no_storage(reason, message, node)
+        return _no_storage(reason, message, node, _volume_name(message, volume))
     if (told := explain_device_fault(message, node) or _runtime(message, node)) is not None:
         return told
     if "no IP addresses available" in message or "failed to assign an IP address" in message:
@@ -225,9 +249,15 @@ def _not_set_up(reason: str, message: str, node: str) -> Explanation:
     return Explanation("pod_not_set_up", text, CONTACT_OPERATORS, is_known=False)
 
 
-def _no_storage(reason: str, message: str, node: str) -> Explanation:
-    named = _VOLUME.search(message)
-    volume = f"the volume {named[1]}" if named else "the volume"
+def _volume_name(message: str, volume: str) -> str:
+    """The cluster has a name of its own for the volume of a run. Secrets are volumes of the pod as well."""
+    if (found := _VOLUME.search(message)) is None:
+        return "the volume"
+    is_of_run = bool(volume) and found[1].startswith("pvc-")
+    return f"the volume {volume} ({found[1]})" if is_of_run else f"the volume {found[1]}"
+
+
+def _no_storage(reason: str, message: str, node: str, volume: str) -> Explanation:
     if found := _CSI.search(message):
         text = f"Node {node} cannot mount {volume}: the storage driver {found[1]} is not running there."
         return Explanation("storage_driver_missing", text, f"{NOT_YOUR_SETTINGS} Other nodes may have the driver.")
@@ -249,11 +279,12 @@ def _no_storage(reason: str, message: str, node: str) -> Explanation:
     return Explanation("volume_not_mounted", f"Node {node} cannot mount {volume}.", CONTACT_OPERATORS)
 
 
-def _in_use(message: str) -> Explanation:
+def _in_use(message: str, volume: str) -> Explanation:
+    what = f"The volume {volume}" if volume else "The volume"
     if found := _USED_BY.search(message):
-        text = f"The volume is still in use on another node, by {found[1].strip().rstrip('.')}."
+        text = f"{what} is still in use on another node, by {found[1].strip().rstrip('.')}."
         return Explanation("volume_in_use", text, "Stop the workload that uses it, or wait until it ends.")
-    text = "The volume is still attached to another node."
+    text = f"{what} is still attached to another node."
     return Explanation("volume_in_use", text, f"It starts when that node has detached the volume. {CONTACT_OPERATORS}")
 
 

@@ -11,6 +11,7 @@ import re
 
 from workloads.status.explain.types import NOT_YOUR_SETTINGS, STOP, STOP_OR_CHANGE, Explanation
 
+WRONG_GPU = "Choose an image that is built for this GPU, or another class."
 _REPAIR = f"{NOT_YOUR_SETTINGS} If it is started again, it may get another node."
 # An image states its requirements in NVIDIA_REQUIRE_CUDA, such as `cuda>=12.8`.
 _UNSATISFIED = re.compile(r"unsatisfied condition: (cuda|driver|arch|brand) ?(>=|=|>) ?([\w.]+)")
@@ -57,7 +58,11 @@ def _image_requirement(message: str, where: str) -> Explanation | None:
         return None
     name = {"cuda": "CUDA", "driver": "driver version", "arch": "compute capability", "brand": "GPU brand"}[found[1]]
     least = "" if found[2] == "=" else " or later"
-    text = f"The image requires {name} {found[3]}{least}, which the GPU driver of {where[:1].lower()}{where[1:]} lacks."
+    here = f"{where[:1].lower()}{where[1:]}"
+    if found[1] in ("arch", "brand"):
+        text = f"The image requires {name} {found[3]}{least}, which the GPU of {here} does not have."
+        return Explanation("image_wrong_gpu", text, WRONG_GPU, actions=STOP_OR_CHANGE)
+    text = f"The image requires {name} {found[3]}{least}, which the GPU driver of {here} lacks."
     remedy = "Choose an image for an earlier CUDA version. An operator can update the driver of the node."
     return Explanation("image_needs_newer_driver", text, remedy, actions=STOP_OR_CHANGE)
 

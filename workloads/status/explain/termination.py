@@ -12,13 +12,14 @@ from typing import Any
 
 from cluster.manifests.run import CLONE_CONTAINER
 from cluster.manifests.run_spec import HOME
-from workloads.status.explain.devices import explain_device_fault
+from workloads.status.explain.devices import WRONG_GPU, explain_device_fault
 from workloads.status.explain.quantities import GIB, figures, number, quantity_text, resource_name, sized
-from workloads.status.explain.types import Explanation
+from workloads.status.explain.types import Explanation, Who, who_acts
 
 AGAIN = "Kubernetes restarts it automatically."
+IF_AGAIN = "If it happens again, contact an operator."
 NOT_SAVED = "Unsaved work is lost."
-LOG = "See the log; it is kept for one hour after the end."
+LOG = "See the log."
 ENDED = ("stop", "log", "change")
 CHANGE = ("stop", "change", "log")
 # A container that has not started has no log.
@@ -45,7 +46,13 @@ _SHARED_MEMORY = re.compile(r"out of shared memory|unable to (?:open|mmap \d+ by
 _OLD_DRIVER = ("driver version is insufficient for CUDA runtime version", "driver on your system is too old")
 _OTHER_GPU = "no kernel image is available for execution on the device"
 _BROKEN_GPU = re.compile(r"uncorrectable (?:NVLink |ECC )error|hardware slowdown|GPU is lost|fallen off the bus")
-_NO_GPU = ("no CUDA-capable device is detected", "Failed to initialize NVML", "communicate with the NVIDIA driver")
+_NO_GPU = (
+    "no CUDA-capable device is detected",
+    "No CUDA GPUs are available",
+    "Found no NVIDIA driver on your system",
+    "Failed to initialize NVML",
+    "communicate with the NVIDIA driver",
+)
 _INSUFFICIENT = re.compile(r"resource: (\S+), requested: (\d+), used: (\d+), capacity: (\d+)")
 _DEVICES = re.compile(r"unavailable for (\S+)\. Requested: (\d+), Available: (\d+)")
 _PRESSURE = re.compile(r"The node had condition: \[([A-Za-z, ]+)\]")
@@ -59,7 +66,7 @@ _OWN_LIMIT = re.compile(r"(?:total limit of containers|local ephemeral storage l
 class PodTermination:
     """A pod that failed or is being removed. `disruption`: reason of its condition DisruptionTarget, "" if none;
     `container`: which container ended; `message`: the last lines of that container; `memory`: bytes that the pod may
-    use; `resources`: names of what it requests.
+    use; `resources`: names of what it requests; `has_devices`: a GPU is among it.
     """
 
     node: str
@@ -73,6 +80,7 @@ class PodTermination:
     exit_code: int | None = None
     memory: int | None = None
     resources: tuple[str, ...] = ()
+    has_devices: bool = True
 
     @property
     def comes_back(self) -> bool:
@@ -99,7 +107,9 @@ def _by_cluster(ended: PodTermination) -> Explanation:
     if ended.pod_reason == "UnexpectedAdmissionError" and (
         found := explain_device_fault(ended.pod_message, ended.node)
     ):
-        return replace(found, facts=({"node": ended.node} if ended.node else {}) | dict(found.facts))
+        # Another pod follows, maybe on another node.
+        remedy = IF_AGAIN if who_acts(found.reason) is Who.OPERATORS else found.remedy
+        return replace(found, remedy=remedy, facts=({"node": ended.node} if ended.node else {}) | dict(found.facts))
     reason, sentence, remedy, actions = _disruption(ended)
     facts = ({"node": ended.node} if ended.node else {}) | _numbers(ended.pod_message)
     is_known = reason not in UNKNOWN_DISRUPTIONS
@@ -107,7 +117,9 @@ def _by_cluster(ended: PodTermination) -> Explanation:
 
 
 def _numbers(text: str) -> dict[str, Any]:
-    """Why the kubelet rejected the pod."""
+    """Why the kubelet rejected or evicted the pod. A volume of the pod is named as it is there."""
+    if found := _TOO_MUCH.search(text):
+        return {"resource": found[1]}
     if found := _DEVICES.search(text):
         return {"resource": found[1], "asked": int(found[2]), "available": int(found[3])}
     if found := _INSUFFICIENT.search(text):
@@ -123,18 +135,17 @@ def _quantities(found: re.Match[str]) -> list[str]:
 def _disruption(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
     node, why, text = f"Node {ended.node}", ended.pod_reason, ended.pod_message
     stop = ("stop",)
-    often = "If it happens again, contact an operator."
     if why == "UnexpectedAdmissionError":
         found = _DEVICES.search(text)
         said = f"{found[1]}: {found[2]} requested, {found[3]} available" if found else "its devices are not available"
-        return "device_unavailable", f"{node} rejected the pod: {said}.", often, stop
+        return "device_unavailable", f"{node} rejected the pod: {said}.", IF_AGAIN, stop
     if why == "TopologyAffinityError":
         said = f"{node} rejected the pod: its GPUs and cores are not available on the same NUMA node."
         return "topology_refused", said, "Fewer units or cores may fit.", ("stop", "change")
     if why.startswith("OutOf"):
-        return "node_full", f"{node} rejected the pod: {_full(why, text)}.", often, stop
+        return "node_full", f"{node} rejected the pod: {_full(why, text)}.", IF_AGAIN, stop
     if why == "NodeAffinity":
-        return "node_changed", f"{node} rejected the pod: the labels of the node have changed.", often, stop
+        return "node_changed", f"{node} rejected the pod: the labels of the node have changed.", IF_AGAIN, stop
     if why == "Evicted":
         return _evicted(ended.node, text)
     if why in ("Terminated", "NodeShutdown", "Shutdown") or "node shutdown" in ended.disruption_message:
@@ -155,7 +166,7 @@ def _disruption(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
         said = f"A pod with a higher priority preempted it on node {ended.node}."
         return "preempted_on_node", said, NOT_SAVED, stop
     if why:
-        return "node_refused", f"{node} rejected the pod ({why}).", often, stop
+        return "node_refused", f"{node} rejected the pod ({why}).", IF_AGAIN, stop
     return "disrupted", f"The pod was removed from node {ended.node} ({ended.disruption}).", NOT_SAVED, stop
 
 
@@ -179,7 +190,8 @@ _LOW_ON = {
 }
 _COUNTED = frozenset({"inodes", "pids"})
 # Where the volumes of our pods are mounted.
-_PLACES = {"shared-memory": "/dev/shm", "home": HOME}
+SHARED_MEMORY = "shared-memory"
+_PLACES = {SHARED_MEMORY: "/dev/shm", "home": HOME}
 
 
 def _evicted(node: str, text: str) -> tuple[str, str, str, tuple[str, ...]]:
@@ -192,7 +204,7 @@ def _evicted(node: str, text: str) -> tuple[str, str, str, tuple[str, ...]]:
         return "too_many_files", said, "Write less, or write to a volume.", ("stop", "change")
     if found := _PRESSURE.search(text):
         said = f"Node {node} rejected the pod: it reports {found[1].replace(', ', ' and ')}."
-        return "node_pressure", said, "If it happens again, contact an operator.", ("stop",)
+        return "node_pressure", said, IF_AGAIN, ("stop",)
     found = _LOW.search(text)
     if found is None:
         return "evicted", f"Node {node} evicted it and reported no reason.", NOT_SAVED, ("stop",)
@@ -243,13 +255,16 @@ def _by_log(ended: PodTermination) -> _Told | None:
         return "image_needs_newer_driver", said, remedy, CHANGE
     if _OTHER_GPU in text:
         said = f"{lead} its programs are not built for this GPU model."
-        return "image_wrong_gpu", said, "Choose an image that is built for this GPU, or another class.", CHANGE
+        return "image_wrong_gpu", said, WRONG_GPU, CHANGE
     if found := _BROKEN_GPU.search(text):
         said = f"{lead} a GPU of node {ended.node} is faulty: {found[0]}."
         return "gpu_fault", said, "Contact an operator. If it is started again, it may get another GPU.", ENDED
     if any(part in text for part in _NO_GPU):
+        if not ended.has_devices:
+            said = f"{lead} no GPU is accessible. Its class gives it none."
+            return "gpu_not_requested", said, "Choose a class with GPUs, or a program that needs none.", CHANGE
         said = f"{lead} no GPU is accessible on node {ended.node}."
-        remedy = "Check that it requests a GPU and that the image does not hide it. Otherwise contact an operator."
+        remedy = "Check that its environment does not hide the GPU. Otherwise contact an operator."
         return "gpu_not_visible", said, remedy, ENDED
     if _SHARED_MEMORY.search(text):
         return "bus_error", f"{lead} shared memory (/dev/shm) was full.", "Request more shared memory.", CHANGE
@@ -308,13 +323,16 @@ def _by_code(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
         return "crashed", said, LOG, ENDED
     if code is not None:
         return "crashed", f"It ended with exit code {code}.", LOG, ENDED
-    return "failed", "It failed.", "See the log.", ENDED
+    return "failed", "It failed.", LOG, ENDED
 
 
 # ---- failed clone of the repository ----------------------------------------------------------------------------------
 
 _NO_REPOSITORY = re.compile(r"fatal: repository '([^']+)' (?:not found|does not exist)")
-_SIGN_IN = re.compile(r"could not read (?:Username|Password) for '([^']+)'|Authentication failed for '([^']+)'")
+_SIGN_IN = re.compile(
+    r"could not read (?:Username|Password) for '([^']+)'|Authentication failed for '([^']+)'"
+    r"|unable to access '([^']+)': The requested URL returned error: 40[13]"
+)
 _UNREACHABLE = re.compile(r"fatal: unable to (?:access|connect to|look up) [^\n]*?'?: ([^\n]+)")
 _BRANCH = "Check the name of the branch or tag, then start it again."
 _NO_BRANCH = re.compile(r"Remote branch (\S+) not found")
@@ -344,7 +362,8 @@ def _clone_by_text(ended: PodTermination) -> tuple[str, str, str]:
         said = f"The repository {_bare(found[1]).rstrip('/')} does not exist."
         return "repository_not_found", said, "Check the address of the repository, then start it again."
     if found := _SIGN_IN.search(text):
-        said = f"The repository requires authentication at {_bare(found[1] or found[2])}, or does not exist there."
+        where = _bare(found[1] or found[2] or found[3])
+        said = f"The repository requires authentication at {where}, or does not exist there."
         return "repository_private", said, "Make it public, or clone it in the workload with your own credentials."
     if found := _UNREACHABLE.search(text):
         said = f"The repository is not reachable: {found[1].strip().rstrip('.')}."

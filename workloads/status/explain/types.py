@@ -55,7 +55,8 @@ class Explanation:
     """`reason` is a code for programs; `is_final`: waiting alone will never help. `facts`: the numbers of the sentence,
     by the names in FACTS; if several resources are named, those of the first. `wait_sentence`: for a preempted run, the
     part of `sentence` about what it waits for now. `is_known`: False if a text of the cluster is shown unchanged.
-    `raw_about`: the other workload of the team that `raw` is about, if the cluster wrote the message only for that one.
+    `restarts`: another pod is started automatically. `raw_about`: the other workload of the team that `raw` is about,
+    if the cluster wrote the message only for that one.
     """
 
     reason: str
@@ -68,6 +69,7 @@ class Explanation:
     facts: Mapping[str, Any] = field(default_factory=dict)
     wait_sentence: str = ""
     is_known: bool = True
+    restarts: bool = False
     raw_about: str = ""
 
     @property
@@ -100,12 +102,13 @@ class Who(StrEnum):
 _BY_WHO: dict[Who, str] = {
     Who.YOU: """
         bad_image_name below_limit_range bus_error clone_failed clone_out_of_memory command_not_executable
-        command_not_found crashed credentials_refused exceeds_maximum failed flavor_mismatch image_needs_newer_driver
-        image_not_accepted image_not_allowed image_not_found image_not_pulled image_runs_as_root image_wrong_format
-        image_wrong_gpu image_wrong_platform job_edited killed limit_range no_credentials no_git out_of_gpu_memory
-        out_of_memory quota_too_small reference_not_found registry_unknown repository_not_found repository_private
-        repository_unreachable sealed_for_another_key share_limit terminated too_many_files topology_refused
-        volume_elsewhere volume_missing volume_refused waiting_for_quota working_directory
+        command_not_found crashed credentials_refused exceeds_maximum failed flavor_mismatch gpu_not_requested
+        image_needs_newer_driver image_not_accepted image_not_allowed image_not_found image_not_pulled
+        image_runs_as_root image_wrong_format image_wrong_gpu image_wrong_platform job_edited killed limit_range
+        no_credentials no_git out_of_gpu_memory out_of_memory quota_too_small reference_not_found registry_unknown
+        repository_not_found repository_private repository_unreachable sealed_for_another_key share_limit terminated
+        too_many_files topology_refused volume_elsewhere volume_missing volume_refused waiting_for_quota
+        working_directory
     """,
     Who.OPERATORS: """
         admission_denied cluster_not_read container_config controllers_silent deactivated device_class_missing

@@ -87,6 +87,9 @@ def test_what_the_api_server_refuses(
     admin.create(
         {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "least", "namespace": space}, "spec": least}
     )
+    wait_until(
+        lambda: "minimum cpu usage" in refusal(admin, trial_pod(space, "small")), what="the LimitRange is in force"
+    )
     with ranks, spoils:
         ask("small", units=1)
         for name in ("ranked", "odd", "sound"):

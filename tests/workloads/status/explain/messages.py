@@ -94,6 +94,7 @@ CDI = (
 )
 NODE = "node has to be repaired"
 OPERATOR = "Contact an operator"
+IF_AGAIN = "If it happens again, contact an operator."
 MORE_MEMORY = "more GPU memory per unit"
 
 DEVICES = [
@@ -116,6 +117,8 @@ DEVICES = [
             "earlier CUDA version", "The image requires CUDA 12.8 or later"),
     Message(never_started, f"{OLD_HOOK}requirement error: unsatisfied condition: cuda >= 9.0",
             "image_needs_newer_driver", YOU, "earlier CUDA version", "CUDA 9.0 or later"),
+    Message(never_started, f"{HOOK}requirement error: unsatisfied condition: arch>=9.0", "image_wrong_gpu", YOU,
+            "built for this GPU", "requires compute capability 9.0 or later, which the GPU of node a100-1"),
     Message(never_started, f"{HOOK}device error: GPU-12: unknown device id", "gpu_lost", OPERATORS, OPERATOR),
     Message(never_started, f"{HOOK}ldcache error: process /sbin/ldconfig failed with error code: 1",
             "gpu_not_injected", OPERATORS, OPERATOR),
@@ -140,15 +143,15 @@ DEVICES = [
     Message(refused, "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 1, "
             "Available: 0", "device_unavailable", NOBODY, "contact an operator", "1 requested, 0 available"),
     Message(refused, "Allocate failed due to can't allocate unregistered device nvidia.com/gpu", "device_plugin_down",
-            OPERATORS, OPERATOR, "the device plugin for nvidia.com/gpu is not running there"),
+            OPERATORS, IF_AGAIN, "the device plugin for nvidia.com/gpu is not running there"),
     Message(refused, "Allocate failed due to device plugin GetPreferredAllocation rpc failed with err: rpc error: code "
             "= Unknown desc = Unable to retrieve list of available devices: error creating nvml.Device 5: nvml: GPU is "
-            "lost", "gpu_lost", OPERATORS, OPERATOR),
+            "lost", "gpu_lost", OPERATORS, IF_AGAIN),
     Message(refused, "Allocate failed due to device plugin GetPreferredAllocation; unable to get device link "
-            "information: error calling nvml.Init", "gpu_driver_down", OPERATORS, OPERATOR),
+            "information: error calling nvml.Init", "gpu_driver_down", OPERATORS, IF_AGAIN),
     Message(refused, "Allocate failed due to rpc error: code = Unavailable desc = connection error: desc = "
             '"transport: Error while dialing: dial unix nvidia-gpu.sock: connect: connection refused"',
-            "device_plugin_down", OPERATORS, OPERATOR, "does not respond"),
+            "device_plugin_down", OPERATORS, IF_AGAIN, "does not respond"),
     Message(unprepared, "prepare dynamic resources: DRA driver gpu.nvidia.com is not registered",
             "device_driver_missing", OPERATORS, OPERATOR, "the DRA driver gpu.nvidia.com is not running"),
     Message(unprepared, "NodePrepareResources failed for ResourceClaim team-a/one: error preparing devices: timed out",
@@ -178,6 +181,9 @@ PROGRAMS = [
     Message(logged, "RuntimeError: CUDA error: uncorrectable ECC error encountered", "gpu_fault", OPERATORS, OPERATOR,
             "uncorrectable ECC error"),
     Message(logged, "Failed to initialize NVML: Unknown Error", "gpu_not_visible", OPERATORS, "contact an operator"),
+    Message(logged, "RuntimeError: No CUDA GPUs are available", "gpu_not_visible", OPERATORS, "contact an operator"),
+    Message(logged, "RuntimeError: Found no NVIDIA driver on your system.", "gpu_not_visible", OPERATORS,
+            "contact an operator"),
     Message(logged, "RuntimeError: DataLoader worker (pid 93) is killed by signal: Bus error. It is possible that "
             "dataloader's workers are out of shared memory.", "bus_error", YOU, "shared memory"),
     Message(never_started, 'runc create failed: unable to start container process: exec: "/start.sh": permission '
@@ -232,14 +238,14 @@ IMAGES = [
     Message(pulled, 'failed to do request: Head "https://registry.example.org/v2/": net/http: TLS handshake timeout',
             "registry_unavailable", NOBODY, OPERATOR),
     Message(pulled, "failed to authorize: failed to fetch oauth token: unexpected status: 403 Forbidden",
-            "image_not_allowed", YOU, "Check the image name"),
+            "image_not_allowed", YOU, "another image"),
     Message(pulled, "unexpected status from HEAD request: 504 Gateway Timeout: i/o timeout", "registry_unavailable",
             NOBODY, OPERATOR),
-    Message(pulled, "manifest unknown: manifest unknown", "image_not_found", YOU, "Check the image name"),
+    Message(pulled, "manifest unknown: manifest unknown", "image_not_found", YOU, "another image"),
     Message(pulled, 'media type "application/vnd.docker.distribution.manifest.v1+prettyjws" is no longer supported '
             "since containerd v2.1", "image_wrong_format", YOU, "another image"),
     Message(pulled, "short-name resolution enforced but cannot prompt without a TTY", "bad_image_name", YOU,
-            "with its registry"),
+            "another image", "its name has no registry"),
 ]  # fmt: skip
 
 STORAGE = [

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.workloads.cases.situations_nodes import BESIDE, ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
-from tests.workloads.situations.kubelets.test_said_live import SAID
+from tests.workloads.situations.kubelets.written import SAYINGS
+from tests.workloads.situations.kubelets.written_again import ENDINGS
 from tests.workloads.situations.refusals.written import REFUSALS
 from tests.workloads.situations.removals.written import REMOVALS
 from tests.workloads.situations.test_problems_live import STAGED
@@ -21,25 +22,27 @@ ROW = re.compile(r"^\| `(\w+)` \| [^|]+ \| (you|operators|nobody) \| (cluster|ku
 ELSEWHERE = {
     "checked": "tests/workloads/situations/test_queue_live.py",
     "namespace_missing": "tests/workloads/situations/test_queue_live.py",
-    "quota_too_small": "tests/workloads/situations/test_problems_live.py",
     "class_held": "tests/workloads/control_plane/test_class_life.py",
     "deactivated": "tests/workloads/runs/test_disruptions_live.py",
     "image_slow": "tests/workloads/situations/test_problems_shared_live.py",
     "credentials_refused": "tests/workloads/credentials/test_registries_live.py",
     "no_credentials": "tests/workloads/credentials/test_registries_live.py",
     "cluster_unavailable": "tests/faults",
-    "kubelet_silent": "tests/workloads/situations/kubelets/test_said_live.py",
 }
+# Each with everything that a person is told of it.
+WRITTEN = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS, SAYINGS, ENDINGS)
 # Staged by tests/soak/silence.py, which stops each component.
 SILENT = {"kueue_silent", "scheduler_silent", "controllers_silent"}
-# Told of the node's step while the Job starts another pod (STAGED), and so without a reason of its own there.
-OF_AN_EARLIER_POD = {"node_full", "evicted"}
 
 
 def documented() -> dict[str, tuple[str, str]]:
     rows = ROW.findall(DOCUMENT.read_text())
     assert len(rows) == len({reason for reason, _, _ in rows}), "named once"
     return {reason: (who, tested) for reason, who, tested in rows}
+
+
+def written() -> set[str]:
+    return {one.reason for cases in WRITTEN for one in cases.values()}
 
 
 def test_every_reason_is_documented_with_who_can_end_it() -> None:
@@ -49,15 +52,22 @@ def test_every_reason_is_documented_with_who_can_end_it() -> None:
 
 
 def test_what_is_said_to_be_staged_is_and_nothing_else() -> None:
-    tables = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS)
-    of_cases = {one.reason for cases in tables for one in cases.values()}
-    staged = of_cases | SAID | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | SILENT | OF_AN_EARLIER_POD
+    staged = written() | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | SILENT
     told = documented()
     assert {reason for reason, (_, tested) in told.items() if tested != "message"} == staged & told.keys()
     for reason, where in ELSEWHERE.items():
         place = ROOT / where
         texts = [one.read_text() for one in ([place] if place.is_file() else place.rglob("*.py"))]
         assert any(re.search(rf"\b{reason}\b", text) for text in texts), (reason, where)
+
+
+def test_it_says_for_which_everything_that_a_person_is_told_is_compared() -> None:
+    staged = {reason for reason, (_, tested) in documented().items() if tested != "message"}
+    full = written() & staged
+    others = ", ".join(f"`{reason}`" for reason in sorted(staged - full))
+    text = DOCUMENT.read_text()
+    assert f"For {len(full)} of the {len(staged)} staged reasons" in text
+    assert f"The other {len(staged - full)} have tests that compare less: {others}." in text
 
 
 def test_for_each_that_is_not_staged_it_says_why() -> None:
