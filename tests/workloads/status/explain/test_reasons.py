@@ -10,6 +10,7 @@ from tests.workloads.cases.situations_nodes import BESIDE, ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
 from tests.workloads.situations.kubelets.test_said_live import SAID
 from tests.workloads.situations.refusals.written import REFUSALS
+from tests.workloads.situations.removals.test_recorded_live import RECORDED
 from tests.workloads.situations.removals.written import REMOVALS
 from tests.workloads.situations.test_problems_live import STAGED
 from workloads.status.explain import types
@@ -51,7 +52,8 @@ def test_every_reason_is_documented_with_who_can_end_it() -> None:
 def test_what_is_said_to_be_staged_is_and_nothing_else() -> None:
     tables = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS)
     of_cases = {one.reason for cases in tables for one in cases.values()}
-    staged = of_cases | SAID | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | SILENT | OF_AN_EARLIER_POD
+    of_cases |= {one.reason for one in STAGED.values()}
+    staged = of_cases | SAID | RECORDED | ELSEWHERE.keys() | SILENT | OF_AN_EARLIER_POD
     told = documented()
     assert {reason for reason, (_, tested) in told.items() if tested != "message"} == staged & told.keys()
     for reason, where in ELSEWHERE.items():
