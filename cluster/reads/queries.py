@@ -332,6 +332,11 @@ def _pod(row: MirrorPod) -> Pod:
     return Pod(**_identity(row), **columns, **{**record, **typed})
 
 
+def _removed_pod(row: PodRemoval) -> RemovedPod:
+    target = observed.Condition("DisruptionTarget", "True", row.disruption, row.disruption_message, row.disrupted_at)
+    return RemovedPod(row.uid, row.node, row.phase, row.reason, row.message, target, row.ran_since)
+
+
 def _job(row: MirrorJob) -> Job:
     record = row.record
     typed: dict[str, Any] = {

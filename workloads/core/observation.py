@@ -93,6 +93,8 @@ class Observation:
     at: LocalQueueState | None = None
     holding: tuple[KueueWorkload, ...] = ()
     line: Mapping[str, int] | None = None
+    # Since when its namespace is being deleted; read only if a run has a Job and no pod.
+    namespace_ends: datetime | None = None
     # Read only by the worker: pods that the cluster removed and that are gone.
     removed: tuple[RemovedPod, ...] = ()
 
