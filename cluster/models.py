@@ -1,4 +1,4 @@
-"""The cluster, what we sent to it (AppliedObject) and what was seen in it (mirror rows).
+"""The cluster, what we sent to it (AppliedObject) and what was seen in it (mirror rows, removed pods).
 
 Mirror rows are a cache that may be lost: UNLOGGED tables, joined by values, no foreign keys, written only by the
 watcher. Every batch touches `MirrorEpoch` first; when that row is gone (PostgreSQL emptied the unlogged tables after a
@@ -157,6 +157,34 @@ class MirrorPod(MirrorRow):
             models.Index(fields=["cluster_id", "owner"], name="mirror_pod_owner"),
             models.Index(fields=["cluster_id", "node"], name="mirror_pod_node"),
         ]
+
+
+class PodRemoval(models.Model):
+    """One of our pods that the cluster removed (condition DisruptionTarget), as it was last seen. Written when its
+    mirror row goes and kept for a day, for an owner that looks when the pod is replaced already.
+
+    LOGGED, unlike the mirror, and of columns, not of a record: nothing can list it again.
+    """
+
+    cluster_id = models.BigIntegerField()
+    namespace = models.CharField(max_length=63)
+    uid = models.CharField(max_length=36)
+    owner = models.CharField(max_length=120)
+    run = models.CharField(max_length=63)
+    node = models.CharField(max_length=253)
+    phase = models.CharField(max_length=20)
+    reason = models.CharField(max_length=1024)
+    message = models.CharField(max_length=1024)
+    disruption = models.CharField(max_length=1024)
+    disruption_message = models.CharField(max_length=1024)
+    disrupted_at = models.DateTimeField(null=True)
+    # When its main container started; None: it never ran.
+    ran_since = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "uid", name="pod_removal_once")]
+        indexes = [models.Index(fields=["cluster_id", "owner"], name="pod_removal_owner")]
 
 
 class MirrorJob(MirrorRow):

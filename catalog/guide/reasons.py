@@ -35,6 +35,8 @@ def start_estimate(option: ClassOption, units: int, workers: int = 1) -> tuple[b
         quota = f"your team's quota is {option.granted}" if option.granted else "your team has no quota"
         borrowing = f"it may borrow {option.borrowable}" if option.borrowable else "borrowing is off"
         return False, f"Request quota first: {quota}, and {borrowing}."
+    if option.closed:
+        return False, f"{option.closed} New workloads wait."
     if option.free is None or option.most_on_one_node is None:
         return False, "Start time unknown: the cluster has not been read."
     kind = plural_form(option.unit)

@@ -77,7 +77,8 @@ class Split:
 class ClassOption:
     """One class as one user sees it. `granted`: to the user's team, None without a team; `left`: granted units that are
     neither used nor requested by queued workloads. Free figures None: unknown. `free_by_node`: of the nodes with the
-    most free; `has_more_nodes`: there are others. `held`: a sentence, "" while it admits. `fp8`, `decodes` and
+    most free; `has_more_nodes`: there are others. `held`: a sentence, "" while it admits. `closed`: a sentence about
+    the team's namespace or queue, "" while it accepts workloads. `fp8`, `decodes` and
     `encodes` (video) None: unknown. `hours_limit`: runs are stopped then.
     """
 
@@ -100,6 +101,7 @@ class ClassOption:
     borrowable: int = 0
     life_cycle: str = "active"
     held: str = ""
+    closed: str = ""
     fp8: bool | None = None
     decodes: bool | None = None
     encodes: bool | None = None

@@ -23,6 +23,8 @@ class KindMark:
 class MirrorBatch:
     upserts: dict[tuple[str, str, str], ObservedObject] = field(default_factory=dict)
     deletes: dict[str, set[str]] = field(default_factory=dict)
+    # Pods whose deletion was reported, as they were at the end.
+    removed: dict[str, ObservedObject] = field(default_factory=dict)
     marks: dict[str, KindMark] = field(default_factory=dict)
     jobs: dict[str, str] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)

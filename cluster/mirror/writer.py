@@ -22,7 +22,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from cluster.client.managed_fields import UNTRACKED
-from cluster.mirror import tables
+from cluster.mirror import pod_removals, tables
 from cluster.mirror.batch import KindMark, MirrorBatch, page_channels
 from cluster.mirror.records.kinds import KINDS, MirroredKind
 from cluster.mirror.records.record_format import record_format
@@ -296,6 +296,8 @@ class MirrorWriter:
         if key in batch.upserts and batch.upserts[key].uid == seen.uid:
             del batch.upserts[key]
         batch.deletes.setdefault(kind.name, set()).add(seen.uid)
+        if kind.name == "Pod":
+            batch.removed[seen.uid] = seen
 
     # ---- writing a batch to the database ---------------------------------------------------------------------
 
@@ -321,6 +323,8 @@ class MirrorWriter:
         self._write_news(batch, any(seen.kind in _CAPACITY for seen in batch.upserts.values()))
 
     def _delete(self, kind: MirroredKind, uids: set[str], batch: MirrorBatch) -> None:
+        if kind.name == "Pod":
+            pod_removals.keep(self._cluster_id, uids, batch.removed)
         for uid, namespace, name, owner in tables.delete(self._cluster_id, kind, uids):
             batch.channels |= page_channels(kind.name, namespace, name, is_ours=bool(owner))
             if owner or kind.is_applied:

@@ -159,6 +159,21 @@ class Pod(WithConditions):
 
 
 @dataclass(frozen=True, slots=True)
+class RemovedPod:
+    """A pod that the cluster removed and that is gone, as it was last seen. `target`: its condition DisruptionTarget;
+    `ran_since` None: it never ran.
+    """
+
+    uid: str
+    node: str
+    phase: str
+    reason: str
+    message: str
+    target: Condition
+    ran_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Job(WithConditions):
     namespace: str
     name: str

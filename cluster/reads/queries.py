@@ -29,9 +29,10 @@ from cluster.models import (
     MirrorRow,
     MirrorWarning,
     MirrorWorkload,
+    PodRemoval,
 )
 from cluster.reads import observed
-from cluster.reads.observed import AsOf, GenericObject, Job, KueueWorkload, Node, Pod, WarningEvent
+from cluster.reads.observed import AsOf, GenericObject, Job, KueueWorkload, Node, Pod, RemovedPod, WarningEvent
 from portal.core.errors import refuse
 from portal.core.sql import columns, instance, select
 
@@ -130,6 +131,12 @@ def pods(cluster_id: int, *, owner: str = "", namespace: str = "", node: str = "
     return [_pod(row) for row in _rows(MirrorPod, cluster_id, owner=owner, namespace=namespace, node=node, run=run)]
 
 
+def removed_pods(cluster_id: int, *, owner: str, namespace: str, run: str) -> list[RemovedPod]:
+    """Returns the pods that the cluster removed within the last day, in the order in which they went."""
+    where = "cluster_id = %s AND owner = %s AND namespace = %s AND run = %s ORDER BY removed_at, uid"
+    return [_removed_pod(row) for row in select(PodRemoval, where, [cluster_id, owner, namespace, run])]
+
+
 def jobs(cluster_id: int, *, owner: str = "", namespace: str = "") -> list[Job]:
     return [_job(row) for row in _rows(MirrorJob, cluster_id, owner=owner, namespace=namespace)]
 
@@ -181,6 +188,12 @@ def object_named(cluster_id: int, kind: str, name: str, *, namespace: str = "") 
         [cluster_id, kind, namespace, name],
     )
     return _object(found[0]) if found else None
+
+
+def namespace_and_queue(cluster_id: int, name: str) -> dict[str, GenericObject]:
+    """Returns by kind the Namespace and the ClusterQueue of this name. One query."""
+    where = "cluster_id = %s AND kind IN ('Namespace', 'ClusterQueue') AND namespace = '' AND name = %s"
+    return {row.kind: _object(row) for row in select(MirrorObject, where, [cluster_id, name])}
 
 
 def limiting_objects(cluster_id: int, namespace: str) -> list[GenericObject]:
@@ -317,6 +330,11 @@ def _pod(row: MirrorPod) -> Pod:
         "started_at": observed.parse_time(record["started_at"]),
     }
     return Pod(**_identity(row), **columns, **{**record, **typed})
+
+
+def _removed_pod(row: PodRemoval) -> RemovedPod:
+    target = observed.Condition("DisruptionTarget", "True", row.disruption, row.disruption_message, row.disrupted_at)
+    return RemovedPod(row.uid, row.node, row.phase, row.reason, row.message, target, row.ran_since)
 
 
 def _job(row: MirrorJob) -> Job:

@@ -33,7 +33,7 @@ NODES_SHOWN = 6
 class CatalogItem:
     """One class. Units of the viewer's team: `granted` now, `admitted` and `queued` of its runs, `used` by its pods on
     nodes (None: unknown), of these `borrowed`; all 0 without a team. `never`: why no workload on it can start, for any
-    user.
+    user. `closed`: the sentence about a queue or namespace of the team that accepts nothing.
     """
 
     gpu_class: GpuClass
@@ -48,6 +48,7 @@ class CatalogItem:
     never: Refusal | None
     held: str
     retiring: str
+    closed: str
 
     @property
     def capacity(self) -> Capacity:
@@ -95,7 +96,7 @@ def catalog_data(by: Actor) -> CatalogData:
 @dataclass(frozen=True)
 class _Theirs:
     """Units of the viewer's team: by class id `granted` and `most` (granted at any instant from now on); by slug
-    `admitted` and `queued`.
+    `admitted` and `queued`. `closed`: as in `TeamLimits`.
     """
 
     namespace: str = ""
@@ -103,6 +104,7 @@ class _Theirs:
     most: Mapping[int, int] = field(default_factory=dict)
     admitted: Mapping[str, int] = field(default_factory=dict)
     queued: Mapping[str, int] = field(default_factory=dict)
+    closed: str = ""
 
     @classmethod
     def of(cls, viewer: Viewer, classes: Collection[GpuClass]) -> _Theirs:
@@ -115,6 +117,7 @@ class _Theirs:
             most=launch_queries.peak_grants(viewer.tenant.pk, [one.pk for one in classes]),
             admitted=admitted,
             queued=queued,
+            closed=forecast_queries.limits_of(viewer.namespace).closed,
         )
 
 
@@ -134,6 +137,7 @@ def _item(
         never=never_starts(one, theirs.most.get(one.pk, 0)),
         held=life_cycle.hold_sentence(one, now=timezone.now()),
         retiring=catalog.retirement_notice(one, known),
+        closed=theirs.closed,
     )
 
 
@@ -160,6 +164,7 @@ def _option(item: CatalogItem, *, has_team: bool) -> ClassOption:
         borrowable=one.borrowing_limit,
         life_cycle=one.life_cycle,
         held=item.held,
+        closed=item.closed,
         fp8=has_fp8(one.product),
         decodes=decodes,
         encodes=encodes,

@@ -90,6 +90,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "cluster.MirrorKind": ("problem",),
     "cluster.ObjectDrift": ("manager",),
     "cluster.MirrorWarning": ("object_name", "reason", "message", "source"),
+    "cluster.PodRemoval": ("message", "disruption", "disruption_message"),
     "tenants.Bundle": ("summary",),
     "tenants.TeamRequest": ("name", "purpose", "reason"),
     "tenants.JoinRequest": ("message", "reason"),

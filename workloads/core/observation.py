@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from cluster.reads.observed import Container, Job, KueueWorkload, Pod, WarningEvent, WithConditions
+from cluster.reads.observed import Container, Job, KueueWorkload, Pod, RemovedPod, WarningEvent, WithConditions
 from workloads.core.class_nodes import ClassNodes
 
 
@@ -93,6 +93,10 @@ class Observation:
     at: LocalQueueState | None = None
     holding: tuple[KueueWorkload, ...] = ()
     line: Mapping[str, int] | None = None
+    # Since when its namespace is being deleted; read only if a run has a Job and no pod.
+    namespace_ends: datetime | None = None
+    # Read only by the worker: pods that the cluster removed and that are gone.
+    removed: tuple[RemovedPod, ...] = ()
 
     @property
     def pod(self) -> Pod | None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from cluster.mirror.records.quantities import amount
 from cluster.reads.observed import GenericObject
+from workloads.status.explain.admission import NAMESPACE_ENDING
 from workloads.status.explain.queue_holds import closed_queue_sentence
 
 # Keys of a ResourceQuota that count pods or Jobs: one for each worker, or one for each workload.
 _PODS = ("pods", "count/pods")
 _JOBS = ("count/jobs.batch",)
-_DELETED = "The namespace of your team is being deleted in the cluster."
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def team_limits(found: Iterable[GenericObject]) -> TeamLimits:
     quotas = {}
     for one in found:
         if one.kind == "Namespace":
-            closed = _DELETED if one.deleting_since is not None else closed
+            closed = NAMESPACE_ENDING if one.deleting_since is not None else closed
         elif one.kind == "ResourceQuota":
             quotas[one.name] = (one.record["hard"], one.record["used"])
         elif one.kind == "LocalQueue":

@@ -1,7 +1,9 @@
 """Records interruptions that are no preemptions, and notifies people of each once: a pod that its node or the cluster
 removed, and a Workload that Kueue evicted for another reason or that somebody deactivated.
 
-`Run.disruptions` has the keys of those that were recorded, so that a late or repeated look records none twice.
+The worker may look late: a removed pod is replaced at once, and the mirror keeps what was last seen of it
+(`cluster.models.PodRemoval`). `Run.disruptions` has the keys of those that were recorded, so that a late or repeated
+look records none twice.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from workloads.interruption.preemption import Interruption
 from workloads.interruption.queries import INTERRUPTED, earlier_interruptions, last_interruption_events
 from workloads.models import Run, Workload
 from workloads.status import outcome, queries
+from workloads.status.explain.termination import PodTermination, explain_termination
 from workloads.status.phase import termination_explanation
 from workloads.status.types import Phase
 
@@ -34,7 +37,9 @@ KEYS_KEPT = 200
 
 @dataclass(frozen=True)
 class _Disruption:
-    """`key`: the same for every look at this interruption; `cause`: a code of `preemption.CAUSES`."""
+    """`key`: the same for every look at this interruption; `cause`: a code of `preemption.CAUSES`; `at` None: before
+    the last one of its kind.
+    """
 
     key: str
     cause: str
@@ -42,26 +47,47 @@ class _Disruption:
 
 
 def record_disruptions(run: Run, seen: Observation) -> bool:
-    """Returns whether something new was recorded. No query without a new disruption."""
-    found = [one for one in _disruptions(run, seen) if one.key not in run.disruptions]
-    if not found or run.ended_at is not None or _has_ended(run, seen):
+    """Records what is new in the order in which it happened, and returns whether something was. No query without a new
+    disruption. A run that has ended meanwhile was interrupted before, which its history says; people are told its end.
+    """
+    if run.ended_at is not None or seen.job is None:
         return False
-    were_new = [_tell(run, one) for one in found]
+    is_over = outcome.outcome_of(seen, kind=run.workload.kind) is not None
+    found = [*_of_removed(seen, is_over=is_over), *_of_pods(seen), *(() if is_over else _of_queue(run, seen))]
+    new = [one for one in found if one.key not in run.disruptions]
+    were_new = [_tell(run, one, is_over=is_over) for one in sorted(new, key=_moment)]
     return any(were_new)
 
 
-def _has_ended(run: Run, seen: Observation) -> bool:
-    """The end of the run is reported otherwise."""
-    job = seen.job
-    return job is None or job.is_true("Complete") or outcome.outcome_of(seen, kind=run.workload.kind) is not None
+def _moment(found: _Disruption) -> float:
+    return found.at.timestamp() if found.at is not None else 0.0
 
 
-def _disruptions(run: Run, seen: Observation) -> Iterator[_Disruption]:
+def _of_removed(seen: Observation, *, is_over: bool) -> Iterator[_Disruption]:
+    """If nobody watched, it is not known how a pod ended. If the Job has ended too, that end may be the pod's own."""
+    for pod in seen.removed:
+        may_have_succeeded = pod.phase == "Succeeded" or (is_over and pod.phase != "Failed")
+        if pod.ran_since is not None and not may_have_succeeded:
+            ended = PodTermination(pod.node, pod.reason, pod.message, pod.target.reason, pod.target.message)
+            yield _Disruption(pod.uid, explain_termination(ended).reason, pod.target.since)
+
+
+def _of_pods(seen: Observation) -> Iterator[_Disruption]:
+    gone = {pod.uid for pod in seen.removed}
     for pod in seen.pods:
-        if _was_removed(pod) and running_since(pod) is not None:
+        if pod.uid not in gone and _was_removed(pod) and running_since(pod) is not None:
             target = pod.condition("DisruptionTarget")
             at = target.since if target is not None else None
             yield _Disruption(pod.uid, termination_explanation(pod).reason, at or pod.deleting_since)
+
+
+def _was_removed(pod: Pod) -> bool:
+    """A pod that is still terminating may exit with 0: the end of its Job is then what happened."""
+    return pod.phase == "Failed" and (pod.is_true("DisruptionTarget") or pod.reason == "Evicted")
+
+
+def _of_queue(run: Run, seen: Observation) -> Iterator[_Disruption]:
+    """Kueue counts its evictions by reason, and says only of the last one when it was."""
     if seen.queue is None:
         return
     evicted = seen.queue.condition("Evicted")
@@ -70,16 +96,18 @@ def _disruptions(run: Run, seen: Observation) -> Iterator[_Disruption]:
         if reason == preemption.PREEMPTED or not times or (run.admitted_at is None and cause != preemption.DEACTIVATED):
             continue
         is_this = evicted is not None and evicted.is_true and evicted.reason == reason
-        yield _Disruption(f"{reason}:{times}", cause, evicted.since if evicted is not None and is_this else None)
+        last_at = evicted.since if evicted is not None and is_this else None
+        for number in range(_times_told(run, reason) + 1, times + 1):
+            yield _Disruption(f"{reason}:{number}", cause, last_at if number == times else None)
 
 
-def _was_removed(pod: Pod) -> bool:
-    """A pod that is still terminating may exit with 0: the end of its Job is then what happened."""
-    return pod.phase == "Failed" and (pod.is_true("DisruptionTarget") or pod.reason == "Evicted")
+def _times_told(run: Run, reason: str) -> int:
+    told = (key.rpartition(":") for key in run.disruptions)
+    return max((int(number) for name, _, number in told if name == reason), default=0)
 
 
 @transaction.atomic
-def _tell(run: Run, found: _Disruption) -> bool:
+def _tell(run: Run, found: _Disruption, *, is_over: bool) -> bool:
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if locked.ended_at is not None or found.key in locked.disruptions:
         return False
@@ -98,7 +126,7 @@ def _tell(run: Run, found: _Disruption) -> bool:
         "earlier": earlier,
     }
     event = record(DISRUPTION_RULE, INTERRUPTED, workload, tenant=workload.tenant.slug, after=after)
-    if run.stop_requested_at is None:
+    if run.stop_requested_at is None and not is_over:
         deliver(
             event,
             recipients_of(run),

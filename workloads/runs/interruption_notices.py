@@ -48,10 +48,12 @@ SETTLING_TIME = timedelta(seconds=30)
 def record_preemptions(run: Run, seen: Observation) -> bool:
     """Returns whether something new was recorded. No query for a run that was never preempted."""
     is_moved = _put_back(run, seen)
-    is_told = disruption_notices.record_disruptions(run, seen)
-    is_told = _interrupted(run, seen) or is_told
-    was_interrupted = run.preemptions or run.disruptions
-    return is_told or bool(was_interrupted and record_resumption(run, seen)) or is_moved
+    is_disrupted = disruption_notices.record_disruptions(run, seen)
+    if _interrupted(run, seen):
+        return True
+    # A worker that looks late finds the run disrupted and running again.
+    is_resumed = bool(run.preemptions or run.disruptions) and record_resumption(run, seen)
+    return is_disrupted or is_resumed or is_moved
 
 
 def _put_back(run: Run, seen: Observation) -> bool:

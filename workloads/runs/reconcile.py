@@ -334,15 +334,16 @@ def _look(work: _Work, run: Run) -> Observation | None:
     name = names.run_name(work.workload.name, run.number)
     job = next((job for job in mirror.jobs(cluster_id, **mine) if job.run == name), None)
     queued = mirror.workloads(cluster_id, job_uid=job.uid) if job else []
-    pods = mirror.pods(cluster_id, **mine, run=name)
-    return Observation(job=job, queue=queued[0] if queued else None, pods=tuple(pods))
+    pods, removed = mirror.pods(cluster_id, **mine, run=name), mirror.removed_pods(cluster_id, **mine, run=name)
+    return Observation(job=job, queue=queued[0] if queued else None, pods=tuple(pods), removed=tuple(removed))
 
 
 def _record(run: Run, seen: Observation) -> None:
     """Fills each column once, with the first time seen; a restart after a preemption does not change it."""
+    ran = (*map(running_since, seen.pods), *(pod.ran_since for pod in seen.removed))
     found = {
         "admitted_at": true_since(seen.queue, "Admitted"),
-        "started_at": min((at for at in map(running_since, seen.pods) if at is not None), default=None),
+        "started_at": min((at for at in ran if at is not None), default=None),
         "ready_at": workers.all_ready_since(seen.pods, run.workers),
     }
     # The cluster's times are whole seconds; no time may be before the request.

@@ -123,6 +123,9 @@ def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
     if pod is not None and pod.phase == "Failed" and is_requeued(seen) and not will_fail:
         # The pod of an earlier admission: it explains the interruption, not the wait.
         pod = None
+    if seen.namespace_ends is not None and seen.job is not None and (pod is None or pod.deleting_since is not None):
+        told = admission.namespace_ending()
+        return Status(Phase.BLOCKED, told.reason, told.sentence, seen.namespace_ends, {}, told.actions, told)
     if pod is not None and (pod.deleting_since is None or seen.queue is None):
         return _with_pods(wish, seen, pod, now)
     if seen.queue is not None and seen.queue.is_true("Admitted") and not seen.queue.is_true("Evicted"):

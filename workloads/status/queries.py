@@ -56,10 +56,10 @@ def workload_rows(
 ) -> list[WorkloadRow]:
     """Returns the status of each workload. All must be of one namespace and read `with_names`. Eight queries, whatever
     their number. One more for each of these cases: a run has a class that no workload is declared with any more; a run
-    is on a node; a run has a position in the queue; a run waits for its image, for a node or for its volume; a run was
-    interrupted; a run waits for more units than its team is granted, or for the end of its namespace. One more if a run
-    waits for units, or three if other runs that are not in the list wait or use units. `as_of`, `own`: how current the
-    mirror is and what the team is granted, if the caller has read that already.
+    is on a node; a run has a position in the queue; a run waits there or has no pod; a run waits for its image, for a
+    node or for its volume; a run was interrupted; a run waits for more units than its team is granted, or for the end
+    of its namespace. One more if a run waits for units, or three if other runs that are not in the list wait or use
+    units. `as_of`, `own`: how current the mirror is and what the team is granted, if the caller has read that already.
     """
     found = list(workloads)
     if not found:

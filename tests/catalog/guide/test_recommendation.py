@@ -474,6 +474,7 @@ def test_what_the_team_may_use_comes_first_and_the_cheaper_one_second() -> None:
             "0 left in your team's quota; up to 2 can be borrowed",
         ),
         (replace(SLICE, granted=None, left=0), False, "You are not in a team; launching needs a team."),
+        (replace(SLICE, closed="The queue is stopped."), False, "The queue is stopped. New workloads wait."),
     ],
 )
 def test_when_it_would_start(option: ClassOption, at_once: bool, start: str) -> None:

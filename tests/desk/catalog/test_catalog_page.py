@@ -19,7 +19,7 @@ from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.guide.requirements import BATCH, DECODE, ENCODE, INTERCONNECT, Requirements
 from catalog.models import GpuClass
-from cluster.models import Cluster
+from cluster.models import Cluster, MirrorObject
 from cluster.reads.top_nodes import TopNode, TopNodes
 from desk.catalog.cards import CatalogOverview, ClassCard, catalog_overview, money
 from desk.catalog.forms import RequirementsForm
@@ -28,6 +28,7 @@ from desk.catalog.unit_grid import unit_grid
 from devcluster.controlplane import hardware
 from tenants.models import Grant, Membership, Namespace, Tenant
 from tests.support.rows import make, mirrored, running
+from workloads.status.explain.admission import NAMESPACE_ENDING
 
 pytestmark = pytest.mark.django_db
 
@@ -148,6 +149,19 @@ def test_nothing_is_said_to_be_free_while_the_cluster_is_not_read(team_a: Tenant
     assert "The cluster has not been read yet" in text
     assert "Start time unknown: the cluster has not been read." in text
     assert "unknown" in page(alice, "/catalog/compare")
+
+
+def test_nothing_starts_now_in_a_namespace_that_is_being_deleted(
+    stocked: Tenant, namespace_a: Namespace, alice: User, slice_class: GpuClass
+) -> None:
+    MirrorObject.objects.filter(kind="Namespace", name=namespace_a.name).delete()
+    MirrorObject.objects.create(
+        cluster_id=namespace_a.cluster_id, kind="Namespace", name=namespace_a.name, uid="namespace", resource_version=1,
+        created_at=timezone.now(), deleting_since=timezone.now(), record={"phase": "Terminating", "conditions": []},
+    )  # fmt: skip
+    found = card(alice, slice_class.slug)
+    assert (found.launch_label, found.at_once) == ("Launch (will be queued)", False)
+    assert f"{NAMESPACE_ENDING} New workloads wait." in unescape(page(alice, "/catalog"))
 
 
 def test_the_launch_button_says_what_is_met(

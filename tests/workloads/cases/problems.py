@@ -176,7 +176,8 @@ REFUSED_PODS = [
     Problem(
         "namespace goes", "Pod Security",
         refused(f"{FORBIDDEN}unable to create new content in namespace team-a because it is being terminated"),
-        "blocked", "namespace_ending", "The namespace is being deleted from the cluster.", TELL,
+        "blocked", "namespace_ending",
+        "Your team's namespace is being deleted from the cluster; nothing starts in it.", TELL,
     ),
 ]  # fmt: skip
 

@@ -130,7 +130,8 @@ IN_QUEUE: dict[str, Situation] = {
     "namespace terminating": Situation(
         "test_queue_live::test_a_namespace_that_goes_and_comes_again",
         QUEUED, "namespace_going",
-        r"The namespace is being deleted from the cluster\. Your job is saved and starts automatically when possible\.",
+        r"Your team's namespace is being deleted from the cluster; nothing starts in it\. "
+        r"Your job is saved and starts automatically when possible\.",
         NOT_YET, "wait", "when the namespace is deleted and the portal has created it again",
         "its namespace is not there",
     ),

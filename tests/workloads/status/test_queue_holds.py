@@ -32,6 +32,7 @@ from tests.workloads.cases.cluster_objects import (
 from workloads.advice.advice import NEVER, NOT_YET, STUCK, advice
 from workloads.core.observation import LocalQueueState, Observation
 from workloads.status.estimates.queries import wait_reason
+from workloads.status.explain.admission import NAMESPACE_ENDING
 from workloads.status.explain.types import FACTS, Who, who_acts
 from workloads.status.explain.unexplained import is_unexplained
 from workloads.status.observations.positions import is_hopeless
@@ -178,7 +179,7 @@ SAVED = "Your notebook is saved and starts automatically when possible."
     ("code", "text", "reason", "sentence", "verb"),
     [
         ("", "", "requested", "Requested just now; its job is being created.", ""),
-        ("cluster_unavailable", GOING, "namespace_going", "The namespace is being deleted from the cluster.", "wait"),
+        ("cluster_unavailable", GOING, "namespace_going", NAMESPACE_ENDING, "wait"),
         (
             "namespace_missing",
             "",

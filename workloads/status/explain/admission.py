@@ -30,6 +30,7 @@ _FIELD = re.compile(r"\b((?:spec|metadata)(?:\.[A-Za-z][\w\-]*(?:\[[^\]]*\])?)+)
 _NESTED = re.compile(r"\s*\([^()]*\)")
 
 
+NAMESPACE_ENDING = "Your team's namespace is being deleted from the cluster; nothing starts in it."
 _NOT_OURS = "An operator can change or remove that ResourceQuota."
 
 
@@ -271,7 +272,8 @@ def _by_namespace(message: str, what: Refused) -> Explanation | None:
     if found := _ACCOUNT.search(message):
         text = f"The namespace has no service account {found[1]} for the {what}."
         return Explanation("service_account", text, "Wait a moment: the portal restores it.")
-    if "because it is being terminated" in message:
-        text = "The namespace is being deleted from the cluster."
-        return Explanation("namespace_ending", text, "Contact an operator.", is_final=True)
-    return None
+    return namespace_ending() if "because it is being terminated" in message else None
+
+
+def namespace_ending() -> Explanation:
+    return Explanation("namespace_ending", NAMESPACE_ENDING, "Contact an operator.", is_final=True)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cluster.reads import queries as mirror
-from cluster.reads.observed import KueueWorkload
+from cluster.reads.observed import GenericObject, KueueWorkload
 from workloads.core.observation import LocalQueueState
 from workloads.status.explain.quantities import is_more
 
 
-def local_queue_state(cluster_id: int, namespace: str, in_kueue: Iterable[KueueWorkload]) -> LocalQueueState | None:
-    """Returns None if the mirror has no such queue, or if nothing waits in it. Otherwise one query, and one more if
-    limits delay a workload.
+def local_queue_state(
+    cluster_id: int, namespace: str, in_kueue: Iterable[KueueWorkload], found: GenericObject | None
+) -> LocalQueueState | None:
+    """`found`: the ClusterQueue. Returns None if the mirror has none, or if nothing waits in it. One query if limits
+    delay a workload.
     """
     pending = [one.condition("QuotaReserved") for one in in_kueue if not one.is_true("QuotaReserved")]
-    found = mirror.object_named(cluster_id, "ClusterQueue", namespace) if pending else None
-    if found is None:
+    if found is None or not pending:
         return None
     nominal: dict[str, int] = {}
     for flavor, cells in found.record["quota"].items():

@@ -45,8 +45,8 @@ def observe(
     """Returns by workload id what the mirror shows of its run of that name. The mirror must be known.
 
     At most eight queries, whatever the number of runs: nodes only if a run is on one, positions only if a run waits in
-    the queue, messages of equivalent workloads only if a run has no message of its own, and `images` only if one of
-    their runs has a Job.
+    the queue, namespace and queue only if a run waits there or has no pod, messages of equivalent workloads only if a
+    run has no message of its own, and `images` only if one of their runs has a Job.
     """
     cluster_id, name = namespace.cluster_id, namespace.name
     owners = {f"{table_label(Workload)}.{pk}": pk for pk in runs}
@@ -61,7 +61,10 @@ def observe(
     warnings = _warnings(cluster_id, jobs, pods)
     is_waiting = any(is_queued(queued[job.uid]) for job in jobs.values() if job.uid in queued)
     line = queue_positions(cluster_id, name) if is_waiting else None
-    at = local_queue_state(cluster_id, name, in_kueue)
+    # Where nothing waits for units or for its pod, neither queue nor namespace explains anything.
+    waits = any(not one.is_true("QuotaReserved") for one in in_kueue) or any(not _stays(pods, pk) for pk in jobs)
+    named = mirror.namespace_and_queue(cluster_id, name) if waits else {}
+    at = local_queue_state(cluster_id, name, in_kueue, named.get("ClusterQueue"))
     troubles = _troubles(cluster_id, {pod.node for theirs in pods.values() for pod in theirs if not pod.is_over})
     holding = tuple(one for one in in_kueue if one.is_true("QuotaReserved") and not one.is_true("Finished"))
     found = _images(cluster_id, {pk: image for pk, image in (images or {}).items() if pk in jobs})
@@ -77,6 +80,7 @@ def observe(
             at=at,
             holding=holding,
             line=line,
+            namespace_ends=named["Namespace"].deleting_since if "Namespace" in named else None,
         )
         for pk in runs
     }
@@ -84,6 +88,10 @@ def observe(
 
 def is_queued(queued: Queued) -> bool:
     return not queued.is_true("QuotaReserved") and not queued.is_true("Finished")
+
+
+def _stays(pods: Mapping[int, list[Pod]], pk: int) -> bool:
+    return any(pod.deleting_since is None for pod in pods.get(pk, ()))
 
 
 def _is_of(thing: Job | Pod, owners: Mapping[str, int], runs: Mapping[int, str]) -> bool:

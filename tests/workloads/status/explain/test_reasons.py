@@ -22,6 +22,7 @@ ROW = re.compile(r"^\| `(\w+)` \| [^|]+ \| (you|operators|nobody) \| (cluster|ku
 ELSEWHERE = {
     "checked": "tests/workloads/situations/test_queue_live.py",
     "namespace_missing": "tests/workloads/situations/test_queue_live.py",
+    "namespace_ending": "tests/workloads/situations/removals/test_namespace_live.py",
     "class_held": "tests/workloads/control_plane/test_class_life.py",
     "deactivated": "tests/workloads/runs/test_disruptions_live.py",
     "image_slow": "tests/workloads/situations/test_problems_shared_live.py",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cluster.models import Cluster
+from cluster.reads import queries as mirror
 from cluster.reads.observed import KueueWorkload
 from tests.support.rows import mirrored
 from tests.workloads.cases.cluster_objects import ABOVE, ADMITTED, NEEDED, pending
@@ -54,8 +55,8 @@ def limits(name: str, *limits: Raw) -> Raw:
 @pytest.mark.parametrize(
     ("waiting", "queries", "limits", "minimums"),
     [
-        ((pending(NEEDED),), 1, {}, {}),
-        ((pending(ABOVE), pending(NEEDED)), 2, {"cpu": "10", "memory": "32Gi"}, {"cpu": "2"}),
+        ((pending(NEEDED),), 0, {}, {}),
+        ((pending(ABOVE), pending(NEEDED)), 1, {"cpu": "10", "memory": "32Gi"}, {"cpu": "2"}),
     ],
     ids=["quota", "limits"],
 )
@@ -63,13 +64,15 @@ def test_what_is_read_of_it(
     cluster: Cluster, waiting: tuple[KueueWorkload, ...], queries: int, limits: Raw, minimums: Raw,
     django_assert_num_queries: Any,
 ) -> None:  # fmt: skip
+    queue = mirror.namespace_and_queue(cluster.pk, "team-a")["ClusterQueue"]
     with django_assert_num_queries(queries):
-        found = local_queue_state(cluster.pk, "team-a", waiting)
+        found = local_queue_state(cluster.pk, "team-a", waiting, queue)
     assert found == LocalQueueState({"a100": 4, "h100-8x": 2}, "Can't admit: is stopped.", True, limits, minimums)
 
 
 @pytest.mark.usefixtures("seen")
 def test_nothing_is_read_while_nothing_waits(cluster: Cluster, django_assert_num_queries: Any) -> None:
+    queue = mirror.namespace_and_queue(cluster.pk, "team-a")["ClusterQueue"]
     with django_assert_num_queries(0):
-        assert local_queue_state(cluster.pk, "team-a", (ADMITTED,)) is None
-    assert local_queue_state(cluster.pk, "team-b", (pending(NEEDED),)) is None
+        assert local_queue_state(cluster.pk, "team-a", (ADMITTED,), queue) is None
+    assert local_queue_state(cluster.pk, "team-b", (pending(NEEDED),), None) is None
