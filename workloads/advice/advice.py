@@ -7,15 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import ceil
 
 from portal.ui.text import capital, date_and_time, plural, plural_form, with_full_stop
+from workloads.advice.changes import change, files_change, is_of_size, less_beside, size_change
 from workloads.advice.class_context import context_sentences
 from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun
 from workloads.advice.other_classes import other_classes
 from workloads.advice.remedies import Remedy, remedies_for
 from workloads.advice.steps import NextStep, PageLink, changed, free_now
-from workloads.status.explain.termination import SHARED_MEMORY
 from workloads.status.explain.types import Who, who_acts
 from workloads.status.types import Phase, Status
 
@@ -107,7 +106,7 @@ def _smaller_elsewhere(told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
     own = facts.own
-    if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
+    if own is None or not own.takes_fewer or not facts.may_change or is_of_size(told):
         return []
     if told.reason != "topology_refused" and facts.starts_on(own.figures) and _limit(told) >= facts.units:
         # The units that it requests are free: it starts in a moment.
@@ -121,7 +120,7 @@ def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
 def _fewer_later(told: Status, facts: AdviceFacts) -> list[NextStep]:
     """For a run that can never start: how many units or workers could start later."""
     own = facts.own
-    if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
+    if own is None or not own.takes_fewer or not facts.may_change or is_of_size(told):
         return []
     if not is_never(told, facts) or _fewer_now(told, facts):
         return []
@@ -142,11 +141,6 @@ def _again(told: Status, facts: AdviceFacts) -> list[NextStep]:
     if facts.starts_on(own.figures):
         why = f"{why} {capital(free_now(own.figures, facts.each, facts.workers))}."
     return [NextStep("start_again", "Start it again", why.strip(), changed(facts, own.slug, facts.each, "choices"))]
-
-
-def _is_of_size(told: Status) -> bool:
-    """Returns whether the quota that is too small is of cores or memory: how many units would fit is then unknown."""
-    return told.reason == "quota_too_small" and told.facts.get("resource") in ("cpu", "memory")
 
 
 def _limit(told: Status) -> int:
@@ -274,81 +268,6 @@ def _request(told: Status, facts: AdviceFacts) -> list[NextStep]:
     return [NextStep("request_quota", f"Request {what}", why, way)]
 
 
-def _change(place: str, label: str) -> Callable[[Status, AdviceFacts], list[NextStep]]:
-    def step(told: Status, facts: AdviceFacts) -> list[NextStep]:
-        why = told.explained.remedy if told.explained else ""
-        if not facts.may_change:
-            who = "The person who launched it, or an owner or manager of your team, can do that."
-            return [NextStep("change", label, f"{why} {who}".strip())]
-        return [NextStep("change", label, why, PageLink("workload-change", facts.name, place=f"id_{place}"))]
-
-    return step
-
-
-def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Suggests more cores or memory within the limits of the run's units; beyond these, only more units bring more."""
-    if told.reason == "quota_too_small" and not _is_of_size(told):
-        return []
-    if told.reason == "bus_error":
-        return _shared_memory(told, facts)
-    if told.reason == "below_limit_range":
-        return _more(told, facts)
-    what = "memory_gib" if told.facts.get("resource") == "memory" or "memory_gib" in told.facts else "cpu"
-    now, own = told.facts.get("memory_gib"), facts.own
-    if now is None:
-        limit = told.facts.get("limit")
-        [found] = _change(what, "Change cores or memory")(told, facts)
-        return [found if limit is None else replace(found, why=f"The limit is {limit}. {found.why}")]
-    is_all = own is not None and own.memory_gib and now >= own.memory_gib * facts.each
-    if is_all and (own is None or facts.each >= own.most_units):
-        return []
-    place, label = ("units", "Request more units") if is_all else (what, "Request more memory")
-    [found] = _change(place, label)(told, facts)
-    return [replace(found, why=f"It had {now:g} GiB. {found.why}")]
-
-
-def _shared_memory(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Shared memory is part of the memory: beyond that of its units, only more units bring more."""
-    own = facts.own
-    if own is None or not own.memory_gib or facts.shared_memory_gib < own.memory_gib * facts.each:
-        return _change("shared_memory_gib", "Request more shared memory")(told, facts)
-    return _change("units", "Request more units")(told, facts) if facts.each < own.most_units else []
-
-
-def _files(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    if told.facts.get("resource") == SHARED_MEMORY:
-        return _shared_memory(told, facts)
-    return _change("volume", "Choose a volume")(told, facts)
-
-
-def _more(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Suggests the minimum of the namespace. If the units of the run do not bring as much, more units do."""
-    least, own, is_memory = told.facts.get("limit"), facts.own, told.facts.get("resource") == "memory"
-    field, label = ("memory_gib", "Request more memory") if is_memory else ("cpu", "Request more cores")
-    if least is None:
-        return _change(field, "Change cores or memory")(told, facts)
-    per_unit = (own.memory_gib if is_memory else own.cpu) if own is not None else 0
-    units = ceil(least / per_unit) if per_unit else facts.each
-    if own is not None and units > own.most_units:
-        return []
-    [found] = _change(field, label)(told, facts)
-    if own is not None and found.way is not None and units > facts.each:
-        label = f"Request {plural(units, own.figures.unit)} instead of {facts.each}"
-        found = replace(found, label=label, way=changed(facts, own.slug, units, "id_units"))
-    return [replace(found, why=f"The minimum is {plural(least, 'GiB' if is_memory else 'core')}. {found.why}")]
-
-
-def _left_beside(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Suggests the cpu or memory that is free on one node with free units."""
-    resource, left, asked = (told.facts.get(name) for name in ("resource", "available", "asked"))
-    if facts.own is None or not isinstance(left, int) or left < 1 or not facts.may_change:
-        return []
-    field, unit = ("cpu", "core") if resource == "cpu" else ("memory_gib", "GiB")
-    why = f"One node with free {plural_form(facts.own.figures.unit)} has {plural(left, unit)} free."
-    way = PageLink("workload-change", facts.name, {field: str(left)}, f"id_{field}")
-    return [NextStep("change", f"Request {plural(left, unit)} instead of {asked}", why, way)]
-
-
 def _log(told: Status, facts: AdviceFacts) -> list[NextStep]:
     if "log" not in told.actions:
         return []
@@ -373,16 +292,16 @@ _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
     Remedy.STOP_BUSY: _stop_busy,
     Remedy.WAIT: _wait,
     Remedy.REQUEST: _request,
-    Remedy.IMAGE: _change("image", "Change the image"),
-    Remedy.VOLUME: _change("volume", "Choose another volume"),
-    Remedy.COMMAND: _change("command", "Change the command"),
-    Remedy.REPOSITORY: _change("repository", "Change the repository"),
-    Remedy.REFERENCE: _change("reference", "Change the branch or tag"),
-    Remedy.FILES: _files,
-    Remedy.GPU_CLASS: _change("gpu_class_0", "Choose a class with GPUs"),
+    Remedy.IMAGE: change("image", "Change the image"),
+    Remedy.VOLUME: change("volume", "Choose another volume"),
+    Remedy.COMMAND: change("command", "Change the command"),
+    Remedy.REPOSITORY: change("repository", "Change the repository"),
+    Remedy.REFERENCE: change("reference", "Change the branch or tag"),
+    Remedy.FILES: files_change,
+    Remedy.GPU_CLASS: change("gpu_class_0", "Choose a class with GPUs"),
     Remedy.AGAIN: _again,
-    Remedy.SIZES: _sizes,
-    Remedy.LESS: _left_beside,
+    Remedy.SIZES: size_change,
+    Remedy.LESS: less_beside,
     Remedy.SECRETS: _secrets,
     Remedy.LOG: _log,
     Remedy.OPERATORS: _operators,

@@ -170,6 +170,20 @@ def test_no_more_shared_memory_is_suggested_than_there_is_memory(shared: int, ea
     assert found.steps[0].way.place == place
 
 
+@pytest.mark.parametrize(("reason", "limit"), [("limit_range", 1), ("below_limit_range", 4)])
+def test_units_within_the_limits_of_the_namespace(reason: str, limit: int) -> None:
+    """No other class is tried: the limit is for the resource, and for containers of all classes with it."""
+    over = next(told_of(one) for one in PROBLEMS if one.name == "GPUs over the limits")
+    told = replace(over, reason=reason, facts={"resource": "nvidia.com/gpu", "limit": limit})
+    found = advice(told, FULL)
+    assert found is not None
+    assert found.steps[0].label == f"Request {limit} GPU{'s' if limit > 1 else ''} instead of 2"
+    assert found.steps[0].way == PageLink("workload-change", "one", {"class": "a100", "units": str(limit)}, "id_units")
+    beyond = advice(replace(told, facts={"resource": "nvidia.com/gpu", "limit": 9}), FULL)
+    assert beyond is not None
+    assert [step.verb for step in beyond.steps] == ["tell_operators"]
+
+
 def test_what_restarts_automatically_is_not_said_to_need_an_action() -> None:
     """The node may have recovered by then, and operators are asked otherwise; a step that helps comes before."""
     down = next(one for one in MESSAGES if one.reason == "device_plugin_down")

@@ -127,6 +127,13 @@ REFUSED_PODS = [
         "Request less cpu or memory", (STOP, CHANGE), {"resource": "cpu", "asked": 8, "limit": 4},
     ),
     Problem(
+        "GPUs over the limits", "memory below the limits",
+        refused(f"{FORBIDDEN}maximum nvidia.com/gpu usage per Container is 1, but limit is 2"),
+        "blocked", "limit_range",
+        "The namespace's LimitRange rejects the pod: nvidia.com/gpu per container: 2 requested, maximum 1.",
+        "Request fewer units", (STOP, CHANGE), {"resource": "nvidia.com/gpu", "asked": 2, "limit": 1},
+    ),
+    Problem(
         "memory below the limits", "cpu over the limits",
         refused(f"{FORBIDDEN}minimum memory usage per Container is 1Gi, but request is 512Mi"),
         "blocked", "below_limit_range",

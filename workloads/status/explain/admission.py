@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.manifests.names import QUOTA
-from workloads.status.explain.quantities import figures, is_more, number, resource_name, sized
+from workloads.status.explain.quantities import figures, is_device, is_more, number, resource_name, sized
 from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, STOP_OR_CHANGE, Explanation
 
 _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
@@ -204,10 +204,11 @@ def _by_limits(message: str, what: Refused) -> Explanation | None:
     _, resource, _, bound, asked = found[0]
     facts = figures(resource, **({"asked": asked} if asked else {}), limit=bound)
     text = f"The namespace's LimitRange rejects the {what}: {'; '.join(parts)}."
+    what_else = "units" if is_device(resource) else "cpu or memory"
     if all(which == "minimum" for which, *_ in found):
-        remedy = "Request more, or contact an operator."
+        remedy = f"Request more {what_else}, or contact an operator."
         return Explanation("below_limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
-    remedy = "Request less cpu or memory, or contact an operator."
+    remedy = f"Request {'fewer' if is_device(resource) else 'less'} {what_else}, or contact an operator."
     return Explanation("limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
 
 

@@ -74,6 +74,11 @@ def is_bytes(resource: str) -> bool:
     return _plain(resource) in ("memory", "storage", "ephemeral-storage")
 
 
+def is_device(resource: str) -> bool:
+    """Only resources that Kubernetes does not know itself have a domain."""
+    return "/" in resource_name(resource)
+
+
 def is_more(resource: str, one: str, other: str) -> bool:
     """Returns whether the first quantity is larger; False if one of them is not a number."""
     try:
