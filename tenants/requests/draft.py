@@ -60,8 +60,8 @@ def line_preview(
     if is_base:
         added = sum(one.units for one in _increases(gpu_class, promised, wanted.start, wanted.start))
         total = asked.units + added
-        now = sum(one.units for one in promised.bases(gpu_class.pk) if one.period.lower <= promised.at)
-        change = f"{now} → {plural(asked.units, unit)}" + (f", plus {added} of temporary increases" if added else "")
+        change = f"{promised.base(gpu_class.pk)} → {plural(asked.units, unit)}"
+        change += f", plus {added} of temporary increases" if added else ""
     else:
         total = held + asked.units
         change = f"{held} → {plural(total, unit)}, until the increase expires"

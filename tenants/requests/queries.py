@@ -17,7 +17,6 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
-    Sum,
     prefetch_related_objects,
 )
 from django.utils import timezone
@@ -30,18 +29,19 @@ from tenants.approvers.policy import ApproverRights
 from tenants.approvers.queries import lines_decided_by, rights_of
 from tenants.core.queries import database_now
 from tenants.members import policy
-from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
+from tenants.models import Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
 from tenants.requests.decisions import policy as decision_policy
 from tenants.requests.decisions import types as decision_types
 from tenants.requests.escalation.working_days import after_working_days
+from tenants.requests.rules.queries import granted_and_base_units
 
 HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class LineRow:
-    """One line. `held`: units in force now. `held_before`: what it replaces: units in force now, or at the decision;
-    None if no decision recorded them. `unit`: name of one unit. `refusal`: why this person may not decide it.
+    """One line. `held`: units in force now. `replaced`: the total that a new total replaces, now or at the decision;
+    None if no decision recorded it. `unit`: name of one unit. `refusal`: why this person may not decide it.
 
     `notice_days`: for a reduction, how many whole days before its start the team was notified.
     """
@@ -66,7 +66,7 @@ class LineRow:
     decided_at: datetime | None
     refusal: Refusal | None
     notice_days: int | None
-    held_before: int | None
+    replaced: int | None
 
     @property
     def is_reclaim(self) -> bool:
@@ -165,7 +165,7 @@ def request_rows(
     """In the given order. Eight queries, whatever their number; seven where the actor's rights are known."""
     rows = {request.pk: request for request in requests}
     prefetch_related_objects(list(rows.values()), "tenant", "filed_by", "lines__gpu_class", "lines__decided_by")
-    held = _held_now({request.tenant_id for request in requests})
+    held = granted_and_base_units({request.tenant_id for request in requests}, at=database_now())
     standings = _standings(by, {request.tenant_id for request in requests})
     mine = rights_of(by) if mine is None else mine
     asked = requests_asked_back(rows)
@@ -241,16 +241,9 @@ def _standings(by: Actor, tenant_ids: Collection[int]) -> dict[int, policy.Stand
     return {pk: policy.Standing(roles.get(pk, ""), wanted.get(pk, "active")) for pk in tenant_ids}
 
 
-def _held_now(tenant_ids: Collection[int]) -> dict[tuple[int, int], int]:
-    rows = Grant.objects.filter(tenant_id__in=tenant_ids, period__contains=database_now()).values(
-        "tenant_id", "gpu_class_id"
-    )
-    return {(row["tenant_id"], row["gpu_class_id"]): row["total"] for row in rows.annotate(total=Sum("units"))}
-
-
 def _request_row(
     request: QuotaRequest,
-    held: dict[tuple[int, int], int],
+    held: dict[tuple[int, int], tuple[int, int]],
     standing: policy.Standing,
     mine: ApproverRights,
     by: Actor,
@@ -274,8 +267,8 @@ def _request_row(
                 name=line.gpu_class.name,
                 unit=catalog.unit_of(line.gpu_class),
                 kind=line.kind,
-                held=(held_now := held.get((line.tenant_id, line.gpu_class_id), 0)),
-                held_before=held_now if line.state == QuotaLine.State.PENDING else line.facts.get("held"),
+                held=(units := held.get((line.tenant_id, line.gpu_class_id), (0, 0)))[0],
+                replaced=units[1] if line.state == QuotaLine.State.PENDING else line.facts.get("base"),
                 asked_units=line.asked_units,
                 asked_from=line.asked_from,
                 asked_until=line.asked_until,

@@ -36,7 +36,7 @@ def requested_units(line: LineRow) -> str:
     if line.kind == "boost":
         return f"+{plural(line.asked_units, line.unit)}"
     asked = plural(line.asked_units, line.unit)
-    return asked if line.held_before is None else f"{line.held_before} → {asked}"
+    return asked if line.replaced is None else f"{line.replaced} → {asked}"
 
 
 def request_row(row: RequestRow) -> dict[str, Any]:

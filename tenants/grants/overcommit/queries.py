@@ -39,6 +39,10 @@ class PromisedUnits:
     def held(self, class_id: int) -> int:
         return sum(one.units for one in self.own if one.gpu_class_id == class_id and one.period.lower <= self.at)
 
+    def base(self, class_id: int) -> int:
+        """The running total, without temporary increases."""
+        return sum(one.units for one in self.bases(class_id) if one.period.lower <= self.at)
+
     def bases(self, class_id: int) -> list[Grant]:
         return [one for one in self.own if one.gpu_class_id == class_id and one.kind == Grant.Kind.BASE]
 

@@ -23,11 +23,13 @@ PAST_LINES_MAX = 10
 class ClassFigures:
     """One class for one team, as an approver sees it. None: the mirror has no current data.
 
-    `limit`: units that may be allocated at one time (the limit set by staff, else allocatable). `promised`: allocated
-    now to all teams. `used`: by the team; `in_use`: by all teams, now.
+    `base`: of the units `held`, those of the total, without temporary increases. `limit`: units that may be allocated
+    at one time (the limit set by staff, else allocatable). `promised`: allocated now to all teams. `used`: by the team;
+    `in_use`: by all teams, now.
     """
 
     held: int
+    base: int
     used: int | None
     allocatable: int | None
     in_use: int | None
@@ -57,6 +59,7 @@ def class_figures(
     return {
         gpu_class.pk: ClassFigures(
             held=promised.held(gpu_class.pk),
+            base=promised.base(gpu_class.pk),
             used=used.get(gpu_class.pk),
             allocatable=(capacity := capacities[gpu_class.pk]).allocatable,
             in_use=capacity.used,

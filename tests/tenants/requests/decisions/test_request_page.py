@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from tenants.models import Plan, QuotaRequest, Tenant
+from tenants.models import Grant, Plan, QuotaRequest, Tenant
 from tests.support.rows import make
 from tests.tenants.requests.test_views import answer, as_, filed, limited
 
@@ -59,9 +59,13 @@ def test_a_period_that_is_typed_is_judged(filed: QuotaRequest, team_a: Tenant, l
 def test_a_decided_line_keeps_the_total_that_it_replaced(
     team_a: Tenant, limited: GpuClass, filed: QuotaRequest, dana: User, alice: User
 ) -> None:
-    """The list and the page of an approved request said "2 → 2" as soon as its grant was in force."""
+    """The list and the page of an approved request said "2 → 2" as soon as its grant was in force, and beside a
+    temporary increase, which is not part of the total, before.
+    """
     make.grant(team_a, limited, units=1)
+    make.grant(team_a, limited, units=1, kind=Grant.Kind.BOOST)
     line = filed.lines.get()
+    assert f"{line.gpu_class.name}, new total 1 → 2" in text(as_(dana), f"/requests/{filed.pk}")
     assert as_(dana).post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 302
     page, listed = (text(as_(alice), path) for path in (f"/requests/{filed.pk}", "/teams/team-a/requests"))
     assert f"{line.gpu_class.name}, new total 1 → 2" in page
