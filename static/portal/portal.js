@@ -304,16 +304,21 @@ class VisibleSource extends EventTarget {
   }
 }
 
-// What somebody types or has opened in a part that is fetched again stays: <... data-keep-typed>, by the ids inside.
+// What somebody types, has opened or is at in a part that is fetched again stays: <... data-keep-typed>, by the ids
+// inside; a link that has none is known by its address and text.
 const isTyped = (input) => input.value !== input.defaultValue || input.checked !== input.defaultChecked;
 
 function typedIn(part) {
   return {
     opened: all("details[id][open]", part).map((found) => found.id),
     dialog: one("dialog[id][open]", part)?.id,
-    focus: part.contains(document.activeElement) ? document.activeElement.id : "",
+    focus: part.contains(document.activeElement) ? document.activeElement : null,
     inputs: all("input[id]:not([type=hidden])", part).filter(isTyped).map(({ id, value, checked }) => ({ id, value, checked })),
   };
+}
+
+function isLike(was, found) {
+  return was.id || found.id ? was.id === found.id : was.href === found.href && was.textContent === found.textContent;
 }
 
 function typeAgain(part, typed) {
@@ -322,7 +327,7 @@ function typeAgain(part, typed) {
   typed.inputs.forEach(({ id, value, checked }) => { if (same(id)) Object.assign(same(id), { value, checked }); });
   all("form[data-confirm]", part).forEach(checkName);
   if (same(typed.dialog)) same(typed.dialog).showModal();
-  if (same(typed.focus)) same(typed.focus).focus();
+  if (typed.focus) all("[id], a[href]", part).find((found) => isLike(found, typed.focus))?.focus();
 }
 
 // What a part was last given by the server, whatever was done to it since: what is given again is not put in again. A
@@ -394,6 +399,10 @@ if (window.htmx) {
   document.addEventListener("htmx:afterSwap", ({ target }) => {
     if (typed.has(target)) typeAgain(target, typed.get(target));
     typed.delete(target);
+  });
+  // A hidden page asks nothing; it is up to date a moment after it is seen again.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (document.hidden && event.detail.elt.getAttribute("hx-trigger")?.startsWith("every ")) event.preventDefault();
   });
   // A refusal is a sentence, not a replacement for what was clicked: it goes to the notices at the top of the page.
   document.addEventListener("htmx:beforeSwap", (event) => {

@@ -38,3 +38,18 @@ def test_overview_leads_to_the_teams_of_a_state(
     look_at(page)
     page.get_by_role("link", name="Show all").click()
     expect(page.get_by_role("row", name="Team A")).to_contain_text("4 GPUs")
+
+
+def test_the_overview_is_fetched_again_and_the_focus_stays(
+    open_page: Callable[..., Page], namespace_a: Namespace, olga: User
+) -> None:
+    mirrored.hardware_seen(namespace_a.cluster)
+    page = open_page("/operators", as_user=olga)
+    page.clock.install()
+    page.reload()
+    mails = page.get_by_role("link", name="Undelivered mails")
+    mails.focus()
+    make.tenant(namespace_a.cluster, slug="new-team")
+    page.clock.fast_forward(16_000)
+    expect(page.get_by_role("region", name="Teams")).to_contain_text("2")
+    expect(mails).to_be_focused()
