@@ -99,8 +99,10 @@ def services() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def admin(services: dict[str, Any]) -> Api:
-    """An independent client with all rights: it reads the cluster itself, not the portal's view of it."""
-    return Api(services["kubeconfigs"]["admin"])
+    """An independent client with all rights: it reads the cluster itself, not the portal's view of it. On a busy
+    machine the API server takes more than ten seconds to delete all of fifty Jobs.
+    """
+    return Api(services["kubeconfigs"]["admin"], timeout_s=60)
 
 
 @pytest.fixture(scope="session")

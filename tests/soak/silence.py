@@ -25,6 +25,10 @@ from tenants.models import Tenant
 from tests.support.cluster.worker import Worker
 from tests.support.waiting import wait_until
 from tests.workloads.cases.live import RUNNING, told
+from tests.workloads.cases.run_state import shown
+from tests.workloads.cases.situations import as_written
+from tests.workloads.cases.situations_queue import IN_QUEUE
+from tests.workloads.cases.steps_followed import help_of
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 
@@ -65,6 +69,8 @@ def test_a_component_that_stops_is_told_and_then_the_run_starts(
     with stopped(pids[PROGRAMS[component]]):
         actions.launch("team-a", replace(job, name="one"), by=by_alice)
         worker(lambda: told()["one"] == ("blocked", f"{component}_silent"), within_s=120)
+        written = next(one for one in IN_QUEUE.values() if one.reason == f"{component}_silent")
+        as_written(written, shown("one").status, help_of(by_alice, "one"))
         found = health(cluster, catalog_checks(cluster, is_staff=True))
         assert [one.name for one in found.silent] != []
         assert found.is_urgent

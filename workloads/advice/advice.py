@@ -279,6 +279,11 @@ def _secrets(told: Status, _facts: AdviceFacts) -> list[NextStep]:
     return [NextStep("put_secrets", "Save the secrets again", why, PageLink("secrets"))]
 
 
+def _credentials(told: Status, _facts: AdviceFacts) -> list[NextStep]:
+    why = told.explained.remedy if told.explained else ""
+    return [NextStep("put_credentials", "Open the team's registry credentials", why, PageLink("team-images"))]
+
+
 def _operators(told: Status, facts: AdviceFacts) -> list[NextStep]:
     why = f"Include the workload name {facts.name} and the reason {told.reason}: {with_full_stop(told.sentence)}"
     return [NextStep("tell_operators", "Contact an operator", why)]
@@ -303,6 +308,7 @@ _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
     Remedy.SIZES: size_change,
     Remedy.LESS: less_beside,
     Remedy.SECRETS: _secrets,
+    Remedy.CREDENTIALS: _credentials,
     Remedy.LOG: _log,
     Remedy.OPERATORS: _operators,
 }

@@ -27,6 +27,7 @@ class Remedy(Enum):
     SIZES = auto()
     LESS = auto()
     SECRETS = auto()
+    CREDENTIALS = auto()
     LOG = auto()
     OPERATORS = auto()
 
@@ -141,8 +142,8 @@ _PLANS: Mapping[str, Remedies] = {
     "image_runs_as_root": _IMAGE,
     "bad_image_name": _IMAGE,
     "registry_unknown": _IMAGE,
-    "credentials_refused": _IMAGE,
-    "no_credentials": _IMAGE,
+    "credentials_refused": (Remedy.CREDENTIALS, Remedy.IMAGE),
+    "no_credentials": (Remedy.IMAGE, Remedy.CREDENTIALS),
     "registry_unavailable": _WAIT_OR_TELL,
     "registry_limit": _WAIT_OR_TELL,
     "image_slow": _WAIT_OR_TELL,

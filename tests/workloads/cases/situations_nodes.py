@@ -112,6 +112,21 @@ ON_NODES: dict[str, Situation] = {
         r"The image docker\.io/library/python:3\.14-slim was not found in its registry; node cpu-\d+ retries\.",
         STUCK, "change", "Choose another image, and contact an operator", "configuration missing",
     ),
+    "slow pull": Situation(
+        "test_problems_shared_live::test_an_image_that_takes_long_is_told_with_its_size_and_where_it_is_already",
+        "preparing", "image_slow",
+        r"On own-\w+-1: pulling the image \(3\.0 GiB\) since .+, for more than 5 minutes; 2 other nodes "
+        r"already have it\.",
+        NOT_YET, "wait", "The first pull of a large image", "image pull",
+        then="runs when the image is there", facts={"image_mib": 3072, "nodes_with_image": 2},
+    ),
+    "credentials refused": Situation(
+        "../credentials/test_registries_live::test_a_refused_pull_says_whether_the_team_signs_in",
+        "blocked", "credentials_refused",
+        r"The registry registry\.example\.org denied access to the image registry\.example\.org/vision/train:7 with "
+        r"the team's credentials: they are wrong, expired or have no permission, or the repository does not exist\.",
+        STUCK, "put_credentials", "An owner or manager can replace the credentials", "image pull",
+    ),
     "configuration missing": Situation(
         PODS, "blocked", "secret_incomplete",
         r"The secret config-1 that the container needs has no key secret\.MINE\.",

@@ -11,6 +11,11 @@ TELL = "tell_operators"
 QUEUED, BLOCKED, PREPARING = "queued", "blocked", "preparing"
 DATE = r"\d+ \w+ \d{4}, \d\d:\d\d"
 
+HELD = "../control_plane/test_class_life::test_who_waits_for_a_held_class_reads_since_when_for_what_and_until_when"
+INACTIVE = "../runs/test_disruptions_live::test_interruptions_that_are_no_preemptions"
+AWAY = "test_queue_live::test_a_namespace_that_goes_and_comes_again"
+SILENCE = "../../soak/silence::test_a_component_that_stops_is_told_and_then_the_run_starts"
+
 IN_QUEUE: dict[str, Situation] = {
     # ---- refusals by API server, quotas and policies ----
     "over quota at ResourceQuota": Situation(
@@ -74,6 +79,61 @@ IN_QUEUE: dict[str, Situation] = {
         rf"Requeued: the cluster's admission check check-\w+ requested a later retry\. The next retry is at "
         rf"{DATE}:\d\d\.",
         NOT_YET, "wait", "Kueue retries automatically at", "reserved, and the check has not answered",
+    ),
+    "API server down": Situation(
+        "test_queue_live::test_an_api_server_that_does_not_respond_to_the_worker", QUEUED, "cluster_unavailable",
+        r"The cluster did not respond\. Your job is saved and starts when the cluster responds\.",
+        NOT_YET, "wait", "The portal retries automatically", "namespace missing",
+    ),
+    "check not ready": Situation(
+        QUEUE, QUEUED, "checked",
+        r"Its quota is reserved; it starts when the cluster's admission check check-\w+ is ready\.",
+        NOT_YET, "wait", "when the check is ready", "requeued with back-off",
+        then="runs when the check is ready",
+    ),
+    "namespace missing": Situation(
+        AWAY, QUEUED, "namespace_missing",
+        r"Your team's namespace does not exist in the cluster yet\. Your job is saved and starts automatically when "
+        r"possible\.",
+        NOT_YET, "wait", "the portal creates it", "namespace terminating",
+    ),
+    "namespace ending": Situation(
+        "removals/test_namespace_live::test_a_run_in_a_namespace_that_is_being_deleted", BLOCKED, "namespace_ending",
+        r"Your team's namespace is being deleted from the cluster; nothing starts in it\..*",
+        NEVER, TELL, "the reason namespace_ending", "namespace missing",
+        then="ends with its Job",
+    ),
+    "class held": Situation(
+        HELD, QUEUED, "class_held",
+        r"Scheduling of .+ has been paused since .+ for a driver update; expected to resume at .+\.",
+        NOT_YET, "wait", "when scheduling is resumed", "local queue held",
+        then="runs when the operators have resumed scheduling",
+    ),
+    "Workload deactivated": Situation(
+        INACTIVE, BLOCKED, "deactivated",
+        rf"It was deactivated in the cluster by .+ at {DATE}, outside the portal: its Kueue Workload was set to "
+        r"inactive\.",
+        STUCK, TELL, "the reason deactivated", "cluster queue inactive",
+        then="runs when the operators have set it to active",
+    ),
+    "Kueue silent": Situation(
+        SILENCE, BLOCKED, "kueue_silent",
+        rf"The queue system \(Kueue\) has not responded since {DATE}\. No workload is admitted until it responds\.",
+        STUCK, TELL, "the reason kueue_silent", "scheduler silent",
+        then="runs when Kueue responds again",
+    ),
+    "scheduler silent": Situation(
+        SILENCE, BLOCKED, "scheduler_silent",
+        rf"The scheduler \(kube-scheduler\) has not responded since {DATE}\. No pod gets a node until it responds\.",
+        STUCK, TELL, "the reason scheduler_silent", "controllers silent",
+        then="runs when the scheduler responds again",
+    ),
+    "controllers silent": Situation(
+        SILENCE, BLOCKED, "controllers_silent",
+        rf"The controller manager \(kube-controller-manager\) has not responded since {DATE}\. No pod is created "
+        r"until it responds\.",
+        STUCK, TELL, "the reason controllers_silent", "Kueue silent",
+        then="runs when the controllers respond again",
     ),
     "suspended without a Workload": Situation(
         QUEUE, BLOCKED, "not_in_queue",

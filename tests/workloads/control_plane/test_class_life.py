@@ -20,6 +20,9 @@ from tenants.models import Tenant
 from tenants.provisioning import reconcile as tenants
 from tests.support.cluster.worker import Worker
 from tests.workloads.cases.run_state import is_running, run_of, shown
+from tests.workloads.cases.situations import as_written
+from tests.workloads.cases.situations_queue import IN_QUEUE
+from tests.workloads.cases.steps_followed import help_of
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
@@ -38,14 +41,15 @@ def test_who_waits_for_a_held_class_reads_since_when_for_what_and_until_when(
     tenants.reconcile_pool(Pool.objects.get(), Deadline(), kube=kube_worker)
     actions.launch("team-a", job, by=by_alice)
     worker(lambda: shown("train").status.reason == "class_held")
-    status = shown("train").status
-    assert status.phase is Phase.QUEUED
-    assert status.sentence.startswith(f"Scheduling of {a100.name} has been paused since ")
-    assert "for a driver update; expected to resume at" in status.sentence
+    as_written(IN_QUEUE["class held"], shown("train").status, help_of(by_alice, "train"))
+    assert a100.name in shown("train").status.sentence
     client = Client()
     client.force_login(alice)
     for page in ("/teams/team-a", "/teams/team-a/workloads", "/teams/team-a/workloads/train"):
         assert "for a driver update; expected to resume at" in client.get(page).content.decode(), page
+    catalog.release_class(a100.pk, by=BY)
+    tenants.reconcile_pool(Pool.objects.get(), Deadline(), kube=kube_worker)
+    worker(lambda: is_running("train"))
 
 
 def test_what_runs_on_a_retiring_class_goes_on_until_its_date_and_then_ends_with_its_reason(

@@ -20,6 +20,9 @@ from tests.support.cluster.worker import Worker
 from tests.support.waiting import wait_until
 from tests.workloads.cases.live import on_nodes
 from tests.workloads.cases.run_state import shown
+from tests.workloads.cases.situations import as_written
+from tests.workloads.cases.situations_nodes import ON_NODES
+from tests.workloads.cases.steps_followed import help_of
 from workloads.credentials.registries import actions as registry_actions
 from workloads.credentials.registries.actions import RegistryLogin
 from workloads.launch import actions
@@ -115,5 +118,8 @@ def test_a_refused_pull_says_whether_the_team_signs_in(
         worker(lambda: reason() == ("blocked", "no_credentials"))
         registry_actions.put_login("team-a", HOST, RegistryLogin("robot", "wrong"), by=by_alice)
         worker(lambda: reason() == ("blocked", "credentials_refused"))
+        refused = help_of(by_alice, "train")
+        as_written(ON_NODES["credentials refused"], shown("train").status, refused)
+        assert refused.steps[0].href == "/teams/team-a/images"
         registry_actions.delete_login("team-a", HOST, by=by_alice)
         worker(lambda: reason() == ("blocked", "no_credentials"))

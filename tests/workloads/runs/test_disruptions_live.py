@@ -15,6 +15,9 @@ from tests.support.cluster.queued import WORKLOADS
 from tests.support.cluster.worker import Worker
 from tests.workloads.cases.live import RUNNING, play, told
 from tests.workloads.cases.run_state import shown
+from tests.workloads.cases.situations import as_written
+from tests.workloads.cases.situations_queue import IN_QUEUE
+from tests.workloads.cases.steps_followed import help_of
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 
@@ -54,9 +57,7 @@ def test_interruptions_that_are_no_preemptions(
         admin.patch(WORKLOADS, theirs, {"spec": {"active": False}}, namespace=name)
         worker(lambda: causes() == ["evicted", "queue_stopped", "deactivated"])
         worker(lambda: told()["one"] == ("blocked", "deactivated"))
-        status = shown("one").status
-        assert status.sentence.startswith("It was deactivated in the cluster by ")
-        assert "Kueue deactivated" not in status.sentence
+        as_written(IN_QUEUE["Workload deactivated"], shown("one").status, help_of(by_alice, "one"))
         assert Delivery.objects.count() == 3
 
         admin.patch(WORKLOADS, theirs, {"spec": {"active": True}}, namespace=name)

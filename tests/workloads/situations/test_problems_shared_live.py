@@ -27,6 +27,7 @@ from tests.support.waiting import wait_until
 from tests.workloads.cases.live import is_open, of_team, on_nodes, play, told
 from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
+from tests.workloads.cases.situations_nodes import ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE
 from tests.workloads.cases.steps_followed import by_hand, follow, help_of
 from workloads.launch import actions
@@ -180,6 +181,5 @@ def test_an_image_that_takes_long_is_told_with_its_size_and_where_it_is_already(
         worker(lambda: told() == {"train": ("preparing", "image_slow")})
         row = shown("train")
         assert row.status.since == began
-        assert row.status.sentence.startswith(f"On own-{unique}-1: pulling the image (3.0 GiB) since ")
-        assert row.status.sentence.endswith(", for more than 5 minutes; 2 other nodes already have it.")
-        assert row.status.facts == {"node": f"own-{unique}-1", "image_mib": 3072, "nodes_with_image": 2}
+        assert row.status.facts["node"] == f"own-{unique}-1"
+        as_written(ON_NODES["slow pull"], row.status, help_of(by_alice, "train"))

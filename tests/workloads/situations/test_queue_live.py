@@ -9,6 +9,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -18,6 +21,9 @@ from catalog.models import GpuClass, Pool
 from cluster.client.kube import Kube
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.types import Json
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.faults.rules import WRITES
+from portal.core import due
 from portal.core.due import Deadline
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as tenants
@@ -34,6 +40,8 @@ from tests.workloads.situations.test_problems_live import cpu
 from tests.workloads.situations.test_problems_shared_live import own
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
+from workloads.models import Workload
+from workloads.runs.restart import reconcile_and_restart
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -168,7 +176,7 @@ def test_a_queue_that_holds_back_what_could_start(
         launch("checked")
         stand("cluster queue inactive", "checked")
         check.make()
-        worker(lambda: told()["checked"] == ("queued", "checked"))
+        stand("check not ready", "checked")
         wait_until(lambda: check.say("checked-1", "Retry", requeueAfterSeconds=4))
         stand("requeued with back-off", "checked")
         worker(lambda: told()["checked"] == ("queued", "checked"))
@@ -205,6 +213,26 @@ def test_a_namespace_that_goes_and_comes_again(
     stand("namespace terminating", "train")
 
     admin.patch("v1/configmaps", "stays", {"metadata": {"finalizers": None}}, namespace=name)
-    worker(lambda: told()["train"] == ("queued", "namespace_missing"))
+    stand("namespace missing", "train")
     until_open(namespace_a, kube_worker)
+    worker(lambda: told()["train"] == RUNNING)
+
+
+# ---- an API server that the worker cannot reach ----------------------------------------------------------------------
+
+
+def test_an_api_server_that_does_not_respond_to_the_worker(
+    cpu: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    by_alice: Actor, worker: Worker, services: dict[str, Any], tmp_path: Path,
+) -> None:  # fmt: skip
+    """The watcher reads on. The worker tries it once, and again when it is due."""
+    make.grant(team_a, cpu, units=2)
+    provision(namespace_a, kube_worker)
+    actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
+    with ApiProxy(services["kubeconfigs"]["worker"], tmp_path) as proxy:
+        proxy.when(WRITES, times=None).drop_before()
+        claimed = due.claim(Workload)
+        assert claimed is not None
+        due.run_claimed(claimed, partial(reconcile_and_restart, kube=Kube(str(proxy.kubeconfig))))
+    as_written(IN_QUEUE["API server down"], shown("train").status, help_of(by_alice, "train"))
     worker(lambda: told()["train"] == RUNNING)

@@ -31,7 +31,9 @@ NAMES = """
     object count at ResourceQuota; policy of the site;
     below LimitRange; unknown refusal of the pod; unknown refusal of the Job; no service account; quota not counted;
     nodes down; DRA class not counted; no devices through DRA; PVC elsewhere; secret missing;
-    drain; preemption by the scheduler; node not ready; node given up
+    drain; preemption by the scheduler; node not ready; node given up;
+    API server down; check not ready; namespace missing; namespace ending; class held; Workload deactivated; slow pull;
+    credentials refused; Kueue silent; scheduler silent; controllers silent
 """
 
 

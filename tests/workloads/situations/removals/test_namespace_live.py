@@ -19,6 +19,9 @@ from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.workloads.cases.live import RUNNING, play, told
 from tests.workloads.cases.run_state import shown
+from tests.workloads.cases.situations import as_written
+from tests.workloads.cases.situations_queue import IN_QUEUE
+from tests.workloads.cases.steps_followed import help_of
 from tests.workloads.situations.test_problems_live import cpu
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
@@ -48,7 +51,7 @@ def test_a_run_in_a_namespace_that_is_being_deleted(
         try:
             admin.delete("v1/namespaces", space)
             worker(lambda: told()["train"] == ("blocked", "namespace_ending"))
-            assert shown("train").status.sentence.startswith(NAMESPACE_ENDING)
+            as_written(IN_QUEUE["namespace ending"], shown("train").status, help_of(by_alice, "train"))
             client = Client()
             client.force_login(alice)
             home, form = (unescape(client.get(f"/teams/team-a{path}").content.decode()) for path in ("", "/launch"))

@@ -18,22 +18,8 @@ from workloads.status.explain import types
 ROOT = Path(__file__).parents[4]
 DOCUMENT = ROOT / "docs" / "reasons.md"
 ROW = re.compile(r"^\| `(\w+)` \| [^|]+ \| (you|operators|nobody) \| (cluster|kubelet|message) \|$", re.MULTILINE)
-# Staged by other tests: reason → where.
-ELSEWHERE = {
-    "checked": "tests/workloads/situations/test_queue_live.py",
-    "namespace_missing": "tests/workloads/situations/test_queue_live.py",
-    "namespace_ending": "tests/workloads/situations/removals/test_namespace_live.py",
-    "class_held": "tests/workloads/control_plane/test_class_life.py",
-    "deactivated": "tests/workloads/runs/test_disruptions_live.py",
-    "image_slow": "tests/workloads/situations/test_problems_shared_live.py",
-    "credentials_refused": "tests/workloads/credentials/test_registries_live.py",
-    "no_credentials": "tests/workloads/credentials/test_registries_live.py",
-    "cluster_unavailable": "tests/faults",
-}
 # Each with everything that a person is told of it.
 WRITTEN = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS, SAYINGS, ENDINGS)
-# Staged by tests/soak/silence.py, which stops each component.
-SILENT = {"kueue_silent", "scheduler_silent", "controllers_silent"}
 
 
 def documented() -> dict[str, tuple[str, str]]:
@@ -53,22 +39,14 @@ def test_every_reason_is_documented_with_who_can_end_it() -> None:
 
 
 def test_what_is_said_to_be_staged_is_and_nothing_else() -> None:
-    staged = written() | {one.reason for one in STAGED.values()} | ELSEWHERE.keys() | SILENT
+    staged = written() | {one.reason for one in STAGED.values()}
     told = documented()
     assert {reason for reason, (_, tested) in told.items() if tested != "message"} == staged & told.keys()
-    for reason, where in ELSEWHERE.items():
-        place = ROOT / where
-        texts = [one.read_text() for one in ([place] if place.is_file() else place.rglob("*.py"))]
-        assert any(re.search(rf"\b{reason}\b", text) for text in texts), (reason, where)
 
 
-def test_it_says_for_which_everything_that_a_person_is_told_is_compared() -> None:
+def test_for_each_that_is_staged_everything_that_a_person_is_told_is_compared() -> None:
     staged = {reason for reason, (_, tested) in documented().items() if tested != "message"}
-    full = written() & staged
-    others = ", ".join(f"`{reason}`" for reason in sorted(staged - full))
-    text = DOCUMENT.read_text()
-    assert f"For {len(full)} of the {len(staged)} staged reasons" in text
-    assert f"The other {len(staged - full)} have tests that compare less: {others}." in text
+    assert not staged - written()
 
 
 def test_for_each_that_is_not_staged_it_says_why() -> None:
