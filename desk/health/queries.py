@@ -52,6 +52,11 @@ class OverdueTable:
     rows: int
     oldest_at: datetime
 
+    @property
+    def is_late(self) -> bool:
+        """Whether a task is past due for longer than workers need."""
+        return timezone.now() - self.oldest_at > LATE
+
 
 @dataclass(frozen=True)
 class FailingRow:
@@ -142,7 +147,7 @@ class Health:
     @property
     def is_late(self) -> bool:
         """Whether a task is past due for longer than workers need."""
-        return bool(_late(self.overdue))
+        return any(one.is_late for one in self.overdue)
 
     @property
     def tone(self) -> str:
@@ -160,7 +165,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     )
     contradictions = contradictions_of(cluster) if as_of.is_current else None
     blocked = [one for one in terminating if timezone.now() - one.since > LATE]
-    late = _late(overdue)
+    late = [one for one in overdue if one.is_late]
     silent = [_silent(component, at) for component, at in sorted(as_of.silent.items())]
     bad = [f"{one.name} does not respond" for one in silent]
     if late:
@@ -252,10 +257,6 @@ def _overdue() -> list[OverdueTable]:
         if late["count"]:
             found.append(OverdueTable(due.table_label(model), late["count"], late["oldest"]))
     return sorted(found, key=lambda one: one.oldest_at)
-
-
-def _late(overdue: Collection[OverdueTable]) -> list[OverdueTable]:
-    return [one for one in overdue if timezone.now() - one.oldest_at > LATE]
 
 
 def _problems() -> list[FailingRow]:

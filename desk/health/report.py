@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from django.utils import timezone
-
 from cluster.models import Cluster
 from desk.health.catalog_checks import CatalogChecks, catalog_checks
-from desk.health.queries import LATE, Health, health
+from desk.health.queries import Health, health
 from portal.ui.text import plural
 
 
@@ -80,9 +78,8 @@ def _catalog(checks: CatalogChecks) -> Iterator[ReportLine]:
 
 
 def _late(found: Health) -> Iterator[ReportLine]:
-    now = timezone.now()
     for one in found.overdue:
-        if now - one.oldest_at > LATE:
+        if one.is_late:
             text = f"{plural(one.rows, 'task')} past due, the oldest since {_at(one.oldest_at)}."
             yield ReportLine(
                 f"overdue {one.table}",
