@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.utils import timezone
@@ -89,7 +90,7 @@ def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: Ap
     """Sends one object in one or two requests and records the outcome. On ClusterUnavailable nothing is recorded."""
     found = _tried(kube, cluster_id, owner, manifest, row)
     made = record_outcomes([found])[0]
-    if row is not None and row.difference:
+    if row is not None and row.difference and (made.result != Result.APPLIED or made.code == REPAIRED):
         record_drift(made, row.difference)
     if found.result != Result.REFUSED and row is not None and row.difference:
         # Drift that the watcher noted after the row was read is kept: the next pass, already requested, repairs it.
@@ -194,6 +195,7 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
     try:
         if row is not None and row.difference.get("fields") == [UNTRACKED]:
             _remove_unknown_fields(kube, manifest)
+        before = _live_content(kube, manifest, row)
         answer = _written(kube, owner, manifest, row)
     except ForeignObject as foreign:
         return outcome_row(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
@@ -216,7 +218,8 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
         if fields:
             text = messages.not_repaired_sentence(fields, left.manager if left else "")
             return outcome_row(cluster_id, owner, manifest, Result.REFUSED, answer=answer, code=NOT_REPAIRED, text=text)
-        code, text = REPAIRED, messages.repair_sentence(row.difference)
+        if content(answer.body) != before:
+            code, text = REPAIRED, messages.repair_sentence(row.difference)
     elif result == Result.APPLIED and row is not None and row.code == REPAIRED and _age(row) < STILL_REPAIRED:
         code, text = REPAIRED, row.text
     text = " ".join([text, *answer.warnings]).strip()
@@ -235,6 +238,21 @@ def _written(kube: Kube, owner: str, manifest: Manifest, row: AppliedObject | No
         return _without_additions(kube, answer)
     except Conflict:
         return _without_additions(kube, write_object(kube, owner, manifest, uid))
+
+
+def _live_content(kube: Kube, manifest: Manifest, row: AppliedObject | None) -> dict[str, Any] | None:
+    """Returns what the object is before a repair of fields that nobody owns any more, else None.
+
+    Managed fields are dated to the second, so a second write of ours in one second, with fewer fields, looks like a
+    removal by others. It was none if the apply then changes nothing. The worker may not read Secrets.
+    """
+    if row is None or not row.difference.get("fields") or row.difference.get("manager") or manifest["kind"] == "Secret":
+        return None
+    kind, namespace, name = object_key(manifest)
+    try:
+        return content(kube.get(kind, name=name, namespace=namespace).body)
+    except NotFound:
+        return None
 
 
 def _remove_unknown_fields(kube: Kube, manifest: Manifest) -> None:

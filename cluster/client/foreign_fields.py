@@ -57,9 +57,9 @@ def unknown_fields_patch(body: dict[str, Any], manifest: dict[str, Any]) -> list
 
 
 def content(body: dict[str, Any]) -> dict[str, Any]:
-    """The object without the API server's records of who wrote it when."""
+    """The object without its status and the API server's records of who wrote it when."""
     metadata = {key: one for key, one in body["metadata"].items() if key not in ("managedFields", "resourceVersion")}
-    return {**body, "metadata": metadata}
+    return {**{key: one for key, one in body.items() if key != "status"}, "metadata": metadata}
 
 
 def _at_version(body: dict[str, Any]) -> dict[str, Any]:

@@ -68,8 +68,8 @@ class Kube:
         """Marks the fields of an object that we created by POST as applied.
 
         The API server records a POST as an `Update`, and server-side apply never removes a field that another entry
-        holds, even one of the same manager: a quota key that we no longer send would stay permanently. Entries of
-        applies since then are dropped; the next apply restores them.
+        holds, even one of the same manager: a quota key that we no longer send would stay permanently. The next apply
+        removes it.
         """
         manifest = answer.body
         kind, namespace, name = _identify(manifest)

@@ -46,11 +46,12 @@ class FieldOwnership:
     def removed_since(self, baseline: dict[str, Any] | None) -> tuple[str, ...]:
         """Returns groups of our fields that became fewer although we have not written since `baseline`.
 
-        Our writes are dated to the second: an empty "spec" that others left us may be full again at the same time. No
-        time is no write: an entry of ours that lost all of its fields is gone with its time, and an apply that changes
-        nothing has none. An earlier time is one: `as_applied_patch` drops a later entry.
+        Our writes are dated to the second: an empty "spec" that others left us may be full again at the same time, and
+        a second write of ours within it looks like a removal by others (`reconcile` finds nothing to repair then). An
+        earlier time is no write: an entry of ours that lost all of its fields is gone, and the one that is left may
+        have none, since an apply that changes nothing is not dated.
         """
-        if not baseline or self.written_at not in (baseline["written_at"], ""):
+        if not baseline or self.written_at > baseline["written_at"]:
             return ()
         before = baseline["groups"]
         fewer = {group for group in before if self.groups.get(group, 0) < before[group]}
@@ -94,19 +95,34 @@ def has_stale_fields(managed_fields: Iterable[dict[str, Any]]) -> bool:
 
 
 def as_applied_patch(managed_fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns a JSON patch that turns our `Update` entry into our only entry, an `Apply`; [] without an `Update`."""
-    found = {entry["operation"]: place for place, entry in enumerate(managed_fields) if _is_ours(entry)}
+    """Returns a JSON patch that makes one `Apply` entry of our `Update` and `Apply` entries; [] without an `Update`.
+
+    It has the fields of both: with those of one alone, the others would look removed until the next apply.
+    """
+    found = {entry["operation"]: (place, entry) for place, entry in enumerate(managed_fields) if _is_ours(entry)}
     if "Update" not in found:
         return []
-    patch: list[dict[str, Any]] = []
-    for operation, place in found.items():
-        entry = f"/metadata/managedFields/{place}"
-        patch.append({"op": "test", "path": f"{entry}/manager", "value": OWN_MANAGER})
-        patch.append({"op": "test", "path": f"{entry}/operation", "value": operation})
-    patch.append({"op": "replace", "path": f"/metadata/managedFields/{found['Update']}/operation", "value": "Apply"})
+    entries = [entry for _place, entry in found.values()]
+    made = {
+        **found["Update"][1],
+        "operation": "Apply",
+        "fieldsV1": _union([one.get("fieldsV1") or {} for one in entries]),
+    }
+    made["time"] = max(entry.get("time") or "" for entry in entries)
+    path = "/metadata/managedFields/{}".format
+    patch = [{"op": "test", "path": path(place), "value": entry} for place, entry in found.values()]
+    patch.append({"op": "replace", "path": path(found["Update"][0]), "value": made})
     if "Apply" in found:
-        patch.append({"op": "remove", "path": f"/metadata/managedFields/{found['Apply']}"})
+        patch.append({"op": "remove", "path": path(found["Apply"][0])})
     return patch
+
+
+def _union(trees: list[dict[str, Any]]) -> dict[str, Any]:
+    """Merges FieldsV1 trees. A map that is a leaf in one of them is kept as owned itself."""
+    keys = dict.fromkeys(key for tree in trees for key in tree)
+    below = {key: [tree[key] for tree in trees if key in tree] for key in keys}
+    merged = {key: _union(found) for key, found in below.items()}
+    return {key: {".": {}, **fields} if fields and {} in below[key] else fields for key, fields in merged.items()}
 
 
 def _is_ours(entry: dict[str, Any]) -> bool:

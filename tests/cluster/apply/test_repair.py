@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ from cluster.apply import reconcile, status
 from cluster.apply.reconcile import converge
 from cluster.client.errors import Conflict
 from cluster.client.kube import Kube
+from cluster.client.managed_fields import field_ownership
 from cluster.client.types import ApiObject
-from cluster.models import AppliedObject, Cluster
+from cluster.manifests.pool import cohort
+from cluster.manifests.specs import CohortSpec, QuotaCell
+from cluster.models import AppliedObject, Cluster, ObjectDrift
 from devcluster.client.kube import Api
 from portal.core.due import Deadline
 from tests.cluster.apply.objects import OWNER, meta, namespace, quota
@@ -118,3 +122,60 @@ def test_an_exception_about_one_object_does_not_keep_the_others_from_being_sent(
     assert status.status_sentence(row) == (
         "The portal failed to send this object (StopIteration); the worker's log has the details. It is tried again."
     )
+
+
+class Recording(Kube):
+    """Keeps the object as it was after each request."""
+
+    def __init__(self, kubeconfig: str) -> None:
+        super().__init__(kubeconfig)
+        self.answers: list[ApiObject] = []
+
+    def _send(self, *args: Any, **kwargs: Any) -> ApiObject:
+        self.answers.append(super()._send(*args, **kwargs))
+        return self.answers[-1]
+
+
+def test_no_request_of_the_first_change_looks_like_a_removal(
+    services: dict[str, Any], cluster: Cluster, name: str
+) -> None:
+    """The watcher sees the object after each request, and all within one second have the same time."""
+    kube = Recording(services["kubeconfigs"]["worker"])
+    for units in (1, 2):
+        cells = (QuotaCell(resource="nvidia.com/gpu", flavor="some", nominal=units),)
+        manifest = cohort(CohortSpec(name=name, owner=OWNER, cells=cells))
+        converge(kube=kube, cluster_id=cluster.pk, owner=OWNER, manifests=[manifest], deadline=Deadline())
+
+    assert len(kube.answers) == 4, "create, apply, one entry of two, apply"
+    found = []
+    for answer in kube.answers:
+        dated = [{**entry, "time": "2026-11-25T10:00:00Z"} for entry in answer.managed_fields]
+        ownership = field_ownership(dated)
+        assert ownership is not None
+        found.append(ownership)
+    removed = [now.removed_since(before.baseline()) for before, now in pairwise(found)]
+    assert removed == [(), (), ()]
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_repair_that_changes_nothing_is_none(
+    kube_worker: Kube, cluster: Cluster, admin: Api, name: str, is_removed: bool
+) -> None:
+    """A second write of the portal in one second, with fewer keys, is noted by the watcher as a removal by others."""
+    wide = quota(name, pods=3)
+    wide["spec"]["hard"]["services"] = "2"
+    same: dict[str, Any] = {"kube": kube_worker, "cluster_id": cluster.pk, "owner": OWNER}
+    for manifest in (wide, quota(name, pods=3)):
+        converge(manifests=[namespace(name), manifest], deadline=Deadline(), **same)
+    if is_removed:
+        admin.patch("v1/resourcequotas", "gpu-portal", {"spec": {"hard": {"pods": None}}}, namespace=name)
+    rows = AppliedObject.objects.filter(kind="ResourceQuota")
+    rows.update(difference={"fields": ["spec.hard"], "manager": "", "since": "2026-11-25T10:00:00Z"})
+
+    done = converge(manifests=[namespace(name), quota(name, pods=3)], deadline=Deadline(), **same)
+
+    assert done.is_all_applied
+    assert admin.get("v1/resourcequotas", "gpu-portal", namespace=name)["spec"]["hard"] == {"pods": "3"}
+    row = rows.get()
+    assert (status.object_status(row), row.difference) == ("repaired" if is_removed else "applied", {})
+    assert ObjectDrift.objects.count() == int(is_removed)

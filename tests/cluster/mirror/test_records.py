@@ -687,20 +687,6 @@ def test_labels_removed_with_the_only_dated_entry_of_ours_are_fewer() -> None:
     assert after.removed_since(before.baseline()) == ("metadata.labels",)
 
 
-def test_an_entry_that_we_drop_ourselves_is_no_removal_by_others() -> None:
-    """The creation's entry becomes the only one, as applied; that of a later apply is dropped with its fields."""
-    created = written("gpu-portal", {"f:spec": {"f:limits": {}}})
-    applied = {
-        **written("gpu-portal", {"f:spec": {"f:limits": {}, "f:more": {}}, "f:data": {"f:x": {}}}),
-        "time": LATER,
-    }
-    before, after = field_ownership([created, applied]), field_ownership([created])
-    assert before is not None
-    assert after is not None
-    assert "" < after.written_at < before.written_at
-    assert after.removed_since(before.baseline()) == ()
-
-
 def test_an_object_that_only_carries_our_label_has_no_owner_on_record() -> None:
     assert field_ownership([written("kubectl", {"f:spec": {}})]) is None
 
