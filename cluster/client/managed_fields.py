@@ -2,15 +2,17 @@
 
 A field of another writer counts if we do not own it too (equal values are shared ownership) and if it is not the
 cluster's own bookkeeping: status, finalizers, foreign labels and annotations, the volume that a claim was bound to. A
-*removed* field has no owner any more: the only sign is that we own fewer fields although we did not write, so the
-mirror keeps how many fields are ours and when we last wrote.
+*removed* field has no owner any more: the only sign is that we own fewer fields although we did not write and the value
+is another one, so the mirror keeps how many fields are ours, a digest of their values and when we last wrote.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 OWN_MANAGER = "gpu-portal"
@@ -28,11 +30,13 @@ _MEANINGFUL_KEYS = ("gpu-portal/", "app.kubernetes.io/managed-by", "pod-security
 @dataclass(frozen=True, slots=True)
 class FieldOwnership:
     """`groups`: how many fields are ours, by their first two levels ("spec.hard"). `fields`, `manager`, `since`: what
-    others wrote, the last other writer and its time (ISO text).
+    others wrote, the last other writer and its time (ISO text). `values`: a digest of each value at these two levels,
+    whoever owns it.
     """
 
     written_at: str
     groups: dict[str, int]
+    values: dict[str, str] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
     manager: str = ""
     since: str = ""
@@ -41,25 +45,32 @@ class FieldOwnership:
         """The part that the mirror row keeps. `removed_since` compares with it, and it changes the row's digest when
         another writer adds a field that the record does not have.
         """
-        return {"written_at": self.written_at, "groups": self.groups, "others": list(self.fields)}
+        values = {group: self.values[group] for group in self.groups if group in self.values}
+        return {"written_at": self.written_at, "groups": self.groups, "values": values, "others": list(self.fields)}
 
     def removed_since(self, baseline: dict[str, Any] | None) -> tuple[str, ...]:
         """Returns groups of our fields that became fewer although we have not written since `baseline`.
 
-        Our writes are dated to the second: an empty "spec" that others left us may be full again at the same time, and
-        a second write of ours within it looks like a removal by others (`reconcile` finds nothing to repair then). An
-        earlier time is no write: an entry of ours that lost all of its fields is gone, and the one that is left may
-        have none, since an apply that changes nothing is not dated.
+        Our writes are dated to the second, so two of them may look like one. The second often owns less where nothing
+        was removed: the API server counts the defaults that it set at the creation as ours, an apply does not. An
+        empty "spec" that others left us may be full again at the same time. An earlier time is no write: an entry of
+        ours that lost all of its fields is gone, and the one that is left may have none, since an apply that changes
+        nothing is not dated.
         """
         if not baseline or self.written_at > baseline["written_at"]:
             return ()
-        before = baseline["groups"]
+        before, values = baseline["groups"], baseline["values"]
         fewer = {group for group in before if self.groups.get(group, 0) < before[group]}
+        fewer -= {group for group in fewer if group in values and values[group] == self.values.get(group)}
         return tuple(sorted(one for one in fewer if not any(now.startswith(f"{one}.") for now in self.groups)))
 
 
-def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership | None:
-    """Returns None if no entry is ours: the portal did not write the object, whatever its labels say."""
+def field_ownership(
+    managed_fields: Iterable[dict[str, Any]], body: Mapping[str, Any] | None = None
+) -> FieldOwnership | None:
+    """Returns None if no entry is ours: the portal did not write the object, whatever its labels say. Without `body`
+    there are no `values`.
+    """
     entries = list(managed_fields)
     ours: set[str] = set()
     maps = {*_KEY_HOLDERS}
@@ -82,7 +93,10 @@ def field_ownership(managed_fields: Iterable[dict[str, Any]]) -> FieldOwnership 
             manager, since = entry.get("manager", ""), entry.get("time") or ""
     # The creator of a map owns the map as well. When its leaves are removed, the map itself looks like a leaf and would
     # replace one in the count.
-    return FieldOwnership(written_at, _groups(ours - maps), tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since)
+    values = _values(body or {})
+    return FieldOwnership(
+        written_at, _groups(ours - maps), values, tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since
+    )
 
 
 def has_stale_fields(managed_fields: Iterable[dict[str, Any]]) -> bool:
@@ -159,6 +173,19 @@ def is_drift(path: str) -> bool:
         if path == holder or path.startswith(f"{holder}."):
             return path[len(holder) + 1 :].startswith(_MEANINGFUL_KEYS)
     return not any(path == known or path.startswith((f"{known}.", f"{known}[")) for known in _SYSTEM_PATHS)
+
+
+def _values(body: Mapping[str, Any]) -> dict[str, str]:
+    labels = {"metadata": {name: body["metadata"].get(name) for name in ("labels", "annotations")}} if body else {}
+    found: dict[str, Any] = {}
+    for name, value in {**body, **labels}.items():
+        if name == "status":
+            continue
+        found |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
+    return {
+        name: hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=4).hexdigest()
+        for name, value in found.items()
+    }
 
 
 def _groups(leaves: set[str]) -> dict[str, int]:

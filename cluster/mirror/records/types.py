@@ -78,7 +78,7 @@ def observed_object(kind: str, raw: Raw, content: RecordContent, *, is_applied: 
         columns=content.columns,
         record=content.record,
         is_kept=content.is_kept,
-        ownership=field_ownership(metadata.get("managedFields") or []) if is_applied else None,
+        ownership=field_ownership(metadata.get("managedFields") or [], raw) if is_applied else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,8 @@ from cluster.client.errors import Conflict
 from cluster.client.kube import Kube
 from cluster.client.managed_fields import field_ownership
 from cluster.client.types import ApiObject
+from cluster.manifests.metadata import KUEUE_API
+from cluster.manifests.namespace import plain_resource_group
 from cluster.manifests.pool import cohort
 from cluster.manifests.specs import CohortSpec, QuotaCell
 from cluster.models import AppliedObject, Cluster, ObjectDrift
@@ -136,21 +139,35 @@ class Recording(Kube):
         return self.answers[-1]
 
 
+def shared_cohort(name: str, units: int) -> dict[str, Any]:
+    cells = (QuotaCell(resource="nvidia.com/gpu", flavor="some", nominal=units),)
+    return cohort(CohortSpec(name=name, owner=OWNER, cells=cells))
+
+
+def queue(name: str, units: int) -> dict[str, Any]:
+    """Kueue adds defaults to `preemption` and `flavorFungibility`."""
+    spec = {
+        "resourceGroups": [plain_resource_group(units)],
+        "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+    }
+    return {"apiVersion": KUEUE_API, "kind": "ClusterQueue", "metadata": meta(name), "spec": spec}
+
+
+@pytest.mark.parametrize("manifest", [shared_cohort, queue])
 def test_no_request_of_the_first_change_looks_like_a_removal(
-    services: dict[str, Any], cluster: Cluster, name: str
+    services: dict[str, Any], cluster: Cluster, name: str, manifest: Callable[[str, int], dict[str, Any]]
 ) -> None:
     """The watcher sees the object after each request, and all within one second have the same time."""
     kube = Recording(services["kubeconfigs"]["worker"])
     for units in (1, 2):
-        cells = (QuotaCell(resource="nvidia.com/gpu", flavor="some", nominal=units),)
-        manifest = cohort(CohortSpec(name=name, owner=OWNER, cells=cells))
-        converge(kube=kube, cluster_id=cluster.pk, owner=OWNER, manifests=[manifest], deadline=Deadline())
+        manifests = [manifest(name, units)]
+        converge(kube=kube, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=Deadline())
 
     assert len(kube.answers) == 4, "create, apply, one entry of two, apply"
     found = []
     for answer in kube.answers:
         dated = [{**entry, "time": "2026-11-25T10:00:00Z"} for entry in answer.managed_fields]
-        ownership = field_ownership(dated)
+        ownership = field_ownership(dated, answer.body)
         assert ownership is not None
         found.append(ownership)
     removed = [now.removed_since(before.baseline()) for before, now in pairwise(found)]

@@ -687,6 +687,23 @@ def test_labels_removed_with_the_only_dated_entry_of_ours_are_fewer() -> None:
     assert after.removed_since(before.baseline()) == ("metadata.labels",)
 
 
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_fewer_fields_with_the_same_value_are_no_removal(is_removed: bool) -> None:
+    """The creation's entry owns the API server's default too, the apply in the same second only what we send."""
+    sent = {"f:preemption": {"f:withinClusterQueue": {}}}
+    body: Raw = {"metadata": {}, "spec": {"preemption": {"withinClusterQueue": "Never", "borrowWithinCohort": {}}}}
+    before = field_ownership(
+        [written("gpu-portal", {"f:spec": {"f:preemption": {**sent["f:preemption"], "f:borrowWithinCohort": {}}}})],
+        body,
+    )
+    if is_removed:
+        body = {"metadata": {}, "spec": {"preemption": {"withinClusterQueue": "Never"}}}
+    after = field_ownership([written("gpu-portal", {"f:spec": sent})], body)
+    assert before is not None
+    assert after is not None
+    assert after.removed_since(before.baseline()) == (("spec.preemption",) if is_removed else ())
+
+
 def test_an_object_that_only_carries_our_label_has_no_owner_on_record() -> None:
     assert field_ownership([written("kubectl", {"f:spec": {}})]) is None
 
