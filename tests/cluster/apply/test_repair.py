@@ -147,6 +147,7 @@ def shared_cohort(name: str, units: int) -> dict[str, Any]:
 def queue(name: str, units: int) -> dict[str, Any]:
     """Kueue adds defaults to `preemption` and `flavorFungibility`."""
     spec = {
+        "cohortName": name,
         "resourceGroups": [plain_resource_group(units)],
         "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
     }
