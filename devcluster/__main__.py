@@ -10,6 +10,8 @@ from pathlib import Path
 from devcluster.processes.console import UserError, print_error, say
 from devcluster.processes.supervisor import Interrupted, interrupt_on_signals
 
+REAL_NODE = "a node with kubelet and containerd beside the simulated ones (needs root)"
+
 
 def main(argv: list[str]) -> int:
     arguments, rest = _parser().parse_known_args(argv)
@@ -50,8 +52,10 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--scenario", default="", metavar="NAME", help="start with a scenario: morning")
     demo.add_argument("--check", action="store_true", help="run the main path, verify it in the cluster, stop")
     demo.add_argument("--fresh", action="store_true", help="delete the data of earlier demos first")
+    demo.add_argument("--real-node", action="store_true", help=REAL_NODE)
     demo.add_argument("--port", type=int, help="the gateway's port (default: 8000, or a free one)")
-    command("up", "cli.up", "up", "Start the services only and keep them for `test --reuse`.")
+    up = command("up", "cli.up", "up", "Start the services only and keep them for `test --reuse`.")
+    up.add_argument("--real-node", action="store_true", help=REAL_NODE)
     test = command(
         "test",
         "cli.testing",
@@ -66,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     bench = command("bench", "cli.bench", "bench", "Run benchmarks against their limits; one line of JSON per figure.")
     bench.add_argument("name", nargs="?", help="one benchmark")
     bench.add_argument("--list", action="store_true", help="list them")
+    command("can-run-node", "node.machine", "can_run", "Say whether this machine can have a real node.")
     soak = command("soak", "cli.testing", "soak", "Run tests that take minutes.", passes_on=True)
     soak.add_argument("name", nargs="?", help="one soak test")
     return parser

@@ -276,14 +276,19 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders the files: the longest first, then those that wait for the cluster, then those that compute. So no process
-    is left alone with a long file at the end, and the computing tests run while others wait.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out tests of a real node where there is none, and orders the files: the longest first, then those that
+    wait for the cluster, then those that compute. So no process is left alone with a long file at the end, and the
+    computing tests run while others wait.
 
     Browser tests come last, the long ones first: Playwright keeps an event loop in this thread until the end, and
     asyncio allows no second one. Kueue is not woken when a pod that it does not manage frees a device. So the test that
     takes the only slice with media engines without a queue runs after the tests that queue for it.
     """
+    if "real_node" not in read_services():
+        left_out = [item for item in items if item.get_closest_marker("real_node")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     live, browsers = (
         {item.path for item in items if fixture in getattr(item, "fixturenames", ())}
         for fixture in ("services", "browser_type_launch_args")

@@ -227,13 +227,20 @@ def _container(spec: RunSpec) -> Manifest:
     }
 
 
-def _environment(spec: RunSpec) -> Manifest:
+def _typed_environment(spec: RunSpec) -> list[Manifest]:
+    """Without HOME the runtime takes that of the image's user, or "/" where the image has no user 1000: programs could
+    write neither settings nor caches, and JupyterLab does not start.
+    """
     own = [{"name": name, "value": _literally(value)} for name, value in spec.env]
+    return own if any(name == "HOME" for name, _value in spec.env) else [{"name": "HOME", "value": HOME}, *own]
+
+
+def _environment(spec: RunSpec) -> Manifest:
+    own = _typed_environment(spec)
     ours = [_sealed(spec, TOKEN_VARIABLE, TOKEN_KEY)] if spec.kind == NOTEBOOK else []
     # Not for the container that clones the repository: only the workload itself gets them.
     chosen = [_sealed(spec, name, SECRET_KEY_PREFIX + name) for name in spec.secrets]
-    found = [*workers.rendezvous_environment(spec, job_name(spec)), *ours, *own, *chosen]
-    return {"env": found} if found else {}
+    return {"env": [*workers.rendezvous_environment(spec, job_name(spec)), *ours, *own, *chosen]}
 
 
 def _sealed(spec: RunSpec, name: str, key: str) -> Manifest:
@@ -257,14 +264,13 @@ _CLONE_SCRIPT = (
 
 def _clone(spec: RunSpec) -> Manifest:
     """Clones before the first start, with the image's own git: the portal itself fetches no user-given address."""
-    own = [{"name": name, "value": _literally(value)} for name, value in spec.env]
     return {
         "name": CLONE_CONTAINER,
         "image": spec.image,
         "imagePullPolicy": _pull_policy(spec),
         "command": ["sh", "-c", _CLONE_SCRIPT, "clone", spec.repository, spec.clone_into, spec.reference],
         # Without a terminal git would wait for a password forever.
-        "env": [*own, {"name": "GIT_TERMINAL_PROMPT", "value": "0"}],
+        "env": [*_typed_environment(spec), {"name": "GIT_TERMINAL_PROMPT", "value": "0"}],
         "workingDir": HOME,
         **TERMINATION_MESSAGE,
         "resources": {key: _promised(spec) for key in ("requests", "limits")},

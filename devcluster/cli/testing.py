@@ -36,7 +36,7 @@ AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
-    """`rest` is passed to pytest unchanged."""
+    """`rest` is passed to pytest unchanged. Only a run that selects the marker `real_node` starts such a node."""
     if arguments.changed:
         rest = [*_near_tests(arguments.changed), *rest]
     browser = _browser()
@@ -47,7 +47,12 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="gpu-portal-") as logs, Supervisor(Path(logs)) as supervisor:
             return _pytest(supervisor, pytest, services, browser)
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
-        options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
+        options = Options(
+            state=Path(state),
+            hardware=arguments.hardware,
+            kubeconfig=arguments.kubeconfig,
+            real_node="real_node" in rest,
+        )
         with Stack(options) as stack:
             # mypy without a cache is slow and uses one core. It runs in parallel to the start of the services, the
             # other checks and the first tests.

@@ -17,7 +17,13 @@ STATE = ROOT / ".run" / "up"
 
 def up(arguments: argparse.Namespace) -> None:
     # fresh: data that an earlier run left could cause misleading errors in tests.
-    options = Options(state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig, fresh=True)
+    options = Options(
+        state=STATE,
+        hardware=arguments.hardware,
+        kubeconfig=arguments.kubeconfig,
+        fresh=True,
+        real_node=arguments.real_node,
+    )
     with Stack(options) as stack:
         stack.start()
         note("All services are running; Ctrl-C stops them.")

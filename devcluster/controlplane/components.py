@@ -6,6 +6,7 @@ import http.client
 import os
 import secrets
 import ssl
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,12 +63,12 @@ class ControlPlane:
     def kubeconfig(self, client: str) -> Path:
         return self.state / "kubeconfig" / client
 
-    def write_kubeconfigs(self) -> None:
+    def write_kubeconfigs(self, more: Mapping[str, tuple[str, str]] | None = None) -> None:
         """Writes a kubeconfig per client, with new tokens at each start. The API server reads its list of tokens when
-        it starts.
+        it starts. `more`: clients beside USERS.
         """
         known = []
-        for client, (name, group) in USERS.items():
+        for client, (name, group) in {**USERS, **(more or {})}.items():
             token = secrets.token_urlsafe(32)
             pki_module.kubeconfig(self.kubeconfig(client), server=self.url, pki=self.pki, token=token)
             known.append(",".join(filter(None, (token, name, name, group))))

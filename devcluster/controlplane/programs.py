@@ -1,7 +1,7 @@
-"""The Go programs of the embedded cluster, and Caddy: built once and cached per user, under the hash of their build
-recipe.
+"""The Go programs of the embedded cluster, and Caddy, and those of a real node: built once and cached per user, under
+the hash of their build recipe.
 
-The two Go modules in `tools/` contain no code of this project, only pinned `tool` lines. A build happens in its own
+The Go modules in `tools/` contain no code of this project, only pinned `tool` lines. A build happens in its own
 directory, which is renamed at the end, so an incomplete build is never used. An interrupted build continues where it
 stopped, because Go has its own caches.
 """
@@ -34,28 +34,71 @@ _VERSION = {"gitVersion": KUBERNETES, "gitMajor": "1", "gitMinor": "36"}
 LDFLAGS = "-s -w " + " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in _VERSION.items())
 BUILD_WITHIN_S = 45 * 60.0
 
-# module → builds, each (output: a directory ending in / or a file name, packages)
-BUILDS: dict[str, list[tuple[str, list[str]]]] = {
-    "kubernetes": [
-        (
-            "bin/",
-            [
-                "k8s.io/kubernetes/cmd/kube-apiserver",
-                "k8s.io/kubernetes/cmd/kube-controller-manager",
-                "k8s.io/kubernetes/cmd/kube-scheduler",
-                "sigs.k8s.io/kwok/cmd/kwok",
-                "sigs.k8s.io/kueue/cmd/kueue",
-            ],
-        ),
-        ("bin/etcd", ["go.etcd.io/etcd/server/v3"]),
-    ],
-    "caddy": [("bin/caddy", ["github.com/caddyserver/caddy/v2/cmd/caddy"])],
-}
-# manifests inside the modules: module path → (folder in the module, folder beside the programs)
-MANIFESTS = {
-    "sigs.k8s.io/kueue": [("config/components/crd/bases", "kueue/crd"), ("config/components/webhook", "kueue/webhook")],
-    "sigs.k8s.io/kwok": [("kustomize/crd/bases", "kwok/crd"), ("kustomize/stage", "kwok/stage")],
-}
+
+@dataclass(frozen=True)
+class Recipe:
+    """`builds`: module → builds, each (output: a directory ending in / or a file name, packages). `manifests`: files
+    inside the modules: module path → (folder in the module, folder beside the programs). `folder`: in the cache.
+    """
+
+    folder: str
+    what: str
+    builds: dict[str, list[tuple[str, list[str]]]]
+    manifests: dict[str, list[tuple[str, str]]]
+
+    def digest(self) -> str:
+        digest = hashlib.sha256(json.dumps([self.builds, self.manifests, LDFLAGS]).encode())
+        for module in self.builds:
+            for name in ("go.mod", "go.sum"):
+                digest.update((TOOLS / module / name).read_bytes())
+        return digest.hexdigest()[:16]
+
+
+CLUSTER = Recipe(
+    folder="programs",
+    what="Kubernetes, etcd, kwok, Kueue and Caddy, once per user: 5 to 12 minutes on two cores",
+    builds={
+        "kubernetes": [
+            (
+                "bin/",
+                [
+                    "k8s.io/kubernetes/cmd/kube-apiserver",
+                    "k8s.io/kubernetes/cmd/kube-controller-manager",
+                    "k8s.io/kubernetes/cmd/kube-scheduler",
+                    "sigs.k8s.io/kwok/cmd/kwok",
+                    "sigs.k8s.io/kueue/cmd/kueue",
+                ],
+            ),
+            ("bin/etcd", ["go.etcd.io/etcd/server/v3"]),
+        ],
+        "caddy": [("bin/caddy", ["github.com/caddyserver/caddy/v2/cmd/caddy"])],
+    },
+    manifests={
+        "sigs.k8s.io/kueue": [
+            ("config/components/crd/bases", "kueue/crd"),
+            ("config/components/webhook", "kueue/webhook"),
+        ],
+        "sigs.k8s.io/kwok": [("kustomize/crd/bases", "kwok/crd"), ("kustomize/stage", "kwok/stage")],
+    },
+)
+NODE = Recipe(
+    folder="node-programs",
+    what="kubelet, kube-proxy and containerd, once per user: 4 to 10 minutes on two cores",
+    builds={
+        "node": [("bin/", ["k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"])],
+        "containerd": [
+            (
+                "bin/",
+                [
+                    "github.com/containerd/containerd/v2/cmd/containerd",
+                    "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+                    "github.com/containerd/containerd/v2/cmd/ctr",
+                ],
+            )
+        ],
+    },
+    manifests={"k8s.io/kubelet": [("pkg/apis/deviceplugin/v1beta1", "deviceplugin")]},
+)
 
 
 @dataclass(frozen=True)
@@ -74,11 +117,11 @@ def cache_home() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-portal"
 
 
-def find_or_build(supervisor: Supervisor) -> Programs:
+def find_or_build(supervisor: Supervisor, recipe: Recipe = CLUSTER) -> Programs:
     """Returns the cached programs, or builds them. The expected duration is printed before a build starts."""
-    home = cache_home() / "programs"
-    recipe = _recipe()
-    for ready in home.glob(f"{recipe}-*/ready.json"):
+    home = cache_home() / recipe.folder
+    digest = recipe.digest()
+    for ready in home.glob(f"{digest}-*/ready.json"):
         return Programs(ready.parent)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -88,34 +131,26 @@ def find_or_build(supervisor: Supervisor) -> Programs:
             "Set XDG_CACHE_HOME to a writable directory.",
         ) from error
     with _alone(home / "lock"):
-        for ready in home.glob(f"{recipe}-*/ready.json"):  # another process built it while this one waited
+        for ready in home.glob(f"{digest}-*/ready.json"):  # another process built it while this one waited
             return Programs(ready.parent)
         go = _find_go(supervisor)
         version = _go_version(go)
-        target = home / f"{recipe}-go{version}"
-        _build(supervisor, go, target)
+        target = home / f"{digest}-go{version}"
+        _build(supervisor, go, recipe, target)
     return Programs(target)
 
 
-def _recipe() -> str:
-    digest = hashlib.sha256(json.dumps([BUILDS, MANIFESTS, LDFLAGS]).encode())
-    for module in BUILDS:
-        for name in ("go.mod", "go.sum"):
-            digest.update((TOOLS / module / name).read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _build(supervisor: Supervisor, go: str, target: Path) -> None:
+def _build(supervisor: Supervisor, go: str, recipe: Recipe, target: Path) -> None:
     for stale in target.parent.glob("*.building"):  # this process has the lock, so no other build is running
         shutil.rmtree(stale)
     building = target.with_name(f"{target.name}.building")
     (building / "bin").mkdir(parents=True)
-    note("Building Kubernetes, etcd, kwok, Kueue and Caddy, once per user: 5 to 12 minutes on two cores.")
+    note(f"Building {recipe.what}.")
     note("It can be interrupted; the next start continues where it stopped.")
-    for module in BUILDS:
+    for module in recipe.builds:
         with step(f"Modules of {module} downloaded"):
             _go(supervisor, go, module, "download", ["mod", "download"])
-    for module, builds in BUILDS.items():
+    for module, builds in recipe.builds.items():
         for output, packages in builds:
             names = ", ".join(package.split("/")[-1] for package in packages).replace("v3", "etcd")
             with step(f"Built {names}"):
@@ -123,8 +158,8 @@ def _build(supervisor: Supervisor, go: str, target: Path) -> None:
                 if output.endswith("/"):
                     argv[argv.index("-o") + 1] += "/"
                 _go(supervisor, go, module, "build", argv)
-    for module_path, folders in MANIFESTS.items():
-        found = _go_output(go, "kubernetes", ["list", "-m", "-f", "{{.Dir}}", module_path])
+    for module_path, folders in recipe.manifests.items():
+        found = _go_output(go, next(iter(recipe.builds)), ["list", "-m", "-f", "{{.Dir}}", module_path])
         for source, destination in folders:
             # Files of Go's module cache are read-only. Copies with the same modes could not be deleted with this cache.
             shutil.copytree(Path(found) / source, building / destination, copy_function=shutil.copyfile)
@@ -229,6 +264,6 @@ def _alone(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            note("Another run is building the control plane; waiting for it.")
+            note("Another run is building the programs; waiting for it.")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

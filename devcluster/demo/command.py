@@ -36,6 +36,7 @@ def demo(arguments: argparse.Namespace) -> int:
         unsafe=False,
         fresh=arguments.fresh,
         notebooks_at_once=scenario.notebooks,
+        real_node=arguments.real_node,
     )
     with started(options, port=_port(arguments.port), scenario=scenario) as (stack, portal, accounts):
         _introduce(scenario, portal, accounts, time.monotonic() - began)

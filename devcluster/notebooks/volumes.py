@@ -54,6 +54,7 @@ class Volumes:
                 continue
             try:
                 if claim["status"]["phase"] == "Pending" and not claim["spec"].get("volumeName"):
+                    self._make(self.directory_of(claim))
                     self.api.create(_volume(claim, self.directory_of(claim)))
                 elif claim["status"]["phase"] == "Bound" and _size(claim) != claim["status"]["capacity"]["storage"]:
                     self._grow(claim)
@@ -62,6 +63,13 @@ class Volumes:
                     print(f"volumes: {claim['metadata']['name']}: {error}", flush=True)
             except (OSError, http.client.HTTPException) as error:
                 print(f"volumes: no answer from the API server: {error}", flush=True)
+
+    def _make(self, directory: Path) -> None:
+        """Any user may write there, as with local-path provisioners: kubelet changes no group of a hostPath. The folder
+        above is closed to others.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(0o777)
 
     def _grow(self, claim: Json) -> None:
         capacity = {"storage": _size(claim)}

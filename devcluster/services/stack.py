@@ -29,12 +29,15 @@ from devcluster.controlplane.external import ExternalCluster
 from devcluster.controlplane.kueue import Kueue, private_root
 from devcluster.controlplane.kwok import Kwok
 from devcluster.controlplane.programs import Programs
+from devcluster.node import images, machine, node
+from devcluster.node.node import RealNode
 from devcluster.processes import lock, ports, private_files
 from devcluster.processes.console import UserError, step
 from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Command, Supervisor
 from devcluster.services import postgres, redis
 
+REAL_DEVICES = 8
 KUEUE_KINDS = {"Workload", "ClusterQueue", "LocalQueue", "Cohort", "ResourceFlavor", "Topology", "AdmissionCheck"}
 
 
@@ -45,6 +48,7 @@ class Options:
     unsafe: bool = True  # temporary data: no fsync
     notebooks: bool = True
     notebooks_at_once: int = 6
+    real_node: bool = False  # beside the simulated nodes; needs root
     fresh: bool = False  # first delete the data of an earlier run
     # existing services instead of embedded ones
     kubeconfig: Path | None = None
@@ -67,12 +71,15 @@ class Stack:
         self.ports = ports.assign_ports(self.state)
         self.services: dict[str, Any] = {}
         self._programs: Programs | None = None
+        self.real_node: RealNode | None = None
 
     def __enter__(self) -> Stack:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.supervisor.stop_all()
+        if self.real_node is not None:
+            self.real_node.clean()
         if self.options.unsafe:
             postgres.forget(self.state)
         (self.state / "services.json").unlink(missing_ok=True)
@@ -141,10 +148,12 @@ class Stack:
 
     def _start_cluster(self) -> dict[str, object]:
         private_root()  # raises an error now, not after ten seconds, if this machine does not allow it
+        if self.options.real_node:
+            machine.check()
         plane = ControlPlane(
             self.programs, pki.make(self.state / "pki"), self.state, self.ports, unsafe=self.options.unsafe
         )
-        plane.write_kubeconfigs()
+        plane.write_kubeconfigs(node.USERS if self.options.real_node else {})
         kwok, kueue = Kwok(plane), Kueue(plane)
         self.services["kubeconfigs"] = {"admin": str(plane.kubeconfig("admin"))}
         self.services |= {"api_server_url": plane.url, "kubelet_url": kwok.kubelet_url}
@@ -169,7 +178,20 @@ class Stack:
         with step(f"Simulated hardware: {self.options.hardware}"):
             hardware.load(api, self.options.hardware)
             _until("The simulated nodes", lambda: not hardware.unready(api), within_s=60)
+        if self.options.real_node:
+            self._start_real_node(plane)
         return {"server": plane.url, "certificate-authority-data": plane.pki.ca_bundle}
+
+    def _start_real_node(self, plane: ControlPlane) -> None:
+        archive = images.find_or_build(self.supervisor)
+        found = self.real_node = RealNode(plane, programs.find_or_build(self.supervisor, programs.NODE))
+        api = self.admin
+        with step("Real node: containerd, kubelet, kube-proxy and a device plugin"):
+            found.start(self.supervisor, api, devices=REAL_DEVICES)
+            _until("The real node", lambda: found.is_ready(api), within_s=60)
+        with step("Images of the real node"):
+            self.supervisor.run(Command("node-images", found.ctr("images", "import", archive)), within_s=300)
+        self.services["real_node"] = {"folder": str(found.folder), "address": found.machine.machine_address}
 
     def _use_existing(self, kubeconfig: Path) -> dict[str, object]:
         existing = ExternalCluster(kubeconfig)

@@ -29,28 +29,28 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_half_built_cache_is_not_used_and_a_whole_one_is(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (cache / f"{programs._recipe()}-go1.26.0.building" / "bin").mkdir(parents=True)
-    (cache / f"{programs._recipe()}-go1.26.0" / "bin").mkdir(parents=True)
+    (cache / f"{programs.CLUSTER.digest()}-go1.26.0.building" / "bin").mkdir(parents=True)
+    (cache / f"{programs.CLUSTER.digest()}-go1.26.0" / "bin").mkdir(parents=True)
     monkeypatch.setenv("PATH", "")  # whoever builds looks for Go first
     with Supervisor(tmp_path / "log") as supervisor:
         monkeypatch.setattr(programs, "REQUIREMENTS", tmp_path)
         with pytest.raises(UserError, match="Go is required once"):
             programs.find_or_build(supervisor)
 
-        (cache / f"{programs._recipe()}-go1.26.0" / "ready.json").write_text("{}")
-        assert programs.find_or_build(supervisor).directory == cache / f"{programs._recipe()}-go1.26.0"
+        (cache / f"{programs.CLUSTER.digest()}-go1.26.0" / "ready.json").write_text("{}")
+        assert programs.find_or_build(supervisor).directory == cache / f"{programs.CLUSTER.digest()}-go1.26.0"
 
 
 def test_the_recipe_changes_with_what_is_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = programs._recipe()
-    for module in programs.BUILDS:
+    before = programs.CLUSTER.digest()
+    for module in programs.CLUSTER.builds:
         (tmp_path / module).mkdir()
         for name in ("go.mod", "go.sum"):
             (tmp_path / module / name).write_bytes((programs.TOOLS / module / name).read_bytes())
     monkeypatch.setattr(programs, "TOOLS", tmp_path)
-    assert programs._recipe() == before
+    assert programs.CLUSTER.digest() == before
     (tmp_path / "caddy" / "go.sum").write_text("changed")
-    assert programs._recipe() != before
+    assert programs.CLUSTER.digest() != before
 
 
 def test_certificates_are_made_once_and_private(tmp_path: Path) -> None:

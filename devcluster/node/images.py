@@ -1,0 +1,106 @@
+"""Container images without a registry: a base of the distribution's packages (debootstrap), and what is built on it
+with podman. Built once and cached per user as one archive, under the hash of its recipe.
+
+`real.node/python:1` runs jobs and clones repositories, `real.node/notebook:1` has JupyterLab, `real.node/pause:1` holds
+a pod's network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from devcluster.controlplane.programs import REQUIREMENTS, cache_home
+from devcluster.node.configuration import PAUSE_IMAGE
+from devcluster.node.machine import PATH
+from devcluster.processes.console import UserError, note, step
+from devcluster.processes.supervisor import Command, Supervisor
+
+PYTHON_IMAGE = "real.node/python:1"
+NOTEBOOK_IMAGE = "real.node/notebook:1"
+PACKAGES = ("python3", "python3-venv", "python3-pip", "ca-certificates", "git", "tini")
+# Debian's podman prefers crun, which refuses hybrid control groups; its usual limits need CAP_SYS_RESOURCE.
+PODMAN = ("--runtime", "/usr/sbin/runc", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096")
+# So that a machine with its own certificate authority or package index builds as it installs.
+_OF_MACHINE = ("/etc/ssl/certs", "/etc/pip.conf")
+BUILD_WITHIN_S = 1200
+
+
+def recipes() -> dict[str, str]:
+    """Dockerfiles by image, in the order of their build."""
+    [jupyterlab] = re.findall(r"^(jupyterlab==\S+)", (REQUIREMENTS / "dev.txt").read_text(), re.MULTILINE)
+    pip = "/opt/venv/bin/pip install --no-cache-dir --disable-pip-version-check"
+    return {
+        PAUSE_IMAGE: f'FROM {PYTHON_IMAGE}\nENTRYPOINT ["tini", "--", "sleep", "infinity"]\n',
+        NOTEBOOK_IMAGE: (
+            f"FROM {PYTHON_IMAGE}\n"
+            f"RUN python3 -m venv /opt/venv && {pip} {jupyterlab}\n"
+            "ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin\n"
+        ),
+    }
+
+
+def find_or_build(supervisor: Supervisor) -> Path:
+    """Returns the archive with all images."""
+    home = cache_home() / "node-images"
+    digest = hashlib.sha256(json.dumps([PACKAGES, recipes()]).encode()).hexdigest()[:16]
+    archive = home / f"{digest}.tar"
+    if archive.exists():
+        return archive
+    home.mkdir(parents=True, exist_ok=True)
+    note("Building the images of the real node, once per user: about 4 minutes on two cores.")
+    with tempfile.TemporaryDirectory(prefix="gpu-portal-images-", dir=home) as folder:
+        _base(supervisor, Path(folder) / "root")
+        for image, dockerfile in recipes().items():
+            with step(f"Built {image}"):
+                file = Path(folder) / "Dockerfile"
+                file.write_text(dockerfile)
+                mounts = [word for path in _OF_MACHINE if Path(path).exists() for word in ("-v", f"{path}:{path}:ro")]
+                build = ["podman", "build", *PODMAN, "--network", "host", *mounts, "-t", image, "-f", file, folder]
+                _run(supervisor, "podman-build", build)
+        with step("Images written"):
+            making = archive.with_suffix(f".{os.getpid()}.making")
+            names = [PYTHON_IMAGE, *recipes()]
+            _run(supervisor, "podman-save", ["podman", "save", "--quiet", "-m", "-o", making, *names])
+            making.rename(archive)
+    return archive
+
+
+def _base(supervisor: Supervisor, root: Path) -> None:
+    suite, mirror = _distribution()
+    with step(f"Base image of {suite}'s packages"):
+        include = f"--include={','.join(PACKAGES)}"
+        _run(supervisor, "debootstrap", ["debootstrap", "--variant=minbase", include, suite, root, mirror])
+        for folder in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale"):
+            shutil.rmtree(root / folder, ignore_errors=True)
+        packed = root.with_suffix(".tar")
+        _run(supervisor, "tar", ["tar", "-C", root, "-cf", packed, "."])
+        shutil.rmtree(root)
+        _run(supervisor, "podman-import", ["podman", "import", "--quiet", packed, PYTHON_IMAGE])
+        packed.unlink()
+
+
+def _distribution() -> tuple[str, str]:
+    """Returns this machine's release and its mirror, so that the base comes from where the machine's packages come."""
+    suite = re.findall(r"^VERSION_CODENAME=(\S+)", Path("/etc/os-release").read_text(), re.MULTILINE)
+    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages"]
+    listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines()
+    for mirror, release in (line.split() for line in listed if len(line.split()) == 2):
+        if [release] == suite:
+            return release, mirror
+    raise UserError(
+        "This machine's package index does not name a mirror of its own release.",
+        "The images of the real node are built from Debian or Ubuntu packages; run it on such a machine.",
+    )
+
+
+def _run(supervisor: Supervisor, name: str, argv: list[object]) -> None:
+    ran = supervisor.run(Command(name, argv, env={**os.environ, "PATH": PATH}), within_s=BUILD_WITHIN_S)
+    if ran.process.returncode:
+        raise UserError(f"{argv[0]} failed. Its last lines:\n{ran.last_lines()}", f"Full log: {ran.log}.")

@@ -1,0 +1,155 @@
+"""One real node of the embedded cluster: its programs, its registration and its devices."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.client.kube import Api
+from devcluster.client.kubeconfig import read_kubeconfig, write_kubeconfig
+from devcluster.client.types import Json
+from devcluster.controlplane.components import ControlPlane
+from devcluster.controlplane.programs import Programs
+from devcluster.node import configuration, machine
+from devcluster.node.machine import Machine
+from devcluster.processes.paths import ROOT
+from devcluster.processes.supervisor import Command, Supervisor
+
+NAME = "real-1"
+# Clients of the API server that a node needs: user name and group.
+USERS = {"kubelet": (f"system:node:{NAME}", "system:nodes"), "kube-proxy": ("system:kube-proxy", "")}
+API_PORT = 6443
+RESOURCE = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True)
+class RealNode:
+    plane: ControlPlane
+    programs: Programs
+
+    @property
+    def machine(self) -> Machine:
+        return Machine(self.plane.ports["apiserver"])
+
+    @property
+    def folder(self) -> Path:
+        return self.plane.state / "node"
+
+    def start(self, supervisor: Supervisor, api: Api, *, devices: int) -> None:
+        """Starts the node and waits until containerd answers. `devices`: number of GPUs that it claims to have."""
+        machine.check()
+        self._write(devices)
+        self.machine.prepare()
+        self._admit(api)
+        forward = [sys.executable, "-m", "devcluster.node.forward", self.machine.machine_address, API_PORT]
+        supervisor.start(Command("node-forward", [*forward, self.plane.ports["apiserver"]], cwd=ROOT))
+        first = self.machine.inside([sys.executable, "-m", "devcluster.node", self.folder])
+        supervisor.start(Command("node", first, cwd=ROOT, ready=self._has_containerd))
+        supervisor.until_ready("node")
+
+    def clean(self) -> None:
+        """Call it when the node's processes have ended."""
+        self.machine.clean()
+
+    def ctr(self, *arguments: object) -> list[object]:
+        """The command line of containerd, for the images and containers that kubelet sees."""
+        return [self.programs["ctr"], "--address", self._socket, "--namespace", "k8s.io", *arguments]
+
+    def set_devices(self, devices: list[Json]) -> None:
+        """Devices as [{"id": UUID, "is_healthy": bool}]. The plugin tells kubelet within a second."""
+        making = self.folder / "devices.json.new"
+        making.write_text(json.dumps(devices))
+        making.rename(self.folder / "devices.json")
+
+    def is_ready(self, api: Api) -> bool:
+        node = api.find("v1/nodes", NAME)
+        conditions = (node or {}).get("status", {}).get("conditions", ())
+        return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+    @property
+    def _socket(self) -> Path:
+        return self.folder / "containerd.sock"
+
+    def _has_containerd(self) -> bool:
+        return self._socket.exists()
+
+    def _write(self, devices: int) -> None:
+        folder = self.folder
+        for name in ("log", "cni", "registries"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+            (folder / name).mkdir(parents=True)
+        self._socket.unlink(missing_ok=True)
+        self.set_devices([{"id": device_id(place), "is_healthy": True} for place in range(devices)])
+        pki = self.plane.pki
+        for client in USERS:
+            token = read_kubeconfig(self.plane.kubeconfig(client))["user"]["token"]
+            server = f"https://{self.machine.machine_address}:{API_PORT}"
+            cluster: dict[str, object] = {
+                "server": server,
+                "certificate-authority-data": pki.ca_bundle,
+                "tls-server-name": "localhost",
+            }
+            write_kubeconfig(folder / f"{client}.kubeconfig", cluster, {"token": token})
+        files = {
+            "containerd.toml": configuration.containerd(folder),
+            "cni/pods.conflist": configuration.network(self.machine),
+            "kubelet.json": json.dumps(configuration.kubelet(self.machine, folder, pki.cert("ca"))),
+            "kube-proxy.json": json.dumps(configuration.kube_proxy(self.machine, folder / "kube-proxy.kubeconfig")),
+            "resolv.conf": "nameserver 10.0.0.10\n",
+            "node.json": json.dumps({name: [str(word) for word in argv] for name, argv in self._programs().items()}),
+        }
+        for name, text in files.items():
+            (folder / name).write_text(text)
+
+    def _programs(self) -> dict[str, list[object]]:
+        """containerd finds its shim beside itself."""
+        folder, bin_dir = self.folder, self.programs.bin
+        path = ["env", f"PATH={bin_dir}:/usr/sbin:/usr/bin:/sbin:/bin"]
+        kubelet = ["--config", folder / "kubelet.json", "--kubeconfig", folder / "kubelet.kubeconfig"]
+        kubelet += ["--hostname-override", NAME, "--node-ip", self.machine.node_address]
+        kubelet += ["--node-labels", ",".join(f"{name}={value}" for name, value in configuration.LABELS.items())]
+        proxy = ["--config", folder / "kube-proxy.json", "--hostname-override", NAME]
+        plugin = [sys.executable, "-m", "devcluster.node.device_plugin"]
+        return {
+            "containerd": [*path, bin_dir / "containerd", "--config", folder / "containerd.toml"],
+            "kubelet": [*path, bin_dir / "kubelet", *kubelet],
+            "kube-proxy": [*path, bin_dir / "kube-proxy", *proxy],
+            "device-plugin": [*plugin, folder, RESOURCE, self.programs.directory / "deviceplugin"],
+        }
+
+    def _admit(self, api: Api) -> None:
+        """Lets the API server read logs from the kubelet, and pods reach the API server through its Service."""
+        api.apply(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": "devcluster-kubelet-api"},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "system:kubelet-api-admin",
+                },
+                "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "kube-apiserver"}],
+            }
+        )
+        api.apply(
+            {
+                "apiVersion": "discovery.k8s.io/v1",
+                "kind": "EndpointSlice",
+                "metadata": {
+                    "name": "kubernetes",
+                    "namespace": "default",
+                    "labels": {"kubernetes.io/service-name": "kubernetes"},
+                },
+                "addressType": "IPv4",
+                "endpoints": [{"addresses": [self.machine.machine_address], "conditions": {"ready": True}}],
+                "ports": [{"name": "https", "port": API_PORT, "protocol": "TCP"}],
+            }
+        )
+
+
+def device_id(place: int) -> str:
+    return f"GPU-00000000-0000-4000-8000-{place:012x}"

@@ -1,0 +1,77 @@
+"""What kubelet, containerd, runc and registries say of a job that does not run, and what the portal tells of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from accounts.core.actor import Actor
+from accounts.models import User
+from devcluster.node.registry import Answer, Registry
+from tenants.class_access.image_prefixes import actions as image_prefixes
+from tests.support.cluster.worker import Worker
+from tests.workloads.cases.staged import until_as_written
+from tests.workloads.situations.real_node.written import BLOCKED, PROGRAMS, REGISTRY
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
+
+pytestmark = [
+    pytest.mark.real_node,
+    pytest.mark.timeout(600),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("watcher", "clean_cluster"),
+]
+
+WRITES_BEYOND_SHARED_MEMORY = """
+import mmap, os
+file = os.open("/dev/shm/file", os.O_CREAT | os.O_RDWR)
+os.ftruncate(file, 1 << 40)
+memory = mmap.mmap(file, 1 << 32)
+while True:
+    memory.write(bytes(1 << 20))
+"""
+# Each as its user would type it, as words.
+COMMANDS = {
+    "not-in-image": ("trian", "--epochs", "3"),
+    "script-not-found": ("sh", "-c", "trian"),
+    "no-program": ("/etc/hostname",),
+    "memory": ("python3", "-c", "x = bytearray(3 << 30)"),
+    "killed": ("sh", "-c", "python3 -c 'import os; os.kill(os.getpid(), 9)'; exit $?"),
+    "terminated": ("sh", "-c", "python3 -c 'import os; os.kill(os.getpid(), 15)'; exit $?"),
+    "bus-error": ("python3", "-c", WRITES_BEYOND_SHARED_MEMORY),
+    "gpu-memory": ("python3", "-c", "raise RuntimeError('CUDA out of memory. Tried to allocate 20.00 GiB')"),
+    "no-gpu-seen": ("python3", "-c", "raise RuntimeError('No CUDA GPUs are available')"),
+    "unreachable": ("true",),
+}
+OPTIONS = {
+    "memory": Options(memory_gib=1),
+    "bus-error": Options(memory_gib=4, shared_memory_gib=1),
+    "unreachable": Options(repository="https://exmaple.org/course.git"),
+}
+
+
+def test_what_programs_do(job: LaunchSpec, by_alice: Actor, worker: Worker) -> None:
+    for name in PROGRAMS:
+        spec = replace(job, name=name, command=COMMANDS[name], options=OPTIONS.get(name, Options()))
+        actions.launch("team-a", spec, by=by_alice)
+    until_as_written(worker, by_alice, PROGRAMS)
+
+
+def test_what_registries_answer(
+    job: LaunchSpec, by_alice: Actor, olga: User, worker: Worker, registry: Registry
+) -> None:
+    """Two at a time: they keep their cores while they wait."""
+    registry.answers |= {
+        "team/private": Answer(401, "UNAUTHORIZED", "authentication required"),
+        "team/limited": Answer(429, "TOOMANYREQUESTS", "You have reached your pull rate limit."),
+        "team/down": Answer(503, "UNAVAILABLE", "try again later"),
+    }
+    registry.only_for("team/other-cpu", "arm64")
+    image_prefixes.allow_prefix("team-a", f"{REGISTRY}/", by=Actor(olga, via="page"))
+    for name, one in BLOCKED.items():
+        spec = replace(job, name=name, image=f"{REGISTRY}/team/{name}:1", command=("true",))
+        actions.launch("team-a", spec, by=by_alice)
+        until_as_written(worker, by_alice, {name: one})
+        actions.stop("team-a", name, by=by_alice)
