@@ -16,7 +16,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.core import single_sign_on
+from portal.core import keepalive, single_sign_on
+from portal.core.postgresql.session import connection_options
 from portal.ops import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -78,8 +79,7 @@ PORTAL_HOST = urlsplit(PORTAL_URL).hostname or ""
 
 DATABASES = {"default": environ.Env.db_url_config(secret("DATABASE_URL"))}
 DATABASES["default"].update(ENGINE="portal.core.postgresql", CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
-# Prepared statements: half of PostgreSQL's work for a page is planning the same queries again (ADR 23).
-DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=3)
+DATABASES["default"]["OPTIONS"] = connection_options(DATABASES["default"].get("OPTIONS", {}))
 if env.bool("DATABASE_POOL", default=False):
     # For web and doors: one pool per process.
     DATABASES["default"]["OPTIONS"]["pool"] = {
@@ -277,6 +277,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 1,
     "retry_on_timeout": False,
     "ack_emulation": False,
+    **keepalive.BROKER_OPTIONS,
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None

@@ -9,13 +9,18 @@ from cluster.client.secret_scrubbing import scrub_secret_values
 from portal.core.due import TryLater
 
 TEXT_LIMIT = 300
+# A server that asks for more is asked again after a minute.
+LONGEST_PAUSE_S = 60.0
 
 
 class ClusterUnavailable(TryLater):
-    """No response, or a temporary one: time-out, 429, 5xx, a webhook that is down, a namespace being deleted."""
+    """No response, or a temporary one: time-out, 429, 5xx, a webhook that is down, a namespace being deleted.
 
-    def __init__(self, text: str) -> None:
-        super().__init__("cluster_unavailable", text)
+    `after_s`: the server asked for a pause of so many seconds.
+    """
+
+    def __init__(self, text: str, *, after_s: float = 0.0) -> None:
+        super().__init__("cluster_unavailable", text, after_s=after_s)
 
 
 class ClusterRefused(Exception):
@@ -41,7 +46,12 @@ class Gone(Exception):
     """410: the resource version is too old; list again."""
 
 
-def error_from_status(status: int, data: bytes, path: str, sent: Any = None) -> Exception:
+def pause_s(retry_after: str | None) -> float:
+    """The seconds of a header `Retry-After`. The API server sends no dates."""
+    return min(float(retry_after), LONGEST_PAUSE_S) if retry_after and retry_after.isdecimal() else 0.0
+
+
+def error_from_status(status: int, data: bytes, path: str, sent: Any = None, *, after_s: float = 0.0) -> Exception:
     """Maps a Kubernetes Status to an exception. A body that is not a Status is dropped: it could be anything."""
     try:
         answer = json.loads(data)
@@ -58,7 +68,7 @@ def error_from_status(status: int, data: bytes, path: str, sent: Any = None) -> 
         return Gone(text)
     # 401: our own token is being renewed, or could not be checked; it says nothing about the request.
     if status in (401, 429) or status >= 500 or "NamespaceTerminating" in causes:
-        return ClusterUnavailable(text[:TEXT_LIMIT])
+        return ClusterUnavailable(text[:TEXT_LIMIT], after_s=after_s)
     if status == 403 and "status unknown for quota" in text:
         # The quota was created just now and its use is not counted yet.
         return ClusterUnavailable(text[:TEXT_LIMIT])

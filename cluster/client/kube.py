@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -19,14 +20,17 @@ from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
 from cluster.client.api_kinds import api_path
-from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound, error_from_status
+from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound, error_from_status, pause_s
 from cluster.client.managed_fields import OWN_MANAGER, as_applied_patch
 from cluster.client.secret_scrubbing import scrub_secret_values
 from cluster.client.types import ApiObject
 
 
 class Kube:
-    """A connection pool with one identity. Thread-safe. Every call ends within settings.KUBE_TIMEOUT_S."""
+    """A connection pool with one identity. Thread-safe. Every call ends within settings.KUBE_TIMEOUT_S.
+
+    After a 429 all calls fail at once until the time that the server named: it limits identities, not single calls.
+    """
 
     def __init__(self, kubeconfig: str = "") -> None:
         self._configuration = client.Configuration()
@@ -39,6 +43,7 @@ class Kube:
         self._configuration.connection_pool_maxsize = 40
         self._pool: urllib3.PoolManager = client.ApiClient(self._configuration).rest_client.pool_manager
         self._token_lock = threading.Lock()
+        self._pause_ends = 0.0
 
     # ---- one object ------------------------------------------------------------------------------------------
 
@@ -172,7 +177,7 @@ class Kube:
         response = self._open("GET", path, None, query, timeout_s=timeout_s, stream=True)
         try:
             if response.status != 200:
-                raise error_from_status(response.status, response.read(), path)
+                raise self._error(response, response.read(), path)
             rest = b""
             for chunk in response.stream(65536, decode_content=True):
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -195,7 +200,7 @@ class Kube:
         if response.status != 200:
             data = response.read()
             response.close()
-            raise error_from_status(response.status, data, path)
+            raise self._error(response, data, path)
         return response
 
     def raw(self, path: str, *, query: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -221,7 +226,7 @@ class Kube:
             method, path, body, query, content_type=content_type, timeout_s=timeout_s or settings.KUBE_TIMEOUT_S
         )
         if response.status >= 300:
-            raise error_from_status(response.status, response.data, path, body)
+            raise self._error(response, response.data, path, body)
         warnings = [scrub_secret_values(_warning_text(value), body) for value in response.headers.getlist("Warning")]
         return ApiObject(json.loads(response.data), warnings)
 
@@ -236,6 +241,8 @@ class Kube:
         content_type: str = "application/json",
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
+        if (left_s := self._pause_ends - time.monotonic()) > 0:
+            raise ClusterUnavailable("The API server asked for fewer requests.", after_s=left_s)
         url = f"{self._configuration.host}/{path}"
         if query:
             url += "?" + urlencode(query)
@@ -262,6 +269,12 @@ class Kube:
             raise ClusterUnavailable(
                 f"The API server did not respond to {method} {path}: {type(error).__name__}."
             ) from error
+
+    def _error(self, response: urllib3.BaseHTTPResponse, data: bytes, path: str, sent: Any = None) -> Exception:
+        after_s = pause_s(response.headers.get("Retry-After"))
+        if response.status == 429:
+            self._pause_ends = max(self._pause_ends, time.monotonic() + after_s)
+        return error_from_status(response.status, data, path, sent, after_s=after_s)
 
 
 @cache

@@ -99,7 +99,7 @@ def follow_kind(
             wait.after_failure()
         except _FAILURES as error:
             yield WatchNote(kind, NoteType.TROUBLE, text=_sentence(error))
-            wait.after_failure()
+            wait.after_failure(error)
 
 
 def _list_then_watch(source: WatchSource, kind: MirroredKind, wait: _Wait, limits: WatchLimits) -> Iterator[WatchNote]:
@@ -206,7 +206,7 @@ def _until_it_answers(source: WatchSource, kind: MirroredKind, wait: _Wait, erro
     while True:
         if is_trouble:
             yield WatchNote(kind, NoteType.TROUBLE, text=_sentence(error))
-        if wait.after_failure():
+        if wait.after_failure(error):
             return
         try:
             source.list_page(kind.path, limit=1, field_selector=kind.field_selector)
@@ -234,7 +234,9 @@ def _sentence(error: Exception) -> str:
 
 
 class _Wait:
-    """A wait that grows with each failure in a row, up to a limit, with jitter so that kinds do not retry together."""
+    """A wait that grows with each failure in a row, up to a limit, with jitter so that kinds do not retry together, and
+    as long as the server asked for.
+    """
 
     def __init__(self, pause: Pause, limits: WatchLimits) -> None:
         self._pause = pause
@@ -249,8 +251,9 @@ class _Wait:
     def succeeded(self) -> None:
         self._failures = 0
 
-    def after_failure(self) -> bool:
+    def after_failure(self, error: Exception | None = None) -> bool:
+        asked_s = error.after_s if isinstance(error, ClusterUnavailable) else 0.0
         seconds = min(self._limits.first_wait_s * 2 ** min(self._failures, 10), self._limits.longest_wait_s)
         self._failures += 1
-        self.is_to_stop = self._pause(seconds * random.uniform(0.5, 1.0))
+        self.is_to_stop = self._pause(max(seconds * random.uniform(0.5, 1.0), asked_s * random.uniform(1.0, 1.2)))
         return self.is_to_stop

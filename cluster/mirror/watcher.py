@@ -31,6 +31,8 @@ log = structlog.get_logger(__name__)
 # First key of the advisory lock; the second is the cluster's.
 LOCK_SPACE = 0x6B756265
 BEAT_S = 5.0
+# Longer than a beat. A watcher that hangs loses its session, and with it the lock, to another one.
+LOCK_LOST_AFTER = "20s"
 BATCH = 1000
 INBOX = 4000
 LOCK_AGAIN_S = 1.0
@@ -79,6 +81,8 @@ class Watcher:
     def _lock(self) -> bool:
         """Waits for the advisory lock and logs that once. Returns False if it was stopped meanwhile."""
         has_said = False
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET idle_session_timeout = '{LOCK_LOST_AFTER}'")
         while not self._stop.is_set():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [LOCK_SPACE, self._cluster.pk])

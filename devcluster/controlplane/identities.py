@@ -23,7 +23,7 @@ TOKEN_S = 30 * 24 * 3600
 SHIPPED = {
     "Namespace", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding",
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "PriorityClass", "WorkloadPriorityClass", "Topology", "ResourceFlavor",
+    "PriorityClass", "WorkloadPriorityClass", "Topology", "ResourceFlavor", "FlowSchema",
 }  # fmt: skip
 _FIRST = ("Namespace", "ServiceAccount", "ClusterRole", "Role")
 

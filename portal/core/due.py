@@ -73,14 +73,16 @@ class Claim(Generic[Row]):
 class TryLater(Exception):
     """A reconciler raises this when it could not finish. The error is recorded on the row and retried with back-off.
 
-    `clock`: as in Outcome. The desired state changes by itself at that time, whatever failed.
+    `clock`: as in Outcome. The desired state changes by itself at that time, whatever failed. `after_s`: no attempt
+    makes sense before.
     """
 
-    def __init__(self, code: str, text: str, *, clock: datetime | None = None) -> None:
+    def __init__(self, code: str, text: str, *, clock: datetime | None = None, after_s: float = 0.0) -> None:
         super().__init__(text)
         self.code = code
         self.text = text
         self.clock = clock
+        self.after_s = after_s
 
 
 @dataclass(frozen=True)
@@ -202,21 +204,23 @@ def finish(claimed: Claim[Row], outcome: Outcome = SETTLED) -> bool:
     return _guarded(statement, [observed, *as_read, outcome.rests, wait_s, outcome.clock, *ours])
 
 
-def fail(claimed: Claim[Row], *, code: str, text: str, clock: datetime | None = None) -> None:
+def fail(claimed: Claim[Row], *, code: str, text: str, clock: datetime | None = None, after_s: float = 0.0) -> None:
     """Record a failed reconcile on the row and release the lease. The row is due again in min(5·2^(attempts-1), 300) s
-    ± 20 %, or at `clock` if that is earlier. A `due_at` that a touch or wake wrote after the claim stays.
+    ± 20 %, not before `after_s`, or at `clock` if that is earlier. A `due_at` that a touch or wake wrote after the
+    claim stays.
     """
     table = connection.ops.quote_name(claimed.model._meta.db_table)
     statement = f"""
         UPDATE {table} SET leased_until = NULL, error_code = %s, error_text = %s,
                due_at = CASE WHEN due_at IS NOT DISTINCT FROM %s
-                             THEN least(statement_timestamp() + make_interval(secs => %s * (0.8 + 0.4 * random())), %s)
+                             THEN least(statement_timestamp() + make_interval(
+                                        secs => greatest(%s * (0.8 + 0.4 * random()), %s)), %s)
                              ELSE due_at END
          WHERE id = %s AND leased_until = %s
         RETURNING due_at <= statement_timestamp()"""
     wait_s = min(5.0 * 2 ** min(claimed.attempts - 1, 10), 300.0)
     told = [code, text[:ERROR_TEXT_LIMIT]]
-    _guarded(statement, [*told, claimed.due_at, wait_s, clock, claimed.row.pk, claimed.leased_until])
+    _guarded(statement, [*told, claimed.due_at, wait_s, after_s, clock, claimed.row.pk, claimed.leased_until])
 
 
 def _guarded(statement: str, parameters: list[Any]) -> bool:
@@ -265,7 +269,7 @@ def run_claimed(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcom
     try:
         outcome = reconcile(claimed.row, Deadline())
     except TryLater as later:
-        fail(claimed, code=later.code, text=later.text, clock=later.clock)
+        fail(claimed, code=later.code, text=later.text, clock=later.clock, after_s=later.after_s)
     except Exception as error:
         log.exception("reconcile_failed", row=owner_label(claimed.row))
         fail(claimed, code="unexpected", text=f"{type(error).__name__}; see the worker log for details.")

@@ -16,6 +16,7 @@ from django.db import connections
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from portal.ops import health, metrics
+from portal.ops.liveness import liveness
 
 log = structlog.get_logger(__name__)
 TRY_AGAIN_S = 5
@@ -51,7 +52,8 @@ class OpsServer(ThreadingHTTPServer):
 
 def answer(path: str) -> tuple[int, str, bytes]:
     if path == "/livez":
-        return 200, PLAIN, b"alive\n"
+        status, text = liveness.probe()
+        return status, PLAIN, text.encode()
     if path == "/readyz":
         status, text = health.readiness()
         return status, PLAIN, text.encode()

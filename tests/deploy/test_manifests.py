@@ -115,10 +115,12 @@ def test_the_settings_know_every_variable() -> None:
     assert not [name for name, value in settings.items() if "KEY" in name and not value.startswith("/secrets/")]
 
 
-def test_two_copies_serve_people_and_one_watches() -> None:
+def test_every_process_has_two_copies_on_two_hosts_if_there_are() -> None:
     copies = {name: body["spec"]["replicas"] for name, body in DEPLOYMENTS.items()}
 
-    assert copies == {"web": 2, "doors": 2, "gateway": 2, "worker": 2, "beat": 1, "watcher": 1}
+    assert copies == {"web": 2, "doors": 2, "gateway": 2, "worker": 2, "beat": 2, "watcher": 2}
+    for name in DEPLOYMENTS:
+        assert PODS[name]["spec"]["topologySpreadConstraints"]
 
 
 def test_web_and_beat_have_no_way_to_the_api_server() -> None:

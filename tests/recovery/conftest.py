@@ -32,6 +32,9 @@ def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPa
         ApiProxy(services["kubeconfigs"]["worker"], state) as proxy,
     ):
         prefix, programs, data = postgres.prepare(supervisor, state)
+        with (data / "pg_hba.conf").open("a") as allowed:
+            # Processes on another host (test_vanished.py). It listens on loopback only.
+            allowed.write("host all all samenet scram-sha-256\n")
         port = free_port()
         # Durable settings: committed rows have to survive the crash.
         supervisor.start(postgres.command(prefix, programs, data, state=state, port=port, unsafe=False))

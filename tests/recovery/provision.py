@@ -3,6 +3,7 @@
 python -m tests.recovery.provision cluster COHORT
 python -m tests.recovery.provision team NAME CLASS UNITS
 python -m tests.recovery.provision viewer NAME
+python -m tests.recovery.provision hold NAME "nothing"|"a query"
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import django
 def main(what: str, *rest: str) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     django.setup()
-    {"cluster": settle, "team": team, "viewer": viewer}[what](*rest)
+    {"cluster": settle, "team": team, "viewer": viewer, "hold": hold}[what](*rest)
 
 
 def settle(cohort: str, slug: str) -> None:
@@ -59,6 +60,28 @@ def viewer(name: str) -> None:
     make.member(Tenant.objects.get(slug=name), person)
     _row, text = create_token(name="looks", scopes=["read"], expires_in_days=1, by=Actor(user=person, via="page"))
     sys.stdout.write(f"{text}\n")
+
+
+def hold(name: str, doing: str) -> None:
+    """Changes a row and keeps its transaction open until a line arrives; then prints what came of it."""
+    from django.db import DatabaseError, connection, transaction
+
+    from portal.core.due import touch
+    from tenants.models import Namespace
+
+    try:
+        with transaction.atomic():
+            touch(Namespace, Namespace.objects.get(name=name).pk)
+            sys.stdout.write("held\n")
+            sys.stdout.flush()
+            if doing == "a query":
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_sleep(29)")
+            sys.stdin.readline()
+    except DatabaseError as error:
+        sys.stdout.write(f"{type(error).__name__}\n")
+    else:
+        sys.stdout.write("done\n")
 
 
 if __name__ == "__main__":

@@ -97,12 +97,14 @@ class Answer:
 class ScriptedApi:
     """`lists`: one after the other, the last one repeatedly; a number is an HTTP status. `watches`: one script per
     connection. `heads`: the server's resource version, for GETs of one object. `asked`: every request as (path, query).
+    `retry_after`: this header of every answer with such a status.
     """
 
     def __init__(self) -> None:
         self.lists: deque[Raw | int] = deque()
         self.watches: deque[Sequence[Step] | int] = deque()
         self.heads: deque[int] = deque()
+        self.retry_after = ""
         self.asked: list[tuple[str, dict[str, str]]] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -173,6 +175,8 @@ class ScriptedApi:
                 data = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
+                if api.retry_after and status >= 400:
+                    self.send_header("Retry-After", api.retry_after)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)

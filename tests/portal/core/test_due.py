@@ -236,6 +236,16 @@ def test_a_failure_is_recorded_and_backs_off(row: Namespace) -> None:
     assert (row.attempts, row.leased_until, row.observed_generation) == (9, None, 0)
 
 
+def test_a_failure_waits_as_long_as_the_server_asked(row: Namespace) -> None:
+    def reconcile(row: Namespace, deadline: due.Deadline) -> due.Outcome:
+        raise due.TryLater("cluster_unavailable", "Too many requests.", after_s=40)
+
+    due.run_claimed(claimed(row), reconcile)
+
+    row.refresh_from_db()
+    assert 35 < in_s(row.due_at) <= 40
+
+
 def test_a_failure_keeps_a_newer_touch(row: Namespace) -> None:
     run = claimed(row)
     due.touch(Namespace, row.pk)

@@ -1,6 +1,8 @@
-"""The worker's connection to the database, between tasks."""
+"""The worker's connections: to the database between tasks, and to Redis while it waits."""
 
 from __future__ import annotations
+
+import socket
 
 import pytest
 from celery.fixups.django import DjangoWorkerFixup
@@ -19,3 +21,18 @@ def test_celery_leaves_the_connection_open_between_tasks() -> None:
 
     assert connection.connection is kept
     assert not kept.closed
+
+
+def test_a_worker_that_waits_sees_that_the_host_of_redis_vanished() -> None:
+    """It waits without a time-out, so only the kernel can tell."""
+    with app.connection_for_read() as broker:
+        pool = broker.default_channel.client.connection_pool
+        connection = pool.get_connection()
+        ours = connection._sock
+        idle, interval, count = (
+            ours.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        )
+        assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert idle + interval * count < 30
+        pool.release(connection)
