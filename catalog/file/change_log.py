@@ -19,6 +19,7 @@ FIELD_LABELS = {
     "borrowing_limit": "borrowing limit per team",
     "contents": "contents",
     "cpu_per_unit": "CPU cores per unit",
+    "damping_minutes": "minutes before lent quota falls",
     "deprecated_since": "deprecated since",
     "device_selector": "device selector",
     "eligibility": "eligibility",

@@ -31,6 +31,7 @@ UNITS = {
     "idle_stop_minutes": "minutes without activity",
     "production_limit": "production units per team",
     "log_retention_days": "days after a run, 0: not kept",
+    "damping_minutes": "minutes before lent quota falls, 0: at once",
 }
 HEADER = f"""\
 # The catalog of classes and images, written by `manage.py catalog export`.

@@ -80,6 +80,7 @@ Code = Literal[
     "command_and_script",
     "conflict",
     "csrf",
+    "damping",
     "database_unavailable",
     "duplicate_key",
     "email_taken",

@@ -34,6 +34,7 @@ def class_problems(values: Mapping[str, Any]) -> list[Refusal]:
         *_amounts(values),
         *run_limits.run_limit_problems(values),
         *run_limits.log_retention_problems(values),
+        *run_limits.damping_problems(values),
         *_labels(values),
         *_tolerations(values),
     ]
@@ -77,6 +78,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[Refusal]:
         ("idle_stop_minutes", None),
         ("production_limit", None),
         ("log_retention_days", run_limits.LOG_DAYS),
+        ("damping_minutes", run_limits.DAMPING_MINUTES),
     ):
         if values[name] != neutral:
             yield Refusal("storage", f"Storage has no {name.replace('_', ' ')}: remove it.", name)
