@@ -15,6 +15,8 @@ from catalog.classes.validation.run_limits import (
     IDLE_MINUTES_MOST,
     LOG_DAYS,
     LOG_DAYS_MOST,
+    NODE_MINUTES,
+    NODE_MINUTES_MOST,
     RUN_HOURS_MOST,
 )
 from catalog.pool.models import NodeUnits as NodeUnits
@@ -101,6 +103,12 @@ class GpuClass(models.Model):
         default=DAMPING_MINUTES,
         db_default=DAMPING_MINUTES,
         help_text="Minutes for which a node has to report fewer units before lent quota falls; 0: at once",
+    )
+    max_units = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Units of all nodes that an autoscaler may add; empty: no nodes are added"
+    )
+    node_minutes = models.PositiveIntegerField(
+        default=NODE_MINUTES, db_default=NODE_MINUTES, help_text="Usual minutes until an added node is ready"
     )
     kinds = models.CharField(max_length=10, choices=Kinds, default=Kinds.ANY, help_text="Allowed workloads")
     eligibility = models.CharField(max_length=300, blank=True, default="", help_text="Who may use it")
@@ -190,6 +198,10 @@ class GpuClass(models.Model):
             ),
             models.CheckConstraint(condition=Q(log_retention_days__lte=LOG_DAYS_MOST), name="gpu_class_log_retention"),
             models.CheckConstraint(condition=Q(damping_minutes__lte=DAMPING_MINUTES_MOST), name="gpu_class_damping"),
+            models.CheckConstraint(condition=Q(max_units=None) | Q(max_units__gte=1), name="gpu_class_max_units"),
+            models.CheckConstraint(
+                condition=Q(node_minutes__gte=1, node_minutes__lte=NODE_MINUTES_MOST), name="gpu_class_node_minutes"
+            ),
             models.CheckConstraint(
                 condition=Q(terms_version=0, terms="") | (Q(terms_version__gte=1) & ~Q(terms="")),
                 name="gpu_class_terms",
@@ -203,6 +215,11 @@ class GpuClass(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_autoscaled(self) -> bool:
+        """Nodes are added on demand, up to `max_units`."""
+        return self.max_units is not None
 
     @property
     def is_storage(self) -> bool:
@@ -280,6 +297,15 @@ constraint_sentence(
     "damping",
     f"Enter 0 to {DAMPING_MINUTES_MOST} minutes; 0 means that quota falls at once.",
     field="damping_minutes",
+)
+constraint_sentence(
+    "gpu_class_max_units",
+    "max_units",
+    "Enter at least 1 unit, or leave it empty: then no nodes are added.",
+    field="max_units",
+)
+constraint_sentence(
+    "gpu_class_node_minutes", "node_minutes", f"Enter 1 to {NODE_MINUTES_MOST} minutes.", field="node_minutes"
 )
 constraint_sentence(
     "gpu_class_terms",

@@ -31,6 +31,7 @@ EDITABLE_FIELDS = (
     "memory_gib_per_unit", "price_per_unit_hour", "weight", "promise_limit", "borrowing_limit", "terms_version",
     "terms", "kinds", "eligibility", "visibility", "starter", "interconnect_note", "interconnect_on",
     "run_hours_limit", "idle_stop_minutes", "production_limit", "log_retention_days", "damping_minutes",
+    "max_units", "node_minutes",
 )  # fmt: skip
 _NOT_HELD: dict[str, Any] = {"held_since": None, "held_until": None, "held_reason": ""}
 _STAYS: dict[str, Any] = {"successor": None, "retiring_message": "", "runs_until": None}

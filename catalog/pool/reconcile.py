@@ -91,7 +91,7 @@ def flavor_spec(gpu_class: GpuClass, *, owner: str) -> FlavorSpec:
         slug=gpu_class.slug,
         node_labels=gpu_class.node_labels,
         tolerations=tuple(gpu_class.tolerations),
-        has_topology=gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN,
+        has_topology=queries.has_topology(gpu_class),
         is_held=policy.is_held(gpu_class),
     )
 
@@ -179,7 +179,8 @@ def _cohort(
         QuotaCell(
             resource=gpu_class.resource,
             flavor=queries.flavor_name(gpu_class),
-            nominal=max(0, units[gpu_class.pk] - promised.get(gpu_class.pk, 0)),
+            # Kueue admits what nodes can be added for: an autoscaler sees only pods.
+            nominal=max(0, max(units[gpu_class.pk], gpu_class.max_units or 0) - promised.get(gpu_class.pk, 0)),
         )
         for gpu_class in classes
     ]

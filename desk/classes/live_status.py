@@ -44,6 +44,7 @@ class ClassLive:
     mig: MigNode | None
     mig_nodes: int
     falls: list[str]
+    coming: str
 
     @property
     def capacity(self) -> Capacity:
@@ -74,6 +75,7 @@ def class_live(by: Actor, one: GpuClass) -> ClassLive:
         mig=_mig(by, one, nodes),
         mig_nodes=len(nodes),
         falls=fall_sentences(delayed_falls([one]).get(one.pk, [])),
+        coming=catalog.node_coming_sentence(one),
     )
 
 

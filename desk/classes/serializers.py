@@ -140,6 +140,14 @@ class ClassSerializer(serializers.Serializer[Any]):
         source="gpu_class.damping_minutes",
         help_text="Minutes for which a node has to report fewer units before lent quota falls. 0: at once.",
     )
+    max_units = serializers.IntegerField(
+        source="gpu_class.max_units",
+        allow_null=True,
+        help_text="Units with all nodes that are added on demand. null: no nodes are added.",
+    )
+    node_minutes = serializers.IntegerField(
+        source="gpu_class.node_minutes", help_text="Usual minutes until an added node is ready."
+    )
     capacity = ClassCapacitySerializer()
     delayed_falls = DelayedFallSerializer(
         many=True, help_text="Nodes whose missing units are still in the quota. `capacity` shows what nodes report."

@@ -28,9 +28,9 @@ SECTIONS = (
     ("DRA", "What a claim requests.", "dra", ("device_class", "device_selector")),
     (
         "Nodes",
-        "Nodes with all of these labels; taints that workloads tolerate.",
+        "Nodes with all of these labels; taints that workloads tolerate; how many units an autoscaler may provide.",
         "node",
-        ("node_labels", "tolerations"),
+        ("node_labels", "tolerations", "max_units", "node_minutes"),
     ),
     ("Interconnect", "", "gpu", ("interconnect", "interconnect_note", "interconnect_on")),
     ("Size of a unit", "", "", ("units_per_workload", "cpu_per_unit", "memory_gib_per_unit")),
@@ -92,6 +92,8 @@ class ClassEditorForm(StrictForm, forms.ModelForm):
             "idle_stop_minutes": "Idle stop (minutes)",
             "log_retention_days": "Logs kept (days)",
             "damping_minutes": "Quota falls after (minutes)",
+            "max_units": "Maximum of units with added nodes",
+            "node_minutes": "Added node is ready after (minutes)",
             "device_selector": "CEL selector",
         }
 
