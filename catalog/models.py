@@ -6,15 +6,20 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-# The model is in its own module; imported here so that it is found.
+# Models in modules of their own; imported here so that they are found.
 from catalog.banner.models import Banner as Banner
 from catalog.classes.validation.run_limits import (
+    DAMPING_MINUTES,
+    DAMPING_MINUTES_MOST,
     IDLE_MINUTES_LEAST,
     IDLE_MINUTES_MOST,
     LOG_DAYS,
     LOG_DAYS_MOST,
+    NODE_MINUTES,
+    NODE_MINUTES_MOST,
     RUN_HOURS_MOST,
 )
+from catalog.pool.models import NodeUnits as NodeUnits
 from cluster.models import Cluster
 from portal.core.due import Due
 from portal.core.errors import constraint_sentence
@@ -94,6 +99,17 @@ class GpuClass(models.Model):
         "allocation limit", null=True, blank=True, help_text="Units; empty: allocatable units"
     )
     borrowing_limit = models.PositiveIntegerField(default=0, help_text="Units that one team may borrow")
+    damping_minutes = models.PositiveIntegerField(
+        default=DAMPING_MINUTES,
+        db_default=DAMPING_MINUTES,
+        help_text="Minutes for which a node has to report fewer units before lent quota falls; 0: at once",
+    )
+    max_units = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Units of all nodes that an autoscaler may add; empty: no nodes are added"
+    )
+    node_minutes = models.PositiveIntegerField(
+        default=NODE_MINUTES, db_default=NODE_MINUTES, help_text="Usual minutes until an added node is ready"
+    )
     kinds = models.CharField(max_length=10, choices=Kinds, default=Kinds.ANY, help_text="Allowed workloads")
     eligibility = models.CharField(max_length=300, blank=True, default="", help_text="Who may use it")
     # Version 0: no terms. A new version must be accepted again before the next launch.
@@ -181,6 +197,11 @@ class GpuClass(models.Model):
                 name="gpu_class_idle_stop",
             ),
             models.CheckConstraint(condition=Q(log_retention_days__lte=LOG_DAYS_MOST), name="gpu_class_log_retention"),
+            models.CheckConstraint(condition=Q(damping_minutes__lte=DAMPING_MINUTES_MOST), name="gpu_class_damping"),
+            models.CheckConstraint(condition=Q(max_units=None) | Q(max_units__gte=1), name="gpu_class_max_units"),
+            models.CheckConstraint(
+                condition=Q(node_minutes__gte=1, node_minutes__lte=NODE_MINUTES_MOST), name="gpu_class_node_minutes"
+            ),
             models.CheckConstraint(
                 condition=Q(terms_version=0, terms="") | (Q(terms_version__gte=1) & ~Q(terms="")),
                 name="gpu_class_terms",
@@ -194,6 +215,11 @@ class GpuClass(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_autoscaled(self) -> bool:
+        """Nodes are added on demand, up to `max_units`."""
+        return self.max_units is not None
 
     @property
     def is_storage(self) -> bool:
@@ -265,6 +291,21 @@ constraint_sentence(
     "log_retention",
     f"Enter 0 to {LOG_DAYS_MOST} days; 0 means that logs are not kept.",
     field="log_retention_days",
+)
+constraint_sentence(
+    "gpu_class_damping",
+    "damping",
+    f"Enter 0 to {DAMPING_MINUTES_MOST} minutes; 0 means that quota falls at once.",
+    field="damping_minutes",
+)
+constraint_sentence(
+    "gpu_class_max_units",
+    "max_units",
+    "Enter at least 1 unit, or leave it empty: then no nodes are added.",
+    field="max_units",
+)
+constraint_sentence(
+    "gpu_class_node_minutes", "node_minutes", f"Enter 1 to {NODE_MINUTES_MOST} minutes.", field="node_minutes"
 )
 constraint_sentence(
     "gpu_class_terms",

@@ -52,6 +52,8 @@ def class_without_nodes(site: CheckedSite) -> Iterator[Finding]:
             remedy = (
                 "Correct the resource name of the class, check the device plugin on these nodes, or retire the class."
             )
+        elif offer.is_autoscaled:
+            continue
         else:
             sentence = (
                 f"No node provides class {offer.name}: none of {counted(len(site.nodes), 'node')} "

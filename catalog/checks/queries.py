@@ -70,6 +70,7 @@ def _offer(gpu_class: GpuClass) -> CheckedClass:
         flavor=queries.flavor_name(gpu_class),
         is_open=gpu_class.life_cycle in queries.OPEN_STATES,
         is_draft=gpu_class.life_cycle == GpuClass.LifeCycle.DRAFT,
+        is_autoscaled=gpu_class.is_autoscaled,
     )
 
 

@@ -92,6 +92,7 @@ class CheckedClass:
     device_class: str = ""
     device_selector: str = ""
     memory_mib: int | None = None
+    is_autoscaled: bool = False
 
     @property
     def subject(self) -> Subject:

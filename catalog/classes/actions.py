@@ -18,7 +18,7 @@ from catalog.classes import commitments, policy
 from catalog.classes import queries as class_queries
 from catalog.classes.policy import PeerClass
 from catalog.classes.validation import field_checks
-from catalog.models import GpuClass, Image, Pool
+from catalog.models import GpuClass, Image, NodeUnits, Pool
 from cluster.models import Cluster
 from cluster.reads import queries
 from portal.core.due import touch
@@ -30,12 +30,15 @@ EDITABLE_FIELDS = (
     "device_selector", "interconnect", "node_labels", "tolerations", "memory_mib", "units_per_workload", "cpu_per_unit",
     "memory_gib_per_unit", "price_per_unit_hour", "weight", "promise_limit", "borrowing_limit", "terms_version",
     "terms", "kinds", "eligibility", "visibility", "starter", "interconnect_note", "interconnect_on",
-    "run_hours_limit", "idle_stop_minutes", "production_limit", "log_retention_days",
+    "run_hours_limit", "idle_stop_minutes", "production_limit", "log_retention_days", "damping_minutes",
+    "max_units", "node_minutes",
 )  # fmt: skip
 _NOT_HELD: dict[str, Any] = {"held_since": None, "held_until": None, "held_reason": ""}
 _STAYS: dict[str, Any] = {"successor": None, "retiring_message": "", "runs_until": None}
 # The identity of a class: running pods were placed and charged by these fields.
 IDENTITY_FIELDS = ("partition", "sharing", "replicas", "interface", "resource", "device_class")
+# They select the nodes and devices of a class.
+SELECTING_FIELDS = ("node_labels", "tolerations", "device_selector")
 
 
 @transaction.atomic
@@ -78,6 +81,9 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
     if gpu_class.life_cycle != LifeCycle.DRAFT:
         _refuse_confusion(gpu_class)
     gpu_class.save(update_fields=list(changed))
+    if any(name in changed for name in SELECTING_FIELDS):
+        # Nodes that it no longer selects have not lost units for a moment: the quota follows at once.
+        NodeUnits.objects.filter(gpu_class=gpu_class).delete()
     record(by, "class.edited", gpu_class, before=before, after=changed)
     touch_pool(gpu_class.cluster)
     return gpu_class

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from catalog.classes import life_cycle
+from catalog.classes.capacity.autoscaling import coming_sentence
 from catalog.classes.capacity.queries import capacities
 from catalog.contract.types import Axes
 from catalog.discovery import mig_profiles
@@ -78,17 +79,33 @@ def pod_spec(gpu_class: GpuClass, *, units: int, image: str, namespace: str) -> 
         image=image,
         cpu=units * gpu_class.cpu_per_unit,
         memory_gib=units * gpu_class.memory_gib_per_unit,
+        is_autoscaled=gpu_class.is_autoscaled,
     )
 
 
 def flavor_name(gpu_class: GpuClass) -> str:
-    """Returns "" for a class without GPUs. Includes tolerations: in a flavor with a topology they are immutable."""
+    """Returns "" for a class without GPUs. Includes tolerations: in a flavor with a topology they are immutable, and so
+    is the topology itself.
+    """
     if not gpu_class.resource:
         return ""
     tolerations = {
         f"toleration {index}": json.dumps(one, sort_keys=True) for index, one in enumerate(gpu_class.tolerations)
     }
-    return names.flavor_name(gpu_class.slug, {**gpu_class.node_labels, **tolerations})
+    no_topology = {"topology": "none"} if gpu_class.is_autoscaled else {}
+    return names.flavor_name(gpu_class.slug, {**gpu_class.node_labels, **tolerations, **no_topology})
+
+
+def has_topology(gpu_class: GpuClass) -> bool:
+    """Kueue admits to a flavor with a topology only what fits on nodes that are there: an autoscaler would never see a
+    pod.
+    """
+    return gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN and not gpu_class.is_autoscaled
+
+
+def node_coming_sentence(gpu_class: GpuClass) -> str:
+    """For a class without enough nodes; "" if no nodes are added."""
+    return coming_sentence(gpu_class.node_minutes) if gpu_class.is_autoscaled else ""
 
 
 def open_classes(cluster: Cluster) -> QuerySet[GpuClass]:
@@ -101,7 +118,7 @@ def promise_limits(classes: Collection[GpuClass]) -> dict[int, int | None]:
     open_ended = [gpu_class for gpu_class in classes if gpu_class.promise_limit is None]
     if open_ended:
         found = capacities(open_ended[0].cluster, open_ended)
-        typed |= {pk: capacity.allocatable for pk, capacity in found.items()}
+        typed |= {one.pk: found[one.pk].limit(one) for one in open_ended}
     return typed
 
 

@@ -31,6 +31,9 @@ UNITS = {
     "idle_stop_minutes": "minutes without activity",
     "production_limit": "production units per team",
     "log_retention_days": "days after a run, 0: not kept",
+    "damping_minutes": "minutes before lent quota falls, 0: at once",
+    "max_units": "units that nodes of an autoscaler may have",
+    "node_minutes": "minutes until an added node is ready",
 }
 HEADER = f"""\
 # The catalog of classes and images, written by `manage.py catalog export`.

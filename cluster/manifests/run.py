@@ -180,7 +180,7 @@ def _labels(spec: RunSpec) -> dict[str, str]:
 
 def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
     metadata = {"labels": object_meta("", owner=spec.owner, labels=labels)["labels"]}
-    if spec.interface == "device-plugin":
+    if spec.interface == "device-plugin" and not spec.is_autoscaled:
         # Flavors with and without a topology are in the same queue; these pods may run on any fitting node.
         return {**metadata, "annotations": {ANY_NODE_ANNOTATION: "true"}}
     return metadata

@@ -6,7 +6,7 @@ A later edit of the class, the image list or the volume changes nothing about a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any
 
 NOTEBOOK = "notebook"
@@ -40,6 +40,8 @@ class PodSpec:
     image: str
     cpu: int
     memory_gib: int
+    # Nodes are added on demand, so its flavor has no topology.
+    is_autoscaled: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

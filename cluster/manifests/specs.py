@@ -69,7 +69,8 @@ class NamespaceSpec:
 class FlavorSpec:
     """How Kueue recognises a class: the taint on the flavor, which only pods of this class tolerate.
 
-    `has_topology`: admitted only when it fits on real nodes; needs at least one node label (device plugin yes, DRA no).
+    `has_topology`: admitted only when it fits on real nodes; needs at least one node label (device plugin yes, DRA and
+    classes with an autoscaler no).
     `is_held`: scheduling is paused: nothing new is admitted; runs continue.
     """
 

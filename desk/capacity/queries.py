@@ -15,6 +15,7 @@ from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import queries as capacity_queries
 from catalog.models import GpuClass
+from catalog.pool.queries import delayed_falls, fall_sentences
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from desk.queue.queries import queued_run_counts
@@ -47,6 +48,7 @@ class ClassCapacity:
     others_text: str
     median_s: float | None
     hold: str
+    falls: list[str]
 
     @property
     def used_percent(self) -> int | None:
@@ -82,14 +84,14 @@ class _Waited:
 
 
 def cluster_page(by: Actor, cluster: Cluster) -> ClusterPage:
-    """At most nine queries, whatever the number of classes, teams and runs."""
+    """At most ten queries, whatever the number of classes, teams and runs."""
     classes = list(visible_classes(by, cluster).exclude(interface=GpuClass.Interface.STORAGE).order_by("slug"))
     teams = list(Tenant.objects.filter(in_teams_of(by)).values_list("pk", "slug"))
     as_of = mirror.as_of(cluster.pk, "Node", "Pod", "Job", "Workload")
     waiting = queued_run_counts(cluster, [slug for _, slug in teams]) if as_of.is_known else None
     waited = _waited(cluster, [pk for pk, _ in teams])
     capacities = capacity_queries.capacities(cluster, classes)
-    now = timezone.now()
+    falls, now = delayed_falls(classes), timezone.now()
     lines = []
     for one in classes:
         yours, others, text = _waits(waiting, one.slug, is_staff=by.sees_all)
@@ -105,6 +107,7 @@ def cluster_page(by: Actor, cluster: Cluster) -> ClusterPage:
                 others_text=text,
                 median_s=_median(waited.get(one.slug, _Waited()), is_staff=by.sees_all),
                 hold=life_cycle.hold_sentence(one, now=now),
+                falls=fall_sentences(falls.get(one.pk, [])),
             )
         )
     return ClusterPage(lines, active_banner(cluster.pk), as_of.at, not as_of.is_current, as_of.problem)

@@ -80,6 +80,10 @@ class ClassLineSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="Median wait of the last 30 days; null if too few runs started."
     )
     hold = serializers.CharField(allow_blank=True, help_text="Why scheduling is paused; empty otherwise.")
+    falls = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Which nodes report fewer units than quota counts, and when quota is reduced; empty otherwise.",
+    )
 
 
 class BannerSerializer(serializers.Serializer[Any]):

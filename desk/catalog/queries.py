@@ -155,8 +155,9 @@ def _option(item: CatalogItem, *, has_team: bool) -> ClassOption:
         price=one.price_per_unit_hour,
         free=item.capacity.free,
         most_on_one_node=item.capacity.most_on_one_node,
-        largest_node=item.capacity.largest_node,
-        allocatable=item.capacity.allocatable,
+        # The size of a node that is added is not known.
+        largest_node=item.capacity.largest_node or (None if one.is_autoscaled else item.capacity.largest_node),
+        allocatable=item.capacity.obtainable(one),
         free_by_node=tuple(max(0, node.allocatable - node.used) for node in item.nodes.nodes),
         has_more_nodes=item.nodes.total > len(item.nodes.nodes),
         granted=item.granted if has_team else None,

@@ -19,6 +19,7 @@ from catalog.contract.types import Contract
 from catalog.images import compatibility as fitting
 from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass, Image
+from catalog.pool.queries import DelayedFall, delayed_falls
 from cluster.models import Cluster
 from tenants.class_access import queries as class_access_queries
 
@@ -48,6 +49,7 @@ class ClassRow:
     retirement: str
     held: ClassHold | None
     terms: ClassTerms | None
+    delayed_falls: list[DelayedFall]
 
     @property
     def unit(self) -> str:
@@ -66,8 +68,9 @@ class ImageRow:
 
 
 def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> list[ClassRow]:
-    """Keeps the given order. Costs the queries of the classes' capacity and one more."""
+    """Keeps the given order. Costs the queries of the classes' capacity and two more."""
     capacity = capacity_queries.capacities(cluster, classes)
+    falls = delayed_falls(classes)
     known = class_access_queries.visible_classes(by, cluster).values_list("pk", "slug", "name")
     slugs, names = {pk: slug for pk, slug, _ in known}, {pk: name for pk, _, name in known}
     return [
@@ -79,6 +82,7 @@ def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> l
             retirement=catalog.retirement_notice(one, names),
             held=_hold(one),
             terms=ClassTerms(one.terms_version, one.terms) if one.terms else None,
+            delayed_falls=falls.get(one.pk, []),
         )
         for one in classes
     ]

@@ -14,6 +14,7 @@ from catalog.classes.capacity import queries as capacity_queries
 from catalog.classes.capacity.types import Capacity, NodeCapacity
 from catalog.discovery.products import PRODUCT_LABELS
 from catalog.models import GpuClass
+from catalog.pool.queries import delayed_falls, fall_sentences
 from cluster.models import MirrorNode
 from cluster.reads import queries as mirror
 from desk.capacity.totals import ClassFigures, class_figures
@@ -42,6 +43,8 @@ class ClassLive:
     products: tuple[ProductLine, ...]
     mig: MigNode | None
     mig_nodes: int
+    falls: list[str]
+    coming: str
 
     @property
     def capacity(self) -> Capacity:
@@ -71,6 +74,8 @@ def class_live(by: Actor, one: GpuClass) -> ClassLive:
         products=tuple(_products(one, found.capacity, nodes)),
         mig=_mig(by, one, nodes),
         mig_nodes=len(nodes),
+        falls=fall_sentences(delayed_falls([one]).get(one.pk, [])),
+        coming=catalog.node_coming_sentence(one),
     )
 
 

@@ -159,6 +159,9 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
     }
     yield {"term": "Per workload", "value": f"at most {plural(one.units_per_workload, unit)}"}
     yield {"term": "Workloads", "value": one.get_kinds_display()}
+    if one.max_units is not None:
+        added = f"nodes are added on demand, usually within {plural(one.node_minutes, 'minute')}"
+        yield {"term": "Autoscaling", "value": f"up to {plural(one.max_units, unit)}; {added}"}
     for term, value in run_limits.run_limit_facts(one.run_hours_limit, one.idle_stop_minutes, one.production_limit):
         yield {"term": term, "value": value}
     if not one.is_storage:

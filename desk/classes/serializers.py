@@ -13,6 +13,17 @@ from catalog.models import GpuClass
 IMAGE_KINDS = ("notebook", "job")
 
 
+class DelayedFallSerializer(serializers.Serializer[Any]):
+    """A node that reports fewer units than the quota counts."""
+
+    node = serializers.CharField()
+    reported = serializers.IntegerField(help_text="Units that the node offers now.")
+    counted = serializers.IntegerField(help_text="Units in the quota that can be borrowed.")
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(help_text="When the quota is reduced, unless the node reports more before.")
+    message = serializers.CharField(help_text="The sentence shown on pages.")
+
+
 class ClassCapacitySerializer(serializers.Serializer[Any]):
     allocatable = serializers.IntegerField(allow_null=True, help_text="Units on ready nodes. null: not known.")
     used = serializers.IntegerField(allow_null=True, help_text="Units of unfinished pods on nodes.")
@@ -125,7 +136,22 @@ class ClassSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="Pause of scheduling: new workloads stay queued. null: not paused."
     )
     contract = ContractSerializer(allow_null=True, help_text="null: storage, which runs no workloads.")
+    damping_minutes = serializers.IntegerField(
+        source="gpu_class.damping_minutes",
+        help_text="Minutes for which a node has to report fewer units before lent quota falls. 0: at once.",
+    )
+    max_units = serializers.IntegerField(
+        source="gpu_class.max_units",
+        allow_null=True,
+        help_text="Units with all nodes that are added on demand. null: no nodes are added.",
+    )
+    node_minutes = serializers.IntegerField(
+        source="gpu_class.node_minutes", help_text="Usual minutes until an added node is ready."
+    )
     capacity = ClassCapacitySerializer()
+    delayed_falls = DelayedFallSerializer(
+        many=True, help_text="Nodes whose missing units are still in the quota. `capacity` shows what nodes report."
+    )
 
 
 class ImageSerializer(serializers.Serializer[Any]):

@@ -69,7 +69,7 @@ def class_note(one: GpuClass, capacity: Capacity, promised: int) -> str:
     if one.is_storage:
         storage_limit = "unknown" if one.promise_limit is None else one.promise_limit
         return f"for volumes; {promised} of {storage_limit} GiB allocated to teams"
-    limit = capacity.allocatable if one.promise_limit is None else one.promise_limit
+    limit = capacity.limit(one)
     free = "free: unknown" if capacity.free is None else f"{capacity.free} of {capacity.allocatable} free"
     kind = class_queries.sharing_of(one)
     return f"{kind}; {free}; {promised} of {'unknown' if limit is None else limit} allocated to teams"

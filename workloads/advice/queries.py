@@ -260,7 +260,7 @@ def _option(
         takes_fewer=is_startable(1) and fits(1),
         takes_units=takes_units if takes_image else 0,
         most_units=one.units_per_workload if largest is None else min(one.units_per_workload, largest),
-        allocatable=capacity.allocatable,
+        allocatable=capacity.obtainable(one),
         is_smaller=weights.exact_weight(one.weight, one.replicas) < weights.exact_weight(of.weight, of.replicas),
         asks_terms=bool(one.terms_version) and one.pk not in read.signed,
         cpu=one.cpu_per_unit,
@@ -360,7 +360,7 @@ def _around(read: _Read, gpu_class: GpuClass, capacity: Capacity) -> ClassContex
     return ClassContext(
         name=gpu_class.name,
         unit=catalog.unit_of(gpu_class),
-        allocatable=capacity.allocatable,
+        allocatable=capacity.allocatable or (None if gpu_class.is_autoscaled else capacity.allocatable),
         unhealthy=capacity.unhealthy,
         cordoned=capacity.cordoned,
         idle=read.idle.get(gpu_class.slug, 0),

@@ -127,6 +127,7 @@ _PLANS: Mapping[str, Remedies] = {
     "volume_elsewhere": (Remedy.VOLUME, Remedy.OPERATORS),
     "nodes_closed": _ELSEWHERE,
     "no_node_matches": _OTHER_OR_TELL,
+    "node_coming": _WAIT_OR_TELL,
     "no_nodes": _TELL,
     "not_placed": _TELL,
     "devices_unavailable": _NODES,

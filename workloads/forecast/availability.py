@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from catalog.classes.capacity import weights
+from catalog.classes.capacity.autoscaling import coming_sentence
 from portal.core.errors import Refusal
 from portal.ui.text import decimal_text, plural, plural_form, price_text
 from workloads.forecast.team_limits import QuotaRoom
@@ -20,7 +21,8 @@ class AvailabilityFigures:
     of its namespace that were not started in the portal; `waiting`: of each of its queued runs, in their order;
     `ahead`: how many of these are ahead of a new run. `on_one_node`: the most free units on a single node now, None if
     the cluster was not read; `free_on`: free units of each node, if several may be needed. `rooms`: what the
-    ResourceQuotas of its namespace allow. `closed`, `held` and `leaving`: the sentence about a queue or namespace that
+    ResourceQuotas of its namespace allow. `added`: units that nodes which are added on demand may have, usually within
+    `node_minutes`. `closed`, `held` and `leaving`: the sentence about a queue or namespace that
     accepts nothing, about a class whose scheduling is paused, or that is being retired; "" otherwise.
     """
 
@@ -37,6 +39,8 @@ class AvailabilityFigures:
     foreign: int = 0
     closed: str = ""
     rooms: tuple[QuotaRoom, ...] = ()
+    added: int = 0
+    node_minutes: int = 0
 
     @property
     def in_use(self) -> int:
@@ -161,6 +165,8 @@ def _on_own(figures: AvailabilityFigures, units: int, *, uses: str) -> tuple[str
     free = figures.on_one_node
     if free is None:
         return f"{uses}; free {plural_form(figures.unit)} unknown, the cluster was not read", WAIT
+    if free < units <= figures.added:
+        return f"{uses}. {coming_sentence(figures.node_minutes)}", WAIT
     if free < units:
         most = f" (at most {free})" if free else ""
         asked = plural(units, figures.unit) if units > 1 else f"a {figures.unit}"
@@ -181,6 +187,8 @@ def _together(figures: AvailabilityFigures, each: int, workers: int, *, uses: st
         free = figures.on_one_node - figures.taken_first
         where = f"{free} free now on one node" if free >= each * workers else "enough free now on several nodes"
         return f"{uses}; {where}; starts now", GOOD
+    if each * workers <= figures.added:
+        return f"{uses}. {coming_sentence(figures.node_minutes)}", WAIT
     if now == 0:
         return f"{uses}; no node has {plural(each, figures.unit)} free now; waits until all {workers} workers fit", WAIT
     return f"{uses}; {now} of {workers} workers fit now; starts when all of them fit", WAIT

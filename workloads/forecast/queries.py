@@ -139,9 +139,16 @@ def class_figures(
             ahead=theirs.ahead,
             foreign=limits.foreign_units(of_unit, theirs.used + theirs.freed),
             closed=limits.closed,
+            added=_added(one, capacities[one.pk].allocatable),
+            node_minutes=one.node_minutes,
             rooms=limits.rooms(of_unit, freed=theirs.freed, freed_workers=theirs.freed_workers),
         )
     return found
+
+
+def _added(one: GpuClass, allocatable: int | None) -> int:
+    """Units of nodes that an autoscaler may still add."""
+    return max(0, (one.max_units or 0) - (allocatable or 0))
 
 
 def _interruption(cluster: Cluster, one: GpuClass, figures: AvailabilityFigures, size: LaunchSize) -> str:

@@ -15,6 +15,7 @@ class DesiredRun:
     """A workload and its current run, from their rows. `sent` is the result of creating the Job ("" = not sent yet),
     with `sent_text`; `problem` is the code of the worker's last failure, with `problem_text`; `hold`: the sentence
     about the class while its scheduling is paused, "" otherwise; `borrowing_limit` of the class, None if unknown;
+    `max_units` of the class with nodes that are added on demand, usually within `node_minutes`, None if none are;
     `volume`: its name, "" for none; `sealed`: which of the run's secrets the worker cannot decrypt. `units` are per
     worker.
     """
@@ -38,6 +39,8 @@ class DesiredRun:
     problem_text: str = ""
     hold: str = ""
     borrowing_limit: int | None = None
+    max_units: int | None = None
+    node_minutes: int = 0
     stop_requested_at: datetime | None = None
     is_followed: bool = False
     admitted_at: datetime | None = None

@@ -179,7 +179,7 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     found = explain_queue.with_borrowing(found, wish.borrowing_limit, class_name=wish.class_name)
     if seen.at is not None:
         found = admission.with_numbers(found, wish.asked, seen.at.limits, seen.at.minimums)
-    by_nodes = nodes.by_nodes(seen.nodes, message, class_name=wish.class_name, workers=wish.workers)
+    by_nodes = nodes.by_nodes(seen.nodes, message, told=found, class_name=wish.class_name, workers=wish.workers)
     found = queue_holds.queue_hold(seen.at, queue, message, now) or by_nodes or found
     facts |= found.facts
     if wish.hold and not found.is_final and not queue.is_true("QuotaReserved"):
@@ -343,11 +343,11 @@ def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> St
     found = scheduling.held_by_gates(pod.gates)
     if found is None and scheduled is not None and scheduled.reason == "Unschedulable" and not scheduled.is_true:
         found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim)
-        found = nodes.waits_for_terminating_pod(seen.nodes, found, wish.class_name) or found
+        found = nodes.for_pod(seen.nodes, found, wish.class_name, max_units=wish.max_units, minutes=wish.node_minutes)
     if found is None:
-        text = "The scheduler is choosing a node."
-        return Status(Phase.PREPARING, "placing", text, pod.created_at, actions=("stop",))
-    phase = Phase.BLOCKED if now - pod.created_at > PATIENCE else Phase.PREPARING
+        return Status(Phase.PREPARING, "placing", "The scheduler is choosing a node.", pod.created_at, {}, ("stop",))
+    patience = timedelta(minutes=wish.node_minutes) if found.reason == "node_coming" else PATIENCE
+    phase = Phase.BLOCKED if now - pod.created_at > patience else Phase.PREPARING
     at = pod.created_at if scheduled is None or scheduled.since is None else scheduled.since
     return Status(phase, found.reason, found.sentence, at, dict(found.facts), found.actions, found)
 

@@ -214,6 +214,8 @@ def desired_run(
         sealed=UnreadableSecrets.of(workload.error_code, workload.error_text, run.spec.get("secrets", ())),
         hold=life_cycle.hold_sentence(gpu_class, now=timezone.now()),
         borrowing_limit=gpu_class.borrowing_limit,
+        max_units=gpu_class.max_units,
+        node_minutes=gpu_class.node_minutes,
         stop_requested_at=run.stop_requested_at,
         is_followed=run.next_wanted_by_id is not None,
         admitted_at=run.admitted_at,

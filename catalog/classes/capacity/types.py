@@ -50,6 +50,10 @@ class Capacity:
     def is_known(self) -> bool:
         return self.allocatable is not None
 
+    def obtainable(self, gpu_class: GpuClass) -> int | None:
+        """Units of the nodes that are there, or up to the maximum of an autoscaler; None: unknown."""
+        return None if self.allocatable is None else max(self.allocatable, gpu_class.max_units or 0)
+
     def limit(self, gpu_class: GpuClass) -> int | None:
-        """Allocation limit in units: staff's limit, else the allocatable units; None: unknown."""
-        return self.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit
+        """Allocation limit in units: staff's limit, else the obtainable units; None: unknown."""
+        return self.obtainable(gpu_class) if gpu_class.promise_limit is None else gpu_class.promise_limit

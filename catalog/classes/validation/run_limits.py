@@ -1,4 +1,6 @@
-"""Limits of a class: run time, idle time of notebooks, units of production priority, retention of logs. Pure."""
+"""Limits of a class: run time, idle time of notebooks, units of production priority, retention of logs, how long
+a fall of its capacity is delayed, and the nodes that an autoscaler adds. Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,9 @@ from portal.ui.text import plural
 RUN_HOURS_MOST = 8760
 IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST = 5, 10080
 LOG_DAYS, LOG_DAYS_MOST = 14, 365
+# A device plugin needs a minute to restart, a node a few.
+DAMPING_MINUTES, DAMPING_MINUTES_MOST = 5, 1440
+NODE_MINUTES, NODE_MINUTES_MOST = 10, 1440
 
 
 def run_limit_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
@@ -31,6 +36,21 @@ def log_retention_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
     if not 0 <= (days := values["log_retention_days"]) <= LOG_DAYS_MOST:
         text = f"Enter 0 to {LOG_DAYS_MOST} days, not {days}; 0 means that logs are not kept."
         yield Refusal("log_retention", text, "log_retention_days")
+
+
+def damping_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
+    if not 0 <= (minutes := values["damping_minutes"]) <= DAMPING_MINUTES_MOST:
+        text = f"Enter 0 to {DAMPING_MINUTES_MOST} minutes, not {minutes}; 0 means that quota falls at once."
+        yield Refusal("damping", text, "damping_minutes")
+
+
+def autoscaling_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
+    if values["max_units"] == 0:
+        text = "Enter at least 1 unit, or leave it empty: then no nodes are added."
+        yield Refusal("max_units", text, "max_units")
+    if not 1 <= (minutes := values["node_minutes"]) <= NODE_MINUTES_MOST:
+        text = f"Enter 1 to {NODE_MINUTES_MOST} minutes, not {minutes}."
+        yield Refusal("node_minutes", text, "node_minutes")
 
 
 def run_limit_facts(

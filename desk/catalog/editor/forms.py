@@ -28,13 +28,18 @@ SECTIONS = (
     ("DRA", "What a claim requests.", "dra", ("device_class", "device_selector")),
     (
         "Nodes",
-        "Nodes with all of these labels; taints that workloads tolerate.",
+        "Nodes with all of these labels; taints that workloads tolerate; how many units an autoscaler may provide.",
         "node",
-        ("node_labels", "tolerations"),
+        ("node_labels", "tolerations", "max_units", "node_minutes"),
     ),
     ("Interconnect", "", "gpu", ("interconnect", "interconnect_note", "interconnect_on")),
     ("Size of a unit", "", "", ("units_per_workload", "cpu_per_unit", "memory_gib_per_unit")),
-    ("Quota and price", "", "", ("promise_limit", "borrowing_limit", "weight", "price_per_unit_hour")),
+    (
+        "Quota and price",
+        "",
+        "",
+        ("promise_limit", "borrowing_limit", "damping_minutes", "weight", "price_per_unit_hour"),
+    ),
     ("Limits of runs", "", "node", ("run_hours_limit", "idle_stop_minutes", "production_limit", "log_retention_days")),
     ("Terms", "A new text needs a higher version.", "", ("terms_version", "terms")),
 )
@@ -86,6 +91,9 @@ class ClassEditorForm(StrictForm, forms.ModelForm):
             "interconnect_on": "Measured on",
             "idle_stop_minutes": "Idle stop (minutes)",
             "log_retention_days": "Logs kept (days)",
+            "damping_minutes": "Quota falls after (minutes)",
+            "max_units": "Maximum of units with added nodes",
+            "node_minutes": "Added node is ready after (minutes)",
             "device_selector": "CEL selector",
         }
 

@@ -65,6 +65,9 @@ CASES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"run_hours_limit": 0}, "run_hours", "run_hours_limit", "Enter a time limit of 1 to "),
     ({"idle_stop_minutes": 1}, "idle_stop", "idle_stop_minutes", "Enter 5 to "),
     ({"log_retention_days": 366}, "log_retention", "log_retention_days", "Enter 0 to 365 days"),
+    ({"max_units": 0}, "max_units", "max_units", "Enter at least 1 unit"),
+    ({"node_minutes": 0}, "node_minutes", "node_minutes", "Enter 1 to 1440 minutes"),
+    ({"damping_minutes": 1441}, "damping", "damping_minutes", "Enter 0 to 1440 minutes"),
     ({"terms_version": 2}, "terms", "terms", "Version 2 of the terms has no text"),
     ({"terms": "Be kind."}, "terms", "terms_version", "Enter a version of 1 or more"),
 ]

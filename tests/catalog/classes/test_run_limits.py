@@ -38,7 +38,8 @@ def test_what_is_refused(values: dict[str, Any], words: str) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("field", "value"), [("run_hours_limit", 0), ("idle_stop_minutes", 4), ("log_retention_days", 366)]
+    ("field", "value"),
+    [("run_hours_limit", 0), ("idle_stop_minutes", 4), ("log_retention_days", 366), ("damping_minutes", 1441)],
 )
 def test_an_edit_and_the_table_refuse_it(a100: GpuClass, field: str, value: int) -> None:
     with pytest.raises(Refused) as refused:

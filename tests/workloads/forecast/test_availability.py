@@ -227,3 +227,28 @@ def test_what_can_never_start_says_why() -> None:
 def test_what_it_costs(units: int, hours: int | None, unit: str, weight: str, price: str, words: str) -> None:
     exact = weights.exact_weight(Decimal(weight))
     assert cost(units, hours, unit=unit, weight=exact, price=Decimal(price)) == words
+
+
+COMING = "No node has this now. A node is added on demand, usually within 7 minutes."
+
+
+@pytest.mark.parametrize(
+    ("units", "workers", "on_one_node", "added", "is_coming"),
+    [
+        (2, 1, 0, 4, True),
+        (2, 1, 0, 1, False),
+        (1, 1, 0, 0, False),
+        (1, 1, 2, 2, False),
+        (2, 2, 0, 4, True),
+        (2, 2, 0, 3, False),
+    ],
+)
+def test_a_node_that_is_added_on_demand(
+    units: int, workers: int, on_one_node: int, added: int, is_coming: bool
+) -> None:
+    known = AvailabilityFigures(
+        unit="GPU", granted=8, used=0, borrowing_limit=0, on_one_node=on_one_node, added=added, node_minutes=7
+    )
+    text, tone = availability_sentence(known, None, units, workers)
+    assert (COMING in text) is is_coming
+    assert tone == (GOOD if units <= on_one_node else WAIT)

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from catalog.classes.capacity.autoscaling import coming_sentence
 from portal.ui.text import plural
 from workloads.core.class_nodes import ClassNode, ClassNodes
 from workloads.core.observation import NodeTrouble
@@ -18,7 +19,11 @@ from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIE
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Explanation
 
 _PREFIX = "couldn't assign flavors to pod set "
-_RULED_OUT = r"untolerated taint \{gpu-portal/class [^}]*\} in flavor [a-z0-9.-]+"
+# Flavors of classes with an autoscaler have no topology; Kueue compares that before the taint.
+_RULED_OUT = (
+    r"(?:untolerated taint \{gpu-portal/class [^}]*\} in flavor [a-z0-9.-]+"
+    r"|Flavor \"[a-z0-9.-]+\" (?:does not support|supports only) TopologyAwareScheduling)"
+)
 _OTHERS_ONLY = re.compile(rf"{_PREFIX}[a-z0-9-]+: {_RULED_OUT}(?:, {_RULED_OUT})*")
 _DOMAINS = ("no topology domains at level", "to fit")
 
@@ -28,6 +33,8 @@ _STATES = {CLOSED: CORDONED, "down": is_in_state("not ready"), OTHER: RESERVED}
 _OFFERS_NONE = Predicate(
     "offers none: its device plugin may have stopped", "offer none: their device plugin may have stopped"
 )
+# An autoscaler adds a node for a pod that waits for these reasons.
+_ADDED_FOR = frozenset({"no_node_fits", "no_node_matches", "no_nodes", "no_cpu_or_memory", "devices_unavailable"})
 _ONE_NODE = "It starts when one node has enough free units"
 _ALL_DOWN = f"It starts when one of them is ready again. {CONTACT_OPERATORS}"
 
@@ -46,20 +53,44 @@ def names_only_other_flavors(message: str) -> bool:
     return _OTHERS_ONLY.fullmatch(message) is not None
 
 
-def by_nodes(seen: ClassNodes | None, message: str, *, class_name: str, workers: int = 1) -> Explanation | None:
-    """`message`: by Kueue. Returns None if it is about something else, or if the nodes do not explain it."""
-    if seen is None or not is_about_nodes(message):
+def by_nodes(
+    seen: ClassNodes | None, message: str, *, class_name: str, workers: int = 1, told: Explanation | None = None
+) -> Explanation | None:
+    """`message`: by Kueue; `told`: its explanation. Returns None if it is about something else, or if the nodes do not
+    explain it: none would help a run of an earlier definition of its class.
+    """
+    if seen is None or not is_about_nodes(message) or (told is not None and told.reason == "flavor_mismatch"):
         return None
     found = _by_nodes(seen, class_name, workers)
     return replace(found, raw=message, raw_from="Kueue") if found else None
 
 
-def waits_for_terminating_pod(seen: ClassNodes | None, told: Explanation, class_name: str) -> Explanation | None:
+def for_pod(
+    seen: ClassNodes | None, told: Explanation, class_name: str, *, max_units: int | None, minutes: int
+) -> Explanation:
     """`told`: the explanation of the scheduler's message about the pod, which is admitted."""
+    ending = _waits_for_terminating_pod(seen, told, class_name)
+    return ending or node_coming(seen, told, max_units=max_units, minutes=minutes) or told
+
+
+def _waits_for_terminating_pod(seen: ClassNodes | None, told: Explanation, class_name: str) -> Explanation | None:
     if seen is None or told.reason != "no_node_fits":
         return None
     found = _ending(seen, "Admitted, but the previous pod", class_name)
     return replace(found, raw=told.raw, raw_from=told.raw_from) if found else None
+
+
+def node_coming(
+    seen: ClassNodes | None, told: Explanation, *, max_units: int | None, minutes: int
+) -> Explanation | None:
+    """`told`: the explanation of the scheduler's message about the pod. `max_units`: with the nodes that are added on
+    demand, None if none are.
+    """
+    there = sum(node.allocatable for node in seen.nodes) if seen is not None else 0
+    if max_units is None or there >= max_units or told.reason not in _ADDED_FOR:
+        return None
+    remedy = "It starts when the node is ready. Contact an operator if this takes much longer."
+    return replace(told, reason="node_coming", sentence=coming_sentence(minutes), remedy=remedy, facts={})
 
 
 def lost_node(lost: NodeTrouble, node: str) -> Explanation:

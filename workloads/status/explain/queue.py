@@ -14,6 +14,7 @@ from workloads.status.explain.types import STOP_OR_CHANGE, Explanation
 
 _MORE_NEEDED = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
 _MISMATCH = re.compile(r"flavor \S+ doesn't match node affinity")
+_OTHER_TOPOLOGY = re.compile(r"Flavor \"([a-z0-9.-]+)\" (?:does not support|supports only) TopologyAwareScheduling")
 _OVER_MAXIMUM = re.compile(r"insufficient quota for (\S+) in flavor (\S+),.*maximum capacity \((\d+)\)")
 _TOPOLOGY = re.compile(r"topology \"?[^\"]*\"? (?:doesn't allow to fit|allows to fit only (\d+) out of (\d+))")
 _EXCLUDED = re.compile(r"resource \"([^\"]+)\": \d+")
@@ -42,12 +43,14 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     units, workers = size
     if "LimitRange constraints" in message:
         return _limit_range(message)
-    if _MISMATCH.search(message):
+    more_needed = _MORE_NEEDED.search(message)
+    # An autoscaler was added or removed since: Kueue compares that before the quota.
+    own_changed = any(flavor.rpartition("-")[0] == slug for flavor in _OTHER_TOPOLOGY.findall(message))
+    if _MISMATCH.search(message) or (own_changed and not more_needed and not _OVER_MAXIMUM.search(message)):
         # Flavors of other classes were already excluded by their taint.
         text = f"It requests nodes by an earlier definition of {class_name}, which has changed since it was launched."
         remedy = "Start it again to use the current definition of its class."
         return Explanation("flavor_mismatch", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
-    more_needed = _MORE_NEEDED.search(message)
     # A class whose nodes were relabelled has several flavors; one of them is enough.
     if more_needed is None and (found := _OVER_MAXIMUM.search(message)):
         return Explanation(
