@@ -10,6 +10,8 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
+from cluster.manifests.site import SiteProfile, site_profile
+
 
 class Cluster(models.Model):
     class QueueSystem(models.TextChoices):
@@ -21,9 +23,16 @@ class Cluster(models.Model):
     # The Cohort whose idle quota may be borrowed. A site that already has a Cohort of that name sets another.
     cohort = models.CharField(max_length=63, default="gpu-portal")
     queue_system = models.CharField(max_length=10, choices=QueueSystem, default=QueueSystem.KUEUE)
+    # The data of the ConfigMap `site`, written by the watcher. Here and not in the mirror, which may be empty for a
+    # moment: a Job is made once, and must not be made by the defaults then.
+    site = models.JSONField(default=dict, db_default={}, blank=True, editable=False)
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def site_profile(self) -> SiteProfile:
+        return site_profile(self.site)
 
     @property
     def has_kueue(self) -> bool:

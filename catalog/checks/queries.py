@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -37,23 +38,25 @@ def check_report(cluster: Cluster) -> CheckReport:
     slices = mirror.objects(cluster.pk, kind="ResourceSlice")
     queues = mirror.objects(cluster.pk, kind="ClusterQueue") if has_kueue else []
     on_nodes = GpuClass.objects.filter(cluster=cluster).exclude(interface=GpuClass.Interface.STORAGE)
+    profile = cluster.site_profile
     site = CheckedSite(
-        nodes=tuple(_node(node) for node in mirror.nodes(cluster.pk)),
+        nodes=tuple(_node(node, profile.gpu_taints) for node in mirror.nodes(cluster.pk)),
         slices=tuple(device for one in slices for device in discovery_devices(one)),
         classes=tuple(_offer(gpu_class) for gpu_class in on_nodes),
         # During the grace period of a grant, its team's queue is in a Cohort of its own.
         queues=tuple(_queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, one.name))
         if has_kueue
         else None,
+        profile=profile,
         dismissed=frozenset(dismissed_proposals(cluster).values_list("slug", flat=True)),
     )
     return CheckReport(suite.check_site(site), as_of.at, as_of.is_current, as_of.problem)
 
 
-def _node(node: observed.Node) -> CheckedNode:
+def _node(node: observed.Node, gpu_taints: Collection[str]) -> CheckedNode:
     writer = node.writers.get(STATE)
     return CheckedNode(
-        seen=discovery_node(node),
+        seen=discovery_node(node, gpu_taints),
         capacity={name: units for name, units in node.capacity.items() if discovery_types.is_device(name)},
         is_ready=node.ready,
         ready_since=node.ready_since,

@@ -9,7 +9,7 @@ from catalog.checks.types import CheckedSite, Finding, Severity, Subject, counte
 from portal.ui.text import first_names
 
 # Resources that Kueue ignores. Equal to excludeResourcePrefixes in deploy/kueue/manager-config.yaml (a test compares).
-EXCLUDED_PREFIXES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+EXCLUDED_PREFIXES = ("cpu", "memory", "ephemeral-storage", "hugepages-", "rdma/", "vpc.amazonaws.com/")
 # Limits of Kueue's API: flavors of a group; groups and flavors of a queue; labels of a flavor. The limit of cells in a
 # group (512, flavor × resource) cannot be reached, since each of our groups has one resource.
 FLAVORS = 64

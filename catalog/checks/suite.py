@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from catalog.checks import nodes as check_nodes
-from catalog.checks import queues
+from catalog.checks import profile, queues
 from catalog.checks.classes import (
     class_without_nodes,
     exclusive_on_shared,
@@ -45,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     check_nodes.nothing_advertised,
     check_nodes.no_taint,
     check_nodes.too_many_profiles,
+    profile.site_profile,
 )
 
 

@@ -12,6 +12,7 @@ from catalog.discovery import inventory
 from catalog.discovery import types as discovery_types
 from catalog.discovery.inventory import DEVICE_CLASS_RESOURCES
 from catalog.discovery.types import ClassProposal, Device
+from cluster.manifests.site import DEFAULT, SiteProfile
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -127,6 +128,7 @@ class CheckedSite:
     queues: tuple[CheckedQueue, ...] | None = ()
     dismissed: frozenset[str] = frozenset()
     device_classes: Mapping[str, str] = field(default_factory=lambda: DEVICE_CLASS_RESOURCES)
+    profile: SiteProfile = DEFAULT
 
     @cached_property
     def open(self) -> tuple[CheckedClass, ...]:

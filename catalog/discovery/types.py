@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-# Vendors' taints, whose tolerations the pod fence in deploy/ admits; any other taint keeps teams away on purpose.
+# Vendors' taints: the pod fence in deploy/ admits their tolerations, and those of the site profile. Any other taint
+# keeps teams away on purpose.
 VENDOR_TAINT = re.compile(r"(nvidia\.com|amd\.com|gpu\.intel\.com|habana\.ai)/.+")
 
 
@@ -19,6 +20,11 @@ class NodeFacts:
     labels: Mapping[str, str]
     taints: tuple[Mapping[str, str], ...]
     allocatable: Mapping[str, float]
+    # Keys of taints that mark GPU nodes of this site.
+    gpu_taints: frozenset[str] = frozenset()
+
+    def is_gpu_taint(self, key: str) -> bool:
+        return VENDOR_TAINT.fullmatch(key) is not None or key in self.gpu_taints
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ def is_device(resource: str) -> bool:
 
 def tolerations(node: NodeFacts) -> tuple[Mapping[str, str], ...]:
     """Exists instead of a value: the same taint is written with `present` and without."""
-    taints = {(taint["key"], taint.get("effect", "")) for taint in node.taints if VENDOR_TAINT.fullmatch(taint["key"])}
+    taints = {(taint["key"], taint.get("effect", "")) for taint in node.taints if node.is_gpu_taint(taint["key"])}
     return tuple({"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(taints))
 
 

@@ -19,6 +19,7 @@ API_KINDS = {
     "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
     "Service": ("api/v1", "services"),
     "Secret": ("api/v1", "secrets"),
+    "ConfigMap": ("api/v1", "configmaps"),
     "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
     "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "Job": ("apis/batch/v1", "jobs"),

@@ -9,6 +9,7 @@ from cluster.manifests.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
 PORTAL_NAMESPACE = "gpu-portal"
 SERVICE_ACCOUNT = "gpu-portal"
 NOTEBOOK_PORT = 8888
+DNS_PORT = 53
 # Where clouds give the credentials of the node or of a role to any pod that asks. Their DNS servers are not among them.
 METADATA_V4 = [
     "169.254.0.0/16",  # link-local: most clouds, and EKS Pod Identity
@@ -59,7 +60,7 @@ def namespace(spec: NamespaceSpec) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": object_meta(spec.name, owner=spec.owner, labels=security),
+        "metadata": object_meta(spec.name, owner=spec.owner, labels={**spec.site.namespace_labels, **security}),
     }
 
 
@@ -118,7 +119,7 @@ def network_ingress(spec: NamespaceSpec) -> Manifest:
 
 
 def network_egress(spec: NamespaceSpec) -> Manifest:
-    """Allows all targets except the addresses where clouds give credentials to pods.
+    """Allows all targets except the addresses where clouds give credentials to pods, and there only DNS of the site.
 
     Data sets and package indexes have addresses that we cannot know, so nothing else is closed; other teams are closed
     by their own ingress policies. Pods are named apart from address blocks: several network plugins do not match pods
@@ -133,6 +134,7 @@ def network_egress(spec: NamespaceSpec) -> Manifest:
             "policyTypes": ["Egress"],
             "egress": [
                 {"to": [{"namespaceSelector": {}}]},
+                *_dns_caches(spec),
                 {
                     "to": [
                         {"ipBlock": {"cidr": "0.0.0.0/0", "except": METADATA_V4}},
@@ -142,6 +144,13 @@ def network_egress(spec: NamespaceSpec) -> Manifest:
             ],
         },
     }
+
+
+def _dns_caches(spec: NamespaceSpec) -> list[Manifest]:
+    """DNS caches of the nodes have link-local addresses (NodeLocal DNSCache: 169.254.20.10), which are closed below."""
+    blocks = [{"ipBlock": {"cidr": f"{one}/{128 if ':' in one else 32}"}} for one in spec.site.dns_addresses]
+    ports = [{"protocol": protocol, "port": DNS_PORT} for protocol in ("UDP", "TCP")]
+    return [{"to": blocks, "ports": ports}] if blocks else []
 
 
 def service_account(spec: NamespaceSpec) -> Manifest:

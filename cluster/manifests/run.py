@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from cluster.manifests import names, workers
 from cluster.manifests.metadata import CLASS_LABEL, RUN_LABEL, Manifest, object_meta
@@ -24,12 +24,14 @@ from cluster.manifests.run_spec import (
     PodSpec,
     RunSpec,
 )
+from cluster.manifests.site import DEFAULT, SiteProfile
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ANY_NODE_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
 WORKLOAD_LABEL = "gpu-portal/workload"
 KIND_LABEL = "gpu-portal/kind"
+HOST_LABEL = "kubernetes.io/hostname"
 CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
 TOKEN_KEY = "token"
 # Prefix for the keys of chosen secrets: none can equal the token's key.
@@ -45,9 +47,9 @@ NO_PRIVILEGES = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["A
 # JupyterLab writes its server's token into its page, unless it runs as part of a JupyterHub; it shows nothing of
 # JupyterHub without a hub prefix. The gateway adds the token to each request.
 NO_TOKEN_IN_PAGES = "--ServerApp.tornado_settings={'hub_prefix': '', 'hub_host': '', 'user': ''}"
-# uid and gid of the user in the Jupyter project's images; the volume gets this group.
-USER_ID = 1000
-GROUP_ID = 100
+# For containers that requested no GPU: where NVIDIA's runtime is a node's default, a container gets what this variable
+# names, and images of CUDA name all GPUs.
+NO_DEVICES = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 # A node with Gaudi has no label of the name of its resource. By Intel's rule for NFD, by NFD's own PCI labels (vendor
 # alone, as Habana's operator configures it, or with the device class), and by Habana's feature discovery.
 GAUDI_NODE_LABELS = (
@@ -73,8 +75,9 @@ def pull_secret_name(spec: RunSpec) -> str:
     return names.image_pull_secret_name(job_name(spec))
 
 
-def job(spec: RunSpec) -> Manifest:
-    labels = _labels(spec)
+def job(spec: RunSpec, site: SiteProfile = DEFAULT, *, gpu_nodes: Collection[str] = ()) -> Manifest:
+    """`gpu_nodes`: host names of nodes that have GPUs and no label that says so; a run without GPUs avoids them too."""
+    labels = {**site.pod_labels, **_labels(spec)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -88,7 +91,7 @@ def job(spec: RunSpec) -> Manifest:
             **workers.job_counts(spec),
             # A replacement starts only when its predecessor is gone: two pods would hold the same units and volume.
             "podReplacementPolicy": "Failed",
-            "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec)},
+            "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec, site, gpu_nodes)},
         },
     }
 
@@ -144,16 +147,29 @@ def device_claim_spec(spec: PodSpec) -> Manifest:
     return {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}}
 
 
-def pod_placement(spec: PodSpec) -> Manifest:
-    """Part of the pod's spec: restricts the pod to the nodes of its class."""
+def pod_placement(spec: PodSpec, site: SiteProfile, gpu_nodes: Collection[str] = ()) -> Manifest:
+    """Part of the pod's spec: restricts the pod to the nodes of its class. `gpu_nodes`: as for `job`."""
     return {
         **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
-        **({"affinity": _off_gpu_nodes()} if spec.interface == "none" else {}),
+        **({"affinity": _off_gpu_nodes(site, gpu_nodes)} if spec.interface == "none" else {}),
         "tolerations": [
             {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
             *(dict(toleration) for toleration in spec.tolerations),
         ],
     }
+
+
+def pod_identity(site: SiteProfile) -> Manifest:
+    """Part of the pod's security context: its user, and the group that its volumes get."""
+    user = {} if site.user is None else {"runAsUser": site.user}
+    group = {} if site.group is None else {"runAsGroup": site.group, "fsGroup": site.group}
+    return {"runAsNonRoot": True, **user, **group}
+
+
+def container_devices(spec: PodSpec, site: SiteProfile) -> dict[str, str]:
+    """Devices that a container requests as limits: the API server fills the requests in. The site changes no units."""
+    gpus = {spec.resource: str(spec.units)} if spec.interface == "device-plugin" else {}
+    return {**site.class_devices.get(spec.gpu_class, {}), **gpus}
 
 
 def volume_claim(spec: ClaimSpec) -> Manifest:
@@ -186,7 +202,8 @@ def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
     return metadata
 
 
-def _pod(spec: RunSpec) -> Manifest:
+def _pod(spec: RunSpec, site: SiteProfile, gpu_nodes: Collection[str]) -> Manifest:
+    pull_secrets = [*([pull_secret_name(spec)] if spec.registry else []), *site.named_pull_secrets]
     return {
         "serviceAccountName": SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,
@@ -194,25 +211,22 @@ def _pod(spec: RunSpec) -> Manifest:
         "restartPolicy": "Never",
         **workers.pod_subdomain(spec, job_name(spec)),
         "terminationGracePeriodSeconds": 30,
-        "priorityClassName": names.PRIORITY_CLASS,
-        **pod_placement(spec),
+        "priorityClassName": site.priority_class,
+        **pod_placement(spec, site, gpu_nodes),
         "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER_ID,
-            "runAsGroup": GROUP_ID,
-            "fsGroup": GROUP_ID,
+            **pod_identity(site),
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        **({"imagePullSecrets": [{"name": pull_secret_name(spec)}]} if spec.registry else {}),
+        **({"imagePullSecrets": [{"name": name} for name in pull_secrets]} if pull_secrets else {}),
         **({"initContainers": [_clone(spec)]} if spec.repository else {}),
-        "containers": [_container(spec)],
+        "containers": [_container(spec, site)],
         "volumes": [*_files(spec), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
         **({"resourceClaims": [_claim(spec)]} if spec.interface == "dra" else {}),
     }
 
 
-def _container(spec: RunSpec) -> Manifest:
+def _container(spec: RunSpec, site: SiteProfile) -> Manifest:
     return {
         "name": CONTAINER_NAMES[spec.kind],
         "image": spec.image,
@@ -221,7 +235,7 @@ def _container(spec: RunSpec) -> Manifest:
         **_environment(spec),
         "workingDir": HOME,
         **TERMINATION_MESSAGE,
-        "resources": _resources(spec),
+        "resources": _resources(spec, site),
         "volumeMounts": [*_mounts(spec), {"name": "shared-memory", "mountPath": "/dev/shm"}],
         "securityContext": NO_PRIVILEGES,
     }
@@ -240,7 +254,8 @@ def _environment(spec: RunSpec) -> Manifest:
     ours = [_sealed(spec, TOKEN_VARIABLE, TOKEN_KEY)] if spec.kind == NOTEBOOK else []
     # Not for the container that clones the repository: only the workload itself gets them.
     chosen = [_sealed(spec, name, SECRET_KEY_PREFIX + name) for name in spec.secrets]
-    return {"env": [*workers.rendezvous_environment(spec, job_name(spec)), *ours, *own, *chosen]}
+    none = [NO_DEVICES] if spec.interface == "none" else []
+    return {"env": [*workers.rendezvous_environment(spec, job_name(spec)), *ours, *own, *chosen, *none]}
 
 
 def _sealed(spec: RunSpec, name: str, key: str) -> Manifest:
@@ -270,7 +285,7 @@ def _clone(spec: RunSpec) -> Manifest:
         "imagePullPolicy": _pull_policy(spec),
         "command": ["sh", "-c", _CLONE_SCRIPT, "clone", spec.repository, spec.clone_into, spec.reference],
         # Without a terminal git would wait for a password forever.
-        "env": [*_typed_environment(spec), {"name": "GIT_TERMINAL_PROMPT", "value": "0"}],
+        "env": [*_typed_environment(spec), {"name": "GIT_TERMINAL_PROMPT", "value": "0"}, NO_DEVICES],
         "workingDir": HOME,
         **TERMINATION_MESSAGE,
         "resources": {key: _promised(spec) for key in ("requests", "limits")},
@@ -325,16 +340,12 @@ def _notebook(spec: RunSpec) -> Manifest:
     }
 
 
-def _resources(spec: RunSpec) -> Manifest:
-    """cpu and memory: exactly what the class guarantees; the namespace has a default limit otherwise.
-
-    GPUs as limits only: the API server fills the requests in.
-    """
+def _resources(spec: RunSpec, site: SiteProfile) -> Manifest:
+    """cpu and memory: exactly what the class guarantees; the namespace has a default limit otherwise."""
     promised = _promised(spec)
-    devices = {spec.resource: str(spec.units)} if spec.interface == "device-plugin" else {}
     return {
         "requests": promised,
-        "limits": {**promised, **devices},
+        "limits": {**promised, **container_devices(spec, site)},
         **({"claims": [{"name": CLAIM_NAME}]} if spec.interface == "dra" else {}),
     }
 
@@ -366,8 +377,14 @@ def _claim(spec: RunSpec) -> Manifest:
     return {"name": CLAIM_NAME, "resourceClaimTemplateName": job_name(spec)}
 
 
-def _off_gpu_nodes() -> Manifest:
-    absent = [{"key": label, "operator": "DoesNotExist"} for label in GPU_NODE_LABELS]
+def gpu_node_labels(site: SiteProfile) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*GPU_NODE_LABELS, *site.gpu_node_labels)))
+
+
+def _off_gpu_nodes(site: SiteProfile, gpu_nodes: Collection[str]) -> Manifest:
+    absent: list[Manifest] = [{"key": label, "operator": "DoesNotExist"} for label in gpu_node_labels(site)]
+    if gpu_nodes:
+        absent.append({"key": HOST_LABEL, "operator": "NotIn", "values": sorted(gpu_nodes)})
     return {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": absent}]}

@@ -16,14 +16,16 @@ from cluster.manifests.metadata import CLASS_LABEL, Manifest
 from cluster.manifests.namespace import SERVICE_ACCOUNT
 from cluster.manifests.run import (
     ANY_NODE_ANNOTATION,
-    GROUP_ID,
+    NO_DEVICES,
     PRIORITY_LABEL,
     QUEUE_LABEL,
-    USER_ID,
+    container_devices,
     device_claim_spec,
+    pod_identity,
     pod_placement,
 )
 from cluster.manifests.run_spec import PodSpec
+from cluster.manifests.site import DEFAULT, SiteProfile
 
 POD, JOB, DEPLOYMENT = "pod", "job", "deployment"
 CLAIM = "devices"
@@ -44,6 +46,7 @@ COMMENTS: Mapping[str, str] = {
     "tolerations": "Tolerations for the taints of the class and of its nodes. The selector chooses the nodes.",
     "securityContext.runAsNonRoot": "Required by the Pod Security level restricted, here and below.",
     "resourceClaims": "Created from the template above when the pod starts, and deleted with it.",
+    "env": "No GPU without a request: images of CUDA ask for all GPUs of a node otherwise.",
     "command": "Your program.",
     "limits": "Devices under limits only: the cluster sets an equal request.",
     "strategy": "Deletes the old pod first: a rolling update would need twice the units.",
@@ -51,17 +54,17 @@ COMMENTS: Mapping[str, str] = {
 }
 
 
-def sample_yaml(spec: PodSpec) -> dict[str, str]:
+def sample_yaml(spec: PodSpec, site: SiteProfile = DEFAULT) -> dict[str, str]:
     """Returns commented YAML for "pod", "job" and "deployment"; several documents where a claim template is needed."""
-    return {kind: _documents(_HEADS[kind], found) for kind, found in sample_objects(spec).items()}
+    return {kind: _documents(_HEADS[kind], found) for kind, found in sample_objects(spec, site).items()}
 
 
-def sample_objects(spec: PodSpec) -> dict[str, list[Manifest]]:
+def sample_objects(spec: PodSpec, site: SiteProfile = DEFAULT) -> dict[str, list[Manifest]]:
     """Returns the same as objects, in the order of creation; without a namespace if `spec.namespace` is ""."""
     return {
-        POD: [*_claim_templates(spec, POD), _pod(spec)],
-        JOB: [*_claim_templates(spec, JOB), _job(spec)],
-        DEPLOYMENT: [*_claim_templates(spec, DEPLOYMENT), _deployment(spec)],
+        POD: [*_claim_templates(spec, POD), _pod(spec, site)],
+        JOB: [*_claim_templates(spec, JOB), _job(spec, site)],
+        DEPLOYMENT: [*_claim_templates(spec, DEPLOYMENT), _deployment(spec, site)],
     }
 
 
@@ -83,16 +86,16 @@ _HEADS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _pod(spec: PodSpec) -> Manifest:
+def _pod(spec: PodSpec, site: SiteProfile) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": _metadata(spec, POD, _labels(spec)),
-        "spec": _pod_spec(spec, POD, restart="Never"),
+        "spec": _pod_spec(spec, POD, site, restart="Never"),
     }
 
 
-def _job(spec: PodSpec) -> Manifest:
+def _job(spec: PodSpec, site: SiteProfile) -> Manifest:
     annotations = {ANY_NODE_ANNOTATION: "true"} if spec.interface == "device-plugin" else {}
     return {
         "apiVersion": "batch/v1",
@@ -102,13 +105,13 @@ def _job(spec: PodSpec) -> Manifest:
             "backoffLimit": 0,
             "template": {
                 "metadata": {"labels": _labels(spec), **({"annotations": annotations} if annotations else {})},
-                "spec": _pod_spec(spec, JOB, restart="Never"),
+                "spec": _pod_spec(spec, JOB, site, restart="Never"),
             },
         },
     }
 
 
-def _deployment(spec: PodSpec) -> Manifest:
+def _deployment(spec: PodSpec, site: SiteProfile) -> Manifest:
     name = _name(spec, DEPLOYMENT)
     return {
         "apiVersion": "apps/v1",
@@ -120,7 +123,7 @@ def _deployment(spec: PodSpec) -> Manifest:
             "selector": {"matchLabels": {APP_LABEL: name}},
             "template": {
                 "metadata": {"labels": {APP_LABEL: name, **_labels(spec)}},
-                "spec": _pod_spec(spec, DEPLOYMENT, restart="Always"),
+                "spec": _pod_spec(spec, DEPLOYMENT, site, restart="Always"),
             },
         },
     }
@@ -139,38 +142,37 @@ def _claim_templates(spec: PodSpec, kind: str) -> list[Manifest]:
     ]
 
 
-def _pod_spec(spec: PodSpec, kind: str, *, restart: str) -> Manifest:
+def _pod_spec(spec: PodSpec, kind: str, site: SiteProfile, *, restart: str) -> Manifest:
     is_dra = spec.interface == "dra"
     return {
         "restartPolicy": restart,
-        "priorityClassName": names.PRIORITY_CLASS,
+        "priorityClassName": site.priority_class,
         "serviceAccountName": SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,
-        **pod_placement(spec),
+        **pod_placement(spec, site),
         **({"resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": _name(spec, kind)}]} if is_dra else {}),
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER_ID,
-            "runAsGroup": GROUP_ID,
-            "fsGroup": GROUP_ID,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        **(
+            {"imagePullSecrets": [{"name": name} for name in site.named_pull_secrets]}
+            if site.named_pull_secrets
+            else {}
+        ),
+        "securityContext": {**pod_identity(site), "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
             {
                 "name": "main",
                 "image": spec.image,
                 "command": ["sleep", "infinity" if kind == DEPLOYMENT else "600"],
-                "resources": _resources(spec),
+                **({"env": [NO_DEVICES]} if spec.interface == "none" else {}),
+                "resources": _resources(spec, site),
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
             }
         ],
     }
 
 
-def _resources(spec: PodSpec) -> Manifest:
-    devices = {spec.resource: str(spec.units)} if spec.interface == "device-plugin" else {}
+def _resources(spec: PodSpec, site: SiteProfile) -> Manifest:
     return {
-        "limits": {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi", **devices},
+        "limits": {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi", **container_devices(spec, site)},
         **({"claims": [{"name": CLAIM}]} if spec.interface == "dra" else {}),
     }
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cluster.manifests.site import DEFAULT, SiteProfile
+
 # A safety limit for objects that cost nothing one by one. A launch that would reach one is refused before it is stored.
 OBJECT_COUNTS: Mapping[str, int] = {
     "count/jobs.batch": 500,
@@ -63,6 +65,7 @@ class NamespaceSpec:
     wakes: int = 0
     # Units that run beyond the queue's own quota and must not be reclaimed (see `namespace.grace_cohort`).
     grace: tuple[QuotaCell, ...] = ()
+    site: SiteProfile = DEFAULT
 
 
 @dataclass(frozen=True)

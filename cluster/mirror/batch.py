@@ -33,6 +33,12 @@ class MirrorBatch:
     differences: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     channels: set[str] = field(default_factory=set)
 
+    @property
+    def has_site_news(self) -> bool:
+        """A complete list without the ConfigMap counts too: it may have been deleted while nobody watched."""
+        is_listed = "ConfigMap" in self.marks and self.marks["ConfigMap"].is_listed
+        return is_listed or "ConfigMap" in self.deletes or any(one.kind == "ConfigMap" for one in self.upserts.values())
+
 
 def page_channels(kind: str, namespace: str, name: str, *, is_ours: bool) -> set[str]:
     """Returns the channels to hint. Our pods use capacity as others do; a ClusterQueue is named like its namespace."""
@@ -40,4 +46,6 @@ def page_channels(kind: str, namespace: str, name: str, *, is_ours: bool) -> set
         return {CLUSTER_CHANNEL, namespace} if is_ours else {CLUSTER_CHANNEL}
     if kind in ("Namespace", "ClusterQueue"):
         return {name}
+    if kind == "ConfigMap":
+        return {CLUSTER_CHANNEL}
     return {namespace or CLUSTER_CHANNEL}

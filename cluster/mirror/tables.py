@@ -14,6 +14,8 @@ from django.db.models import Model
 from cluster.mirror.records.kinds import KINDS, MirroredKind
 from cluster.mirror.records.types import ObservedObject
 from cluster.models import (
+    AppliedObject,
+    Cluster,
     MirrorEpoch,
     MirrorJob,
     MirrorKind,
@@ -124,6 +126,22 @@ def forget_everything(cluster_id: int) -> None:
     models: tuple[type[Model], ...] = (*MODELS.values(), MirrorKind, MirrorNews, MirrorLease)
     for model in models:
         model._base_manager.filter(cluster_id=cluster_id).delete()
+
+
+def copy_site(cluster_id: int) -> list[str]:
+    """Keeps the site profile of the mirror at the cluster's own row. Returns the owners of all namespaces if it has
+    changed: their objects are built by it.
+    """
+    statement = f"""
+        UPDATE {Cluster._meta.db_table} cluster SET site = found.data
+          FROM (SELECT coalesce((SELECT record -> 'data' FROM {MirrorObject._meta.db_table}
+                                  WHERE cluster_id = %s AND kind = 'ConfigMap'), '{{}}'::jsonb) AS data) found
+         WHERE cluster.id = %s AND cluster.site IS DISTINCT FROM found.data
+        RETURNING cluster.id"""
+    if not _execute(statement, [cluster_id, cluster_id]):
+        return []
+    rows = AppliedObject.objects.filter(cluster_id=cluster_id, kind="Namespace")
+    return list(rows.values_list("owner", flat=True))
 
 
 def take_news(cluster_id: int) -> list[tuple[str, str, dict[str, Any]]]:

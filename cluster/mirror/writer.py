@@ -320,6 +320,8 @@ class MirrorWriter:
             for (namespace,) in tables.adopt_workloads(self._cluster_id, batch.jobs):
                 batch.channels.add(namespace)
         self._mark(batch)
+        if batch.has_site_news:
+            batch.owners.update(tables.copy_site(self._cluster_id))
         self._write_news(batch, any(seen.kind in _CAPACITY for seen in batch.upserts.values()))
 
     def _delete(self, kind: MirroredKind, uids: set[str], batch: MirrorBatch) -> None:

@@ -218,6 +218,7 @@ def class_images(one: GpuClass) -> Iterable[ImageLine]:
 def _samples(one: GpuClass, *, namespace: str) -> Iterable[ManifestSample]:
     image = Image.objects.filter(kind="job", deprecated_since=None).first()
     reference = image_references.pinned(image.reference, image.digest) if image is not None else PLACEHOLDER_IMAGE
-    texts = sample_yaml(catalog.pod_spec(one, units=1, image=reference, namespace=namespace))
+    spec = catalog.pod_spec(one, units=1, image=reference, namespace=namespace)
+    texts = sample_yaml(spec, one.cluster.site_profile)
     for kind, title in ((JOB, "Job"), (POD, "Pod"), (DEPLOYMENT, "Deployment")):
         yield ManifestSample(kind, title, texts[kind])

@@ -21,11 +21,12 @@ IDENTITIES = ("worker", "watcher", "doors")
 TOKEN_S = 30 * 24 * 3600
 # The kinds of `deploy/base` that are applied: rights and rules. The portal's processes run outside the cluster here.
 SHIPPED = {
-    "Namespace", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding",
+    "Namespace", "ServiceAccount", "ConfigMap", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding",
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
     "PriorityClass", "WorkloadPriorityClass", "Topology", "ResourceFlavor", "FlowSchema",
 }  # fmt: skip
-_FIRST = ("Namespace", "ServiceAccount", "ClusterRole", "Role")
+# The site profile comes before the policy that denies everything without it.
+_FIRST = ("Namespace", "ServiceAccount", "ConfigMap", "ClusterRole", "Role")
 
 
 def install(api: Api) -> None:
@@ -34,7 +35,10 @@ def install(api: Api) -> None:
     order = {kind: place for place, kind in enumerate(_FIRST)}
     for obj in sorted(shipped, key=lambda obj: order.get(obj["kind"], len(order))):
         try:
-            api.apply(obj)
+            if obj["kind"] == "ConfigMap":
+                _create_once(api, obj)
+            else:
+                api.apply(obj)
         except LookupError as error:
             raise UserError(
                 f"The cluster does not serve {obj['kind']} ({obj['apiVersion']}), which deploy/ uses.",
@@ -45,6 +49,15 @@ def install(api: Api) -> None:
                 f"The cluster refused {obj['kind']} {obj['metadata']['name']} of deploy/: {error}",
                 "The kubeconfig must belong to a cluster administrator.",
             ) from error
+
+
+def _create_once(api: Api, obj: dict[str, Any]) -> None:
+    """The site profile of a cluster that has one is the operator's."""
+    try:
+        api.create(obj)
+    except ApiError as error:
+        if error.status != 409:
+            raise
 
 
 def manifests(folder: Path) -> Iterator[dict[str, Any]]:

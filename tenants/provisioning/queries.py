@@ -80,6 +80,7 @@ def namespace_spec(
         is_held=is_held,
         wakes=live.wakes,
         grace=entitlements.grace_cells(found, live) if has_queue else (),
+        site=namespace.cluster.site_profile,
     )
 
 

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 from catalog.classes import queries as class_queries
 from catalog.images import image_references
+from cluster.manifests import run as manifests
+from cluster.manifests.metadata import Manifest
 from cluster.manifests.run_spec import DEFAULT_PRIORITY, HOME, JOB, NOTEBOOK, RunSpec
+from cluster.models import Cluster
+from cluster.reads.gpu_nodes import unlabelled_gpu_nodes
 from portal.core.due import owner_label
 from workloads.launch import options
 from workloads.launch.options import Options, repository_directory
@@ -53,3 +57,12 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
 
 def needs_secret(spec: RunSpec) -> bool:
     return spec.kind != JOB or bool(spec.secrets)
+
+
+def job_manifest(cluster: Cluster, spec: RunSpec) -> Manifest:
+    """The run's Job by the site profile of now: it is not frozen, since the cluster's policies change with it. One
+    query for a run without GPUs.
+    """
+    site = cluster.site_profile
+    hosts = unlabelled_gpu_nodes(cluster.pk, manifests.gpu_node_labels(site)) if spec.interface == "none" else []
+    return manifests.job(spec, site, gpu_nodes=hosts)

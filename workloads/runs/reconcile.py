@@ -24,7 +24,7 @@ from cluster.manifests import run as manifests
 from cluster.manifests import workers as worker_manifests
 from cluster.manifests.metadata import Manifest
 from cluster.manifests.run_spec import JOB, ClaimSpec, RunSpec
-from cluster.models import AppliedObject
+from cluster.models import AppliedObject, Cluster
 from cluster.reads import queries as mirror
 from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.core.hints import page_hint
@@ -107,7 +107,7 @@ def _create(work: _Work, run: Run) -> Outcome:
         template = _send(work, manifests.claim_template(spec))
         if template.result != Result.APPLIED:
             raise TryLater("claim_template_refused", template.text)
-    job = _send(work, manifests.job(spec))
+    job = _send(work, launch_spec.job_manifest(Cluster.objects.get(pk=work.cluster_id), spec))
     if job.result == Result.APPLIED:
         _complete(work, run, spec, job)
     page_hint(spec.namespace)

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.client import api_kinds
-from cluster.mirror.records import devices, jobs, namespaces, nodes, pods, queues
+from cluster.manifests.namespace import PORTAL_NAMESPACE
+from cluster.manifests.site import CONFIG_MAP
+from cluster.mirror.records import devices, jobs, namespaces, nodes, pods, queues, site
 from cluster.mirror.records import types as record_types
 from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
 
 # Created once, then written by controllers: a second writer is normal, not drift.
 _NEVER_APPLIED = {
-    *("Node", "Pod", "Job", "Workload", "Event"),
+    *("Node", "Pod", "Job", "Workload", "Event", "ConfigMap"),
     *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology"),
 }
 
@@ -20,13 +22,15 @@ _NEVER_APPLIED = {
 @dataclass(frozen=True)
 class MirroredKind:
     """`table`: node, pod, job, workload, warning or object. `is_everywhere`: all objects are kept; of other kinds only
-    our objects and those in our namespaces. `has_bookmarks`: the API server serves it from its watch cache.
+    our objects and those in our namespaces. `namespace`: the only one that is read, "" for all. `has_bookmarks`: the
+    API server serves it from its watch cache.
     """
 
     name: str
     read: Callable[[Raw], RecordContent]
     table: str = "object"
     is_everywhere: bool = False
+    namespace: str = ""
     field_selector: str = ""
     has_bookmarks: bool = True
 
@@ -40,8 +44,8 @@ class MirroredKind:
 
     @property
     def path(self) -> str:
-        """The API path of all objects of the kind."""
-        return api_kinds.api_path(self.name)
+        """The API path of all objects of the kind that are read."""
+        return api_kinds.api_path(self.name, self.namespace)
 
     def seen(self, raw: Raw) -> ObservedObject:
         return record_types.observed_object(self.name, raw, self.read(raw), is_applied=self.is_applied)
@@ -62,6 +66,13 @@ _ALL = (
     MirroredKind("ResourceClaim", devices.resource_claim_record, is_everywhere=True),
     MirroredKind("ResourceSlice", devices.resource_slice_record, is_everywhere=True),
     MirroredKind("DeviceClass", devices.device_class_record, is_everywhere=True),
+    MirroredKind(
+        "ConfigMap",
+        site.site_record,
+        is_everywhere=True,
+        namespace=PORTAL_NAMESPACE,
+        field_selector=f"metadata.name={CONFIG_MAP}",
+    ),
     MirroredKind("ResourceQuota", namespaces.resource_quota_record),
     MirroredKind("LimitRange", namespaces.limit_range_record),
     MirroredKind("ServiceAccount", namespaces.service_account_record),

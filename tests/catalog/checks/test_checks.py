@@ -21,6 +21,7 @@ from catalog.classes.proposals import actions
 from catalog.discovery import queries
 from catalog.discovery import types as discovery_types
 from catalog.models import DismissedProposal, GpuClass
+from cluster.manifests.site import site_profile
 from cluster.models import Cluster, MirrorEpoch
 from tests.support.rows import make, mirrored
 
@@ -434,6 +435,13 @@ CASES = [
         profiles("1g.10gb", "2g.20gb", "3g.40gb"),
         "has 4 MIG profiles (1g.10gb, 1g.10gb.me, 2g.20gb, 3g.40gb)",
         Subject("product", A100),
+    ),
+    Case(
+        "site_profile",
+        site(profile=site_profile({"dns-adresses": "169.254.20.10"})),
+        site(profile=site_profile({"dns-addresses": "169.254.20.10"})),
+        "unknown key dns-adresses",
+        Subject("catalog"),
     ),
 ]
 

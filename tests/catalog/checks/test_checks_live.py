@@ -314,6 +314,15 @@ def too_many_profiles(site: Site) -> Stage:
     return Stage(f"{node} has 4 MIG profiles", other, break_it, mend)
 
 
+def site_profile(site: Site) -> Stage:
+    key = f"test-{site.unique}"
+
+    def write(value: str | None) -> None:
+        site.admin.patch("v1/configmaps", "site", {"data": {key: value}}, namespace="gpu-portal")
+
+    return Stage(f"unknown key {key}", "dns-addresses of", partial(write, "x"), partial(write, None))
+
+
 STAGES: tuple[Callable[[Site], Stage], ...] = (
     class_without_nodes,
     resource_not_offered,
@@ -336,6 +345,7 @@ STAGES: tuple[Callable[[Site], Stage], ...] = (
     nothing_advertised,
     no_taint,
     too_many_profiles,
+    site_profile,
     queue_limit,  # last: it leaves a long list behind
 )
 

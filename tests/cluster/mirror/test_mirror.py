@@ -652,3 +652,34 @@ def test_a_batch_takes_few_statements(mirror: MirrorWriter, django_assert_max_nu
         mirror.write(seen(*(pod(f"p{number}", 100 + number, node="n1") for number in range(200))))
     writes = [query for query in found.captured_queries if re.match(r"\s*(INSERT|UPDATE|DELETE)", query["sql"])]
     assert len(writes) <= 3
+
+
+def profile(version: int, **data: str) -> Raw:
+    return thing("site", version, namespace="gpu-portal", data=data)
+
+
+def test_the_site_profile_is_kept_with_the_cluster_and_wakes_all_namespaces(
+    mirror: MirrorWriter, cluster: Cluster, namespace_a: Namespace, owner: str
+) -> None:
+    key = {"cluster": cluster, "kind": "Namespace", "name": namespace_a.name}
+    AppliedObject.objects.create(**key, owner=owner, result=AppliedObject.Result.APPLIED)
+
+    def site() -> Any:
+        mirror.tell()
+        return Cluster.objects.get(pk=cluster.pk).site
+
+    mirror.write(listed(10, profile(3, dns="a"), kind="ConfigMap"))
+    assert (site(), is_awake(namespace_a)) == ({"dns": "a"}, True)
+    mirror.write(seen(profile(11, dns="a"), kind="ConfigMap"))
+    assert (site(), is_awake(namespace_a)) == ({"dns": "a"}, False)
+    mirror.write(seen(profile(12, dns="b"), kind="ConfigMap"))
+    assert (site(), is_awake(namespace_a)) == ({"dns": "b"}, True)
+
+    MirrorEpoch.objects.all().delete()
+    again = MirrorWriter(cluster.pk)
+    again.open()
+    again.write(listed(20, pod("a", 19)))
+    assert site() == {"dns": "b"}, "an empty mirror says nothing about the profile"
+    again.write(listed(20, kind="ConfigMap"))
+    again.tell()
+    assert (site(), is_awake(namespace_a)) == ({}, True)

@@ -45,7 +45,13 @@ SPECS: dict[str, Json] = {
                     "restartPolicy": "Never",
                     "priorityClassName": "gpu-portal",
                     "automountServiceAccountToken": False,
-                    "containers": [{"name": "c", "image": "example.org/i:1"}],
+                    "containers": [
+                        {
+                            "name": "c",
+                            "image": "example.org/i:1",
+                            "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+                        }
+                    ],
                 },
             }
         },

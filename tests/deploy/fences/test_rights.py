@@ -46,6 +46,8 @@ WATCHER = {
         "leases[c1f6bfd2.kueue.x-k8s.io] leases[kube-scheduler] leases[kube-controller-manager]": "list"
     },
 }
+# In the portal's own namespace only.
+SITE = {"": {"configmaps[site]": "list watch"}}
 LOGS = {"": {"pods/log": "get"}}
 TENANT = {
     "": {"pods pods/log events persistentvolumeclaims resourcequotas limitranges": "get list watch"},
@@ -95,6 +97,8 @@ def test_the_shipped_roles_equal_the_table() -> None:
         name: written_out(table) for name, table in ROLES.items()
     }
     assert not any("nonResourceURLs" in rule for rules in roles.values() for rule in rules)
+    [one] = [body for body in shipped() if body["kind"] == "Role"]
+    assert (one["metadata"]["namespace"], rights(one["rules"])) == ("gpu-portal", written_out(SITE))
 
 
 def test_only_worker_and_watcher_have_a_role_in_the_whole_cluster() -> None:
@@ -105,7 +109,7 @@ def test_only_worker_and_watcher_have_a_role_in_the_whole_cluster() -> None:
     } == {
         ("ClusterRoleBinding", f"gpu-portal-{who}", "ServiceAccount", "gpu-portal", who)
         for who in ("worker", "watcher")
-    }
+    } | {("RoleBinding", "gpu-portal-watcher-site", "ServiceAccount", "gpu-portal", "watcher")}
 
 
 def test_the_portals_own_namespace_is_not_a_tenants() -> None:
@@ -137,6 +141,7 @@ def test_the_api_server_agrees_about_worker_and_watcher(worker: Api, watcher: Ap
     for place in (ours, "kube-system"):
         assert asked(worker, place) == written_out(WORKER)
         assert asked(watcher, place) == written_out(WATCHER)
+    assert asked(watcher, "gpu-portal") == written_out(WATCHER) | written_out(SITE)
 
 
 def bind(worker: Api, namespace: str, role: str, subject: Json, *, name: str = "") -> None:
@@ -208,8 +213,12 @@ def test_the_watcher_writes_nothing(watcher: Api, ours: str, verb: str) -> None:
         assert watcher.raw(verb, path, body, params={"dryRun": "All"}, content_type=content_type)[0] == 403, resource
 
 
-def test_the_watcher_sees_no_secret(watcher: Api, foreign: str) -> None:
-    for path in (path_of("v1/secrets"), path_of("v1/secrets", namespace=foreign), path_of("v1/configmaps")):
+def test_the_watcher_sees_no_secret_and_of_config_maps_the_site_profile(watcher: Api, foreign: str) -> None:
+    closed = (path_of("v1/secrets"), path_of("v1/secrets", namespace=foreign), path_of("v1/configmaps"))
+    for path in (*closed, path_of("v1/configmaps", namespace="gpu-portal")):
         with pytest.raises(ApiError) as refused:
             watcher.request("GET", path)
         assert refused.value.status == 403
+    one = {"fieldSelector": "metadata.name=site"}
+    items = watcher.request("GET", path_of("v1/configmaps", namespace="gpu-portal"), params=one)["items"]
+    assert [item["metadata"]["name"] for item in items] == ["site"]

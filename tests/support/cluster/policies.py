@@ -42,12 +42,14 @@ def denies(
 def changes(
     admin: Api, namespace: str, name: str, *, rules: list[Json], when: str, to: str, until: Callable[[], bool],
 ) -> Iterator[None]:  # fmt: skip
-    """A policy that changes objects for which `when` is true. `to`: the fields that it sets, as an expression. `until`
-    as for `denies`.
+    """A policy that changes objects for which `when` is true. `to`: the fields that it sets, as an expression, or JSON
+    patches as a list, which can change lists. `until` as for `denies`.
     """
+    is_list = to.startswith("[")
+    how, part = ("JSONPatch", "jsonPatch") if is_list else ("ApplyConfiguration", "applyConfiguration")
     spec = {
         "reinvocationPolicy": "Never", "matchConditions": [{"name": "one", "expression": when}],
-        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": to}}],
+        "mutations": [{"patchType": how, part: {"expression": to}}],
     }  # fmt: skip
     with _in_force(admin, namespace, name, "mutating", rules, spec, {}, until):
         yield
@@ -90,6 +92,7 @@ def trial_pod(namespace: str, workload: str) -> Json:
             "containers": [
                 {
                     "name": "none", "image": "none", "securityContext": restricted,
+                    "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
                     "resources": {"requests": least, "limits": least},
                 }
             ],

@@ -21,6 +21,7 @@ from cluster.manifests import run as manifests
 from cluster.manifests import workers
 from cluster.manifests.metadata import Manifest
 from cluster.manifests.run_spec import NOTEBOOK, ClaimSpec, RunSpec
+from cluster.models import Cluster
 from portal.core.errors import Refusal, refuse
 from tenants.models import Namespace
 from workloads.core import policy
@@ -68,7 +69,7 @@ class PreviewContext:
 
 
 def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> LaunchPreview:
-    """At most four queries, one more with secrets, three more with a volume.
+    """At most four queries, one more with secrets, one without GPUs, three with a volume.
 
     Terms that are not accepted yet are shown beside the button; every other refusal by the action is shown here.
     """
@@ -104,17 +105,19 @@ def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> Laun
         volume=Volume(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib) if wanted.volume else None,
     )
     spec = replace(launch_spec.frozen_spec(workload, place.number), owner=f"workloads.workload.{NUMBERED}")
-    made = previewed_objects(spec, volume=workload.volume if wanted.volume not in place.volumes else None)
+    made = previewed_objects(
+        namespace.cluster, spec, volume=workload.volume if wanted.volume not in place.volumes else None
+    )
     return LaunchPreview(None, made, api_call(namespace.tenant.slug, wanted))
 
 
-def previewed_objects(spec: RunSpec, *, volume: Volume | None) -> tuple[PreviewedObject, ...]:
+def previewed_objects(cluster: Cluster, spec: RunSpec, *, volume: Volume | None) -> tuple[PreviewedObject, ...]:
     """`volume`: the name of a volume that does not exist yet."""
     found = []
     if spec.interface == "dra":
         found.append(_planned(manifests.claim_template(spec), "Requests exactly these devices."))
     pods = "1 pod" if spec.workers == 1 else f"{spec.workers} pods, all or none"
-    found.append(_planned(manifests.job(spec), f"Is queued in the team's queue, then runs {pods}."))
+    found.append(_planned(launch_spec.job_manifest(cluster, spec), f"Is queued in the team's queue, then runs {pods}."))
     if spec.workers > 1:
         service = workers.headless_service(spec, manifests.job_name(spec), job_uid=LEFT_OUT)
         found.append(_planned(service, "DNS names of the workers. It is deleted with the job."))

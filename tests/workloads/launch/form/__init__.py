@@ -1,0 +1,1 @@
+"""The launch form and the preview of what it would create."""
