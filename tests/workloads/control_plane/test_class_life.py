@@ -16,9 +16,10 @@ from catalog.models import GpuClass, Pool
 from cluster.client.kube import Kube
 from portal.core.due import Deadline
 from portal.core.errors import Refused
-from tenants.models import Tenant
+from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as tenants
 from tests.support.cluster.worker import Worker
+from tests.workloads.cases.live import is_open
 from tests.workloads.cases.run_state import is_running, run_of, shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_queue import IN_QUEUE
@@ -34,7 +35,14 @@ BY = system_actor("test")
 
 
 def test_who_waits_for_a_held_class_reads_since_when_for_what_and_until_when(
-    granted: Tenant, a100: GpuClass, job: LaunchSpec, alice: User, by_alice: Actor, worker: Worker, kube_worker: Kube
+    granted: Tenant,
+    a100: GpuClass,
+    job: LaunchSpec,
+    alice: User,
+    by_alice: Actor,
+    worker: Worker,
+    kube_worker: Kube,
+    namespace_a: Namespace,
 ) -> None:
     until = timezone.now() + timedelta(days=2)
     catalog.hold_class(a100.pk, reason="a driver update", until=until, by=BY)
@@ -49,7 +57,8 @@ def test_who_waits_for_a_held_class_reads_since_when_for_what_and_until_when(
         assert "for a driver update; expected to resume at" in client.get(page).content.decode(), page
     catalog.release_class(a100.pk, by=BY)
     tenants.reconcile_pool(Pool.objects.get(), Deadline(), kube=kube_worker)
-    worker(lambda: is_running("train"))
+    # Kueue tries a queue again when the queue changes, not when a flavor does.
+    worker(lambda: is_open(namespace_a, kube_worker) and is_running("train"))
 
 
 def test_what_runs_on_a_retiring_class_goes_on_until_its_date_and_then_ends_with_its_reason(
