@@ -190,7 +190,9 @@ class Stack:
             found.start(self.supervisor, api, devices=REAL_DEVICES)
             _until("The real node", lambda: found.is_ready(api), within_s=60)
         with step("Images of the real node"):
-            self.supervisor.run(Command("node-images", found.ctr("images", "import", archive)), within_s=300)
+            ran = self.supervisor.run(Command("node-images", found.ctr("images", "import", archive)), within_s=300)
+        if ran.process.returncode:
+            raise UserError(f"containerd refused the images:\n{ran.last_lines()}", f"Full log: {ran.log}.")
         self.services["real_node"] = {"folder": str(found.folder), "address": found.machine.machine_address}
 
     def _use_existing(self, kubeconfig: Path) -> dict[str, object]:
