@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from devcluster.node.machine import CNI, Machine
+from devcluster.node.machine import CNI, NodeNamespaces
 
 # As on nodes with GPUs: pods that do not tolerate it stay on the simulated nodes.
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
@@ -43,19 +43,23 @@ SystemdCgroup = false
 """
 
 
-def network(machine: Machine) -> str:
+def network(namespaces: NodeNamespaces) -> str:
     bridge = {
         "type": "bridge",
         "bridge": "cni0",
         "isGateway": True,
         "hairpinMode": True,
-        "ipam": {"type": "host-local", "ranges": [[{"subnet": str(machine.pods)}]], "routes": [{"dst": "0.0.0.0/0"}]},
+        "ipam": {
+            "type": "host-local",
+            "ranges": [[{"subnet": str(namespaces.pods)}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
     }
     plugins = [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]
     return json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": plugins}, indent=1)
 
 
-def kubelet(machine: Machine, folder: Path, client_ca: Path) -> dict[str, Any]:
+def kubelet(namespaces: NodeNamespaces, folder: Path, client_ca: Path) -> dict[str, Any]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -67,7 +71,7 @@ def kubelet(machine: Machine, folder: Path, client_ca: Path) -> dict[str, Any]:
         "authorization": {"mode": "Webhook"},
         "containerRuntimeEndpoint": f"unix://{folder}/containerd.sock",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": machine.cgroup,
+        "cgroupRoot": namespaces.cgroup,
         # The machine may have cgroup v1, swap, and no CAP_SYS_RESOURCE.
         "failCgroupV1": False,
         "failSwapOn": False,
@@ -84,13 +88,13 @@ def kubelet(machine: Machine, folder: Path, client_ca: Path) -> dict[str, Any]:
     }
 
 
-def kube_proxy(machine: Machine, kubeconfig: Path) -> dict[str, Any]:
+def kube_proxy(namespaces: NodeNamespaces, kubeconfig: Path) -> dict[str, Any]:
     """Without limits of connection tracking: they belong to the machine."""
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "mode": "iptables",
-        "clusterCIDR": str(machine.pods),
+        "clusterCIDR": str(namespaces.pods),
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }

@@ -57,7 +57,7 @@ def can_run(_arguments: object) -> int:
     """
     why = missing()
     if not why:
-        trial = Machine(os.getpid())
+        trial = NodeNamespaces(os.getpid())
         try:
             trial.prepare()
             _try_mounts()
@@ -76,7 +76,7 @@ def check() -> None:
 
 
 @dataclass(frozen=True)
-class Machine:
+class NodeNamespaces:
     """The names and addresses of one node, derived from the port of its API server."""
 
     port: int

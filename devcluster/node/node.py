@@ -14,7 +14,7 @@ from devcluster.client.types import Json
 from devcluster.controlplane.components import ControlPlane
 from devcluster.controlplane.programs import Programs
 from devcluster.node import configuration, machine
-from devcluster.node.machine import Machine
+from devcluster.node.machine import NodeNamespaces
 from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Command, Supervisor
 
@@ -31,8 +31,8 @@ class RealNode:
     programs: Programs
 
     @property
-    def machine(self) -> Machine:
-        return Machine(self.plane.ports["apiserver"])
+    def namespaces(self) -> NodeNamespaces:
+        return NodeNamespaces(self.plane.ports["apiserver"])
 
     @property
     def folder(self) -> Path:
@@ -42,17 +42,17 @@ class RealNode:
         """Starts the node and waits until containerd answers. `devices`: number of GPUs that it claims to have."""
         machine.check()
         self._write(devices)
-        self.machine.prepare()
+        self.namespaces.prepare()
         self._admit(api)
-        forward = [sys.executable, "-m", "devcluster.node.forward", self.machine.machine_address, API_PORT]
+        forward = [sys.executable, "-m", "devcluster.node.forward", self.namespaces.machine_address, API_PORT]
         supervisor.start(Command("node-forward", [*forward, self.plane.ports["apiserver"]], cwd=ROOT))
-        first = self.machine.inside([sys.executable, "-m", "devcluster.node", self.folder])
+        first = self.namespaces.inside([sys.executable, "-m", "devcluster.node", self.folder])
         supervisor.start(Command("node", first, cwd=ROOT, ready=self._has_containerd))
         supervisor.until_ready("node")
 
     def clean(self) -> None:
         """Call it when the node's processes have ended."""
-        self.machine.clean()
+        self.namespaces.clean()
 
     def ctr(self, *arguments: object) -> list[object]:
         """The command line of containerd, for the images and containers that kubelet sees."""
@@ -86,7 +86,7 @@ class RealNode:
         pki = self.plane.pki
         for client in USERS:
             token = read_kubeconfig(self.plane.kubeconfig(client))["user"]["token"]
-            server = f"https://{self.machine.machine_address}:{API_PORT}"
+            server = f"https://{self.namespaces.machine_address}:{API_PORT}"
             cluster: dict[str, object] = {
                 "server": server,
                 "certificate-authority-data": pki.ca_bundle,
@@ -95,9 +95,9 @@ class RealNode:
             write_kubeconfig(folder / f"{client}.kubeconfig", cluster, {"token": token})
         files = {
             "containerd.toml": configuration.containerd(folder),
-            "cni/pods.conflist": configuration.network(self.machine),
-            "kubelet.json": json.dumps(configuration.kubelet(self.machine, folder, pki.cert("ca"))),
-            "kube-proxy.json": json.dumps(configuration.kube_proxy(self.machine, folder / "kube-proxy.kubeconfig")),
+            "cni/pods.conflist": configuration.network(self.namespaces),
+            "kubelet.json": json.dumps(configuration.kubelet(self.namespaces, folder, pki.cert("ca"))),
+            "kube-proxy.json": json.dumps(configuration.kube_proxy(self.namespaces, folder / "kube-proxy.kubeconfig")),
             "resolv.conf": "nameserver 10.0.0.10\n",
             "node.json": json.dumps({name: [str(word) for word in argv] for name, argv in self._programs().items()}),
         }
@@ -109,7 +109,7 @@ class RealNode:
         folder, bin_dir = self.folder, self.programs.bin
         path = ["env", f"PATH={bin_dir}:/usr/sbin:/usr/bin:/sbin:/bin"]
         kubelet = ["--config", folder / "kubelet.json", "--kubeconfig", folder / "kubelet.kubeconfig"]
-        kubelet += ["--hostname-override", NAME, "--node-ip", self.machine.node_address]
+        kubelet += ["--hostname-override", NAME, "--node-ip", self.namespaces.node_address]
         kubelet += ["--node-labels", ",".join(f"{name}={value}" for name, value in configuration.LABELS.items())]
         proxy = ["--config", folder / "kube-proxy.json", "--hostname-override", NAME]
         plugin = [sys.executable, "-m", "devcluster.node.device_plugin"]
@@ -145,7 +145,7 @@ class RealNode:
                     "labels": {"kubernetes.io/service-name": "kubernetes"},
                 },
                 "addressType": "IPv4",
-                "endpoints": [{"addresses": [self.machine.machine_address], "conditions": {"ready": True}}],
+                "endpoints": [{"addresses": [self.namespaces.machine_address], "conditions": {"ready": True}}],
                 "ports": [{"name": "https", "port": API_PORT, "protocol": "TCP"}],
             }
         )

@@ -193,7 +193,7 @@ class Stack:
             ran = self.supervisor.run(Command("node-images", found.ctr("images", "import", archive)), within_s=300)
         if ran.process.returncode:
             raise UserError(f"containerd refused the images:\n{ran.last_lines()}", f"Full log: {ran.log}.")
-        self.services["real_node"] = {"folder": str(found.folder), "address": found.machine.machine_address}
+        self.services["real_node"] = {"folder": str(found.folder), "address": found.namespaces.machine_address}
 
     def _use_existing(self, kubeconfig: Path) -> dict[str, object]:
         existing = ExternalCluster(kubeconfig)

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from devcluster.node import machine
-from devcluster.node.machine import Machine
+from devcluster.node.machine import NodeNamespaces
 from devcluster.processes.console import UserError
 
 PORTS = (20_000, 20_001, 28_191, 28_192, 31_999)
@@ -28,7 +28,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("port", PORTS)
 def test_addresses_of_a_node_are_its_own(port: int) -> None:
-    one = Machine(port)
+    one = NodeNamespaces(port)
     assert len(one.link) < 16, "the kernel's limit for names of devices"
     addresses = {one.machine_address, one.node_address}
     assert len(addresses) == 2
@@ -36,5 +36,5 @@ def test_addresses_of_a_node_are_its_own(port: int) -> None:
 
 
 def test_nodes_at_the_same_time_share_no_address() -> None:
-    near = [Machine(port) for port in PORTS[:3]]
+    near = [NodeNamespaces(port) for port in PORTS[:3]]
     assert not any(one.pods.overlaps(other.pods) for one, other in itertools.combinations(near, 2))

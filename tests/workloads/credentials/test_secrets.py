@@ -217,7 +217,8 @@ def test_a_run_without_chosen_ones_gets_none(granted: Tenant, job: LaunchSpec, b
     secret_actions.put_secret("team-a", "KEY", CANARY, by=by_alice)
     _workload, _run, spec = launched(job, by_alice)
     assert not launch_spec.needs_secret(spec)
-    assert "env" not in manifests.job(spec)["spec"]["template"]["spec"]["containers"][0]
+    [container] = manifests.job(spec)["spec"]["template"]["spec"]["containers"]
+    assert container["env"] == [{"name": "HOME", "value": "/home/work"}]
 
 
 @needs_rows
