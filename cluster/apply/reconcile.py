@@ -246,13 +246,9 @@ def _live_content(kube: Kube, manifest: Manifest, row: AppliedObject | None) -> 
     Managed fields are dated to the second, so a second write of ours in one second, with fewer fields, looks like a
     removal by others. It was none if the apply then changes nothing. The worker may not read Secrets.
     """
-    fields = row.difference.get("fields") if row is not None else None
-    if (
-        row is None
-        or fields in (None, [], [UNTRACKED])
-        or row.difference.get("manager")
-        or manifest["kind"] == "Secret"
-    ):
+    found = row.difference if row is not None else {}
+    is_removal = found.get("fields", []) not in ([], [UNTRACKED]) and not found.get("manager")
+    if not is_removal or manifest["kind"] == "Secret":
         return None
     kind, namespace, name = object_key(manifest)
     try:
