@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,7 +37,8 @@ class Answer:
 class Registry:
     """Answers on a free port of `address`, inside the `with` block. Of an unknown repository it has no image."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, certificate: tuple[Path, Path] | None = None) -> None:
+        """`certificate`: files of a certificate and its key, for HTTPS."""
         self.answers: dict[str, Answer] = {}
         self.indexes: dict[str, bytes] = {}
         registry = self
@@ -52,6 +54,11 @@ class Registry:
 
         self._server = ThreadingHTTPServer((address, 0), Handler)
         self._server.daemon_threads = True
+        self._scheme = "http" if certificate is None else "https"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def __enter__(self) -> Registry:
@@ -65,7 +72,7 @@ class Registry:
     @property
     def url(self) -> str:
         host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}"
+        return f"{self._scheme}://{host!s}:{port}"
 
     def trust(self, node_folder: Path, host: str, *, url: str = "") -> None:
         """Lets the node's containerd find this registry, or `url`, as `host`. It reads the file at each pull."""

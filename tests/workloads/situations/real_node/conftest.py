@@ -17,7 +17,7 @@ from devcluster.node.registry import Registry
 from tenants.models import Namespace, Tenant
 from tests.support.cluster.worker import provision
 from tests.support.rows import make
-from tests.workloads.situations.real_node.written import REGISTRY
+from tests.workloads.situations.real_node.written import HOSTS, REGISTRY
 from workloads.launch.types import LaunchSpec
 
 
@@ -41,5 +41,17 @@ def job(real: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Kub
 @pytest.fixture
 def registry(services: dict[str, Any]) -> Iterator[Registry]:
     with Registry(services["real_node"]["address"]) as found:
-        found.trust(Path(services["real_node"]["folder"]), REGISTRY)
+        folder = Path(services["real_node"]["folder"])
+        found.trust(folder, REGISTRY)
+        # Nothing listens on the discard port.
+        found.trust(folder, HOSTS["closed"], url=f"http://{services['real_node']['address']}:9")
+        yield found
+
+
+@pytest.fixture
+def untrusted(services: dict[str, Any]) -> Iterator[Registry]:
+    """Its certificate is one that the node knows no authority for: the API server's own."""
+    pki = Path(services["state_dir"]) / "pki"
+    with Registry(services["real_node"]["address"], certificate=(pki / "server.crt", pki / "server.key")) as found:
+        found.trust(Path(services["real_node"]["folder"]), HOSTS["untrusted"])
         yield found

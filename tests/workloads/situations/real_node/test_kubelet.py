@@ -12,7 +12,7 @@ from devcluster.node.registry import Answer, Registry
 from tenants.class_access.image_prefixes import actions as image_prefixes
 from tests.support.cluster.worker import Worker
 from tests.workloads.cases.staged import until_as_written
-from tests.workloads.situations.real_node.written import BLOCKED, PROGRAMS, REGISTRY
+from tests.workloads.situations.real_node.written import BLOCKED, HOSTS, PROGRAMS, REGISTRY
 from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec
@@ -37,6 +37,7 @@ COMMANDS = {
     "not-in-image": ("trian", "--epochs", "3"),
     "script-not-found": ("sh", "-c", "trian"),
     "no-program": ("/etc/hostname",),
+    "crash": ("sh", "-c", "exit 3"),
     "memory": ("python3", "-c", "x = bytearray(3 << 30)"),
     "killed": ("sh", "-c", "python3 -c 'import os; os.kill(os.getpid(), 9)'; exit $?"),
     "terminated": ("sh", "-c", "python3 -c 'import os; os.kill(os.getpid(), 15)'; exit $?"),
@@ -60,18 +61,19 @@ def test_what_programs_do(job: LaunchSpec, by_alice: Actor, worker: Worker) -> N
 
 
 def test_what_registries_answer(
-    job: LaunchSpec, by_alice: Actor, olga: User, worker: Worker, registry: Registry
+    job: LaunchSpec, by_alice: Actor, olga: User, worker: Worker, registry: Registry, untrusted: Registry
 ) -> None:
-    """Two at a time: they keep their cores while they wait."""
+    """One after another: each keeps a core while it waits."""
     registry.answers |= {
         "team/private": Answer(401, "UNAUTHORIZED", "authentication required"),
         "team/limited": Answer(429, "TOOMANYREQUESTS", "You have reached your pull rate limit."),
         "team/down": Answer(503, "UNAVAILABLE", "try again later"),
     }
     registry.only_for("team/other-cpu", "arm64")
-    image_prefixes.allow_prefix("team-a", f"{REGISTRY}/", by=Actor(olga, via="page"))
+    for host in (REGISTRY, *HOSTS.values()):
+        image_prefixes.allow_prefix("team-a", f"{host}/", by=Actor(olga, via="page"))
     for name, one in BLOCKED.items():
-        spec = replace(job, name=name, image=f"{REGISTRY}/team/{name}:1", command=("true",))
-        actions.launch("team-a", spec, by=by_alice)
+        image = f"{HOSTS.get(name, REGISTRY)}/team/{name}:1"
+        actions.launch("team-a", replace(job, name=name, image=image, command=("true",)), by=by_alice)
         until_as_written(worker, by_alice, {name: one})
         actions.stop("team-a", name, by=by_alice)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.workloads.cases.situations import OVER, STUCK, Situation
+from tests.workloads.cases.situations_nodes import ON_NODES
 from tests.workloads.situations.kubelets import written
 
 JOBS, PULLS = "real_node/test_kubelet::test_what_programs_do", "real_node/test_kubelet::test_what_registries_answer"
@@ -40,6 +41,7 @@ PROGRAMS: dict[str, Situation] = {
         r"The command /etc/hostname is not executable\.",
         OVER, "change", "Check the command", "not-in-image",
     ),
+    "crash": replace(ON_NODES["crash"], live=JOBS),
     "memory": Situation(
         JOBS, "failed", "out_of_memory",
         r"It exceeded its host memory limit of 1 GiB and was killed \(OOMKilled\)\. This is not GPU memory\.",
@@ -53,6 +55,15 @@ PROGRAMS: dict[str, Situation] = {
     "unreachable": _job("repository_unreachable"),
 }  # fmt: skip
 
+# Registries of their own: one with a closed port, one with a certificate that nobody signed.
+HOSTS = {"closed": "closed.real.node", "untrusted": "untrusted.real.node"}
+
+
+def _of(host: str, reason: str) -> Situation:
+    found = _here(reason, PULLS)
+    return replace(found, sentence=found.sentence.replace(REGISTRY, host))
+
+
 BLOCKED: dict[str, Situation] = {
     "missing": Situation(
         PULLS, "blocked", "image_not_found",
@@ -62,5 +73,7 @@ BLOCKED: dict[str, Situation] = {
     "private": _here("no_credentials", PULLS),
     "limited": _here("registry_limit", PULLS),
     "down": _here("registry_unavailable", PULLS),
+    "closed": _of(HOSTS["closed"], "registry_unavailable"),
+    "untrusted": _of(HOSTS["untrusted"], "registry_untrusted"),
     "other-cpu": _here("image_wrong_platform", PULLS),
 }  # fmt: skip
