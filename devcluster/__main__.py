@@ -10,6 +10,7 @@ from pathlib import Path
 from devcluster.processes.console import UserError, print_error, say
 from devcluster.processes.supervisor import Interrupted, interrupt_on_signals
 
+DEPLOYED = "run the portal itself in containers of a real node, applied from deploy/"
 REAL_NODE = "a node with kubelet and containerd beside the simulated ones (needs root)"
 
 
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--check", action="store_true", help="run the main path, verify it in the cluster, stop")
     demo.add_argument("--fresh", action="store_true", help="delete the data of earlier demos first")
     demo.add_argument("--real-node", action="store_true", help=REAL_NODE)
+    demo.add_argument("--deployed", action="store_true", help=DEPLOYED)
     demo.add_argument("--port", type=int, help="the gateway's port (default: 8000, or a free one)")
     up = command("up", "cli.up", "up", "Start the services only and keep them for `test --reuse`.")
     up.add_argument("--real-node", action="store_true", help=REAL_NODE)

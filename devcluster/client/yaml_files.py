@@ -12,8 +12,12 @@ import yaml
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def parse(text: str) -> list[dict[str, Any]]:
+    return [found for found in yaml.load_all(text, Loader=_Loader) if found]
+
+
 def read_all(path: Path) -> list[dict[str, Any]]:
-    return [found for found in yaml.load_all(path.read_text(), Loader=_Loader) if found]
+    return parse(path.read_text())
 
 
 def read(path: Path) -> dict[str, Any]:

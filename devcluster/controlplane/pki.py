@@ -69,6 +69,15 @@ def make(directory: Path) -> Pki:
     return pki
 
 
+def issue(pki: Pki, names: Sequence[str]) -> tuple[str, str]:
+    """Returns a server certificate for these host names and its key, both as PEM, signed by the cluster's authority."""
+    ca_key = serialization.load_pem_private_key(pki.key("ca").read_bytes(), None)
+    ca = x509.load_pem_x509_certificate(pki.cert("ca").read_bytes())
+    assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
+    key, certificate = _issue(names[0], "", ca_key, ca, server=True, names=_names(names, ()))
+    return certificate.public_bytes(serialization.Encoding.PEM).decode(), _pem(key)
+
+
 def kubeconfig(path: Path, *, server: str, pki: Pki, token: str) -> Path:
     """Writes a kubeconfig that refers to no other file, with mode 0600. It is written as JSON, which is also valid
     YAML.
@@ -98,7 +107,13 @@ def _authority(name: str) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]
 
 
 def _issue(
-    common_name: str, organisation: str, ca_key: ec.EllipticCurvePrivateKey, ca: x509.Certificate, *, server: bool
+    common_name: str,
+    organisation: str,
+    ca_key: ec.EllipticCurvePrivateKey,
+    ca: x509.Certificate,
+    *,
+    server: bool,
+    names: Sequence[x509.GeneralName] = (),
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     key = ec.generate_private_key(ec.SECP256R1())
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
@@ -111,7 +126,7 @@ def _issue(
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
     builder = builder.add_extension(issuer, critical=False)
     if server:
-        builder = builder.add_extension(x509.SubjectAlternativeName(_names(NAMES, ADDRESSES)), critical=False)
+        builder = builder.add_extension(x509.SubjectAlternativeName(names or _names(NAMES, ADDRESSES)), critical=False)
     return key, builder.sign(ca_key, hashes.SHA256())
 
 
@@ -141,8 +156,12 @@ def _write(pki: Pki, name: str, key: ec.EllipticCurvePrivateKey, certificate: x5
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> None:
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    write_private(path, pem.decode())
+    write_private(path, _pem(key))
+
+
+def _pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
+    plain = serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain).decode()
 
 
 def _service_account_key(pki: Pki) -> None:

@@ -1,9 +1,9 @@
 """The Go programs of the embedded cluster, and Caddy, and those of a real node: built once and cached per user, under
 the hash of their build recipe.
 
-The Go modules in `tools/` contain no code of this project, only pinned `tool` lines. A build happens in its own
-directory, which is renamed at the end, so an incomplete build is never used. An interrupted build continues where it
-stopped, because Go has its own caches.
+The Go modules in `tools/` contain no code of this project, only pinned `tool` lines and CoreDNS's list of plugins. A
+build happens in its own directory, which is renamed at the end, so an incomplete build is never used. An interrupted
+build continues where it stopped, because Go has its own caches.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Recipe:
     def digest(self) -> str:
         digest = hashlib.sha256(json.dumps([self.builds, self.manifests, LDFLAGS]).encode())
         for module in self.builds:
-            for name in ("go.mod", "go.sum"):
-                digest.update((TOOLS / module / name).read_bytes())
+            for file in sorted((TOOLS / module).iterdir()):
+                digest.update(file.read_bytes())
         return digest.hexdigest()[:16]
 
 
@@ -83,7 +83,7 @@ CLUSTER = Recipe(
 )
 NODE = Recipe(
     folder="node-programs",
-    what="kubelet, kube-proxy and containerd, once per user: 4 to 10 minutes on two cores",
+    what="kubelet, kube-proxy, containerd, CoreDNS and kustomize, once per user: 5 to 12 minutes on two cores",
     builds={
         "node": [("bin/", ["k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"])],
         "containerd": [
@@ -96,6 +96,8 @@ NODE = Recipe(
                 ],
             )
         ],
+        "coredns": [("bin/coredns", ["."])],
+        "kustomize": [("bin/kustomize", ["sigs.k8s.io/kustomize/kustomize/v5"])],
     },
     manifests={"k8s.io/kubelet": [("pkg/apis/deviceplugin/v1beta1", "deviceplugin")]},
 )
@@ -152,7 +154,7 @@ def _build(supervisor: Supervisor, go: str, recipe: Recipe, target: Path) -> Non
             _go(supervisor, go, module, "download", ["mod", "download"])
     for module, builds in recipe.builds.items():
         for output, packages in builds:
-            names = ", ".join(package.split("/")[-1] for package in packages).replace("v3", "etcd")
+            names = output.removeprefix("bin/") or ", ".join(package.split("/")[-1] for package in packages)
             with step(f"Built {names}"):
                 argv = ["build", "-v", "-trimpath", "-ldflags", LDFLAGS, "-o", str(building / output), *packages]
                 if output.endswith("/"):

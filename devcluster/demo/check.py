@@ -6,6 +6,7 @@ The effects in the cluster are verified by an independent client with an adminis
 from __future__ import annotations
 
 import argparse
+import ssl
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,12 +20,16 @@ from devcluster.demo.http_client import BrowserSession, Page
 from devcluster.demo.notebook_client import compute
 from devcluster.demo.observer import KUEUE, ClusterObserver
 from devcluster.demo.scenarios import Scenario
+from devcluster.node import images
+from devcluster.node.configuration import LABELS
 from devcluster.processes.console import UserError, elapsed, note, say
-from devcluster.services.stack import Options
+from devcluster.services.portal import Portal
+from devcluster.services.stack import Options, Stack
 
 TEAM = "team-a"
-# The class that is used: whole GPUs of this product with this resource, not shared. UNITS: how many are requested.
-PRODUCT, RESOURCE, UNITS = "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 2
+# The class that is used: whole GPUs of a product with this resource, not shared. UNITS: how many are requested.
+RESOURCE, UNITS = "nvidia.com/gpu", 2
+PRODUCT, IMAGE = "NVIDIA-A100-SXM4-80GB", "JupyterLab"
 # Phase and reason of what the everyday demo launches (devcluster/demo/sample/activity.py).
 EXPECTED = {
     "team-a": {"lecture-3": ("ready", "ready")},
@@ -50,10 +55,16 @@ NOT_GPUS = {"gpu.intel.com/monitoring"}
 
 def check(arguments: argparse.Namespace, scenario: Scenario) -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
-        options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
+        options = Options(
+            state=Path(state),
+            hardware=arguments.hardware,
+            kubeconfig=arguments.kubeconfig,
+            real_node=arguments.real_node,
+            deployed=arguments.deployed,
+        )
         with environment.started(options, port=arguments.port, scenario=scenario) as (stack, portal, accounts):
             cast = {account["name"]: account for account in accounts}
-            path = ThinPath(portal.url, portal.notebooks_domain, cast, stack.admin)
+            path = ThinPath(portal.url, portal.notebooks_domain, cast, stack.admin, **_on_real_node(stack, portal))
             try:
                 path.walk(scenario)
             except AssertionError as error:
@@ -64,14 +75,30 @@ def check(arguments: argparse.Namespace, scenario: Scenario) -> int:
 
 
 class ThinPath:
-    def __init__(self, url: str, notebooks_domain: str, accounts: dict[str, dict[str, Any]], admin: Api) -> None:
+    """`product` and `image`: the label of the nodes and the name in the catalog that the notebook uses. `trust`: the
+    certificate authority of an https `url`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        notebooks_domain: str,
+        accounts: dict[str, dict[str, Any]],
+        admin: Api,
+        *,
+        product: str = PRODUCT,
+        image: str = IMAGE,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
         self.admin = admin
         self.seen = ClusterObserver(admin, TEAM)
+        self.url, self.trust = url, trust
         self.notebooks_domain = notebooks_domain
         self.accounts = accounts
-        self.alice, self.dana, self.olga = (BrowserSession(url) for _ in range(3))
-        self.alice_api = BrowserSession(url, token=accounts["Alice"]["token"])
-        self.dana_api = BrowserSession(url, token=accounts["Dana"]["token"])
+        self.product, self.image = product, image
+        self.alice, self.dana, self.olga = (self._visitor() for _ in range(3))
+        self.alice_api = self._visitor(token=accounts["Alice"]["token"])
+        self.dana_api = self._visitor(token=accounts["Dana"]["token"])
         self.slug = ""  # of the GPU class
         self.steps = 0
 
@@ -94,6 +121,9 @@ class ThinPath:
         if not scenario.runs_anywhere:
             self._step("every object in the cluster is as the portal sent it, and was all the time", self.no_drift)
 
+    def _visitor(self, *, token: str = "") -> BrowserSession:
+        return BrowserSession(self.url, token=token, trust=self.trust)
+
     def _step(self, what: str, do: Callable[[], None]) -> None:
         began = time.monotonic()
         do()
@@ -105,14 +135,14 @@ class ThinPath:
     def look_at_activity(self) -> None:
         """What each team's own members see, and what waits for the approver."""
         for team, owner in (("team-a", "Bob"), ("team-c", "Charlie"), ("vision", "Erin"), ("speech", "Frank")):
-            api = BrowserSession(self.alice.base, token=self.accounts[owner]["token"])
+            api = self._visitor(token=self.accounts[owner]["token"])
             for name, expected in EXPECTED[team].items():
                 self.seen.until(f"{name} as {' '.join(expected)}", partial(_is_told, api, team, name, expected))
         waiting = self._json(self.dana_api.api("GET", "/api/v1/requests?state=pending"))["items"]
         assert {one["team"] for one in waiting} == {"team-c", "vision"}, f"pending: {waiting}"
 
     def sign_in(self) -> None:
-        anonymous = BrowserSession(self.alice.base).get(f"/teams/{TEAM}")
+        anonymous = self._visitor().get(f"/teams/{TEAM}")
         assert anonymous.form(having="password"), "a page was shown without sign-in"
         for visitor, name in ((self.alice, "Alice"), (self.dana, "Dana"), (self.olga, "Olga")):
             account = self.accounts[name]
@@ -134,9 +164,9 @@ class ThinPath:
         missing = seen - {one["resource"] for one in classes}
         assert seen, "no node has a GPU"
         assert not missing, f"no class for {', '.join(sorted(missing))}"
-        found = [one for one in classes if one["resource"] == RESOURCE and one["product"] == PRODUCT]
+        found = [one for one in classes if one["resource"] == RESOURCE and one["product"] == self.product]
         whole = [one for one in found if one["partition"] == "none" and one["sharing"] == "none"]
-        assert whole, f"no class of whole {PRODUCT} GPUs"
+        assert whole, f"no class of whole {self.product} GPUs"
         self.slug = whole[0]["slug"]
         words = _ok(self.alice.get("/catalog")).words()
         assert whole[0]["name"] in words, f"the catalog page does not name {whole[0]['name']}"
@@ -183,7 +213,7 @@ class ThinPath:
         self.live = self.alice.listen(f"/live/{TEAM}")  # as her open home page does
         page = _ok(self.alice.get(f"/teams/{TEAM}/launch"))
         form = page.form(having="gpu_class")
-        typed = {"name": "first", "kind": "notebook", "gpu_class": self.slug, "units": "1", "image": "JupyterLab"}
+        typed = {"name": "first", "kind": "notebook", "gpu_class": self.slug, "units": "1", "image": self.image}
         launched = _ok(self.alice.submit(page, form, **typed))
         assert launched.url.endswith(f"/teams/{TEAM}/workloads/first"), f"not launched: {launched.words()[:300]}"
         job = self.seen.until("the Job", lambda: self.seen.job("first"))
@@ -191,7 +221,7 @@ class ThinPath:
         assert workload["spec"]["queueName"] == "gpu-portal", "another queue"
         pod = self.seen.until("a ready pod", lambda: self.seen.ready_pod("first"))
         node = self.admin.get("v1/nodes", pod["spec"]["nodeName"])
-        assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == PRODUCT, "on another kind of node"
+        assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == self.product, "on another kind of node"
         self.seen.until("the notebook as ready on its page", lambda: self._phase("first") == "ready")
 
     def home(self) -> None:
@@ -221,11 +251,11 @@ class ThinPath:
         """A user of another team has no access. The gateway requires its cookie even from a client that has the
         notebook's token.
         """
-        charlie, with_token = BrowserSession(self.alice.base), BrowserSession(self.alice.base, token=self.token)
+        charlie, with_token = self._visitor(), self._visitor(token=self.token)
         for visitor, url in ((charlie, self.notebook_url), (with_token, f"{self.notebook_url}?token={self.token}")):
             refused = visitor.request("GET", url)
             assert refused.status in (302, 303, 401, 403, 404), f"{refused.status} without the gateway's cookie"
-        by_token = BrowserSession(self.alice.base, token=self.accounts["Charlie"]["token"])
+        by_token = self._visitor(token=self.accounts["Charlie"]["token"])
         found = by_token.api("GET", f"/api/v1/workloads/first?team={TEAM}")
         assert found.status == 404, f"Charlie gets {found.status}"
 
@@ -235,7 +265,7 @@ class ThinPath:
         self._gone("first")
 
     def by_token(self) -> None:
-        wanted = {"kind": "notebook", "gpu_class": self.slug, "units": 1, "image": "JupyterLab"}
+        wanted = {"kind": "notebook", "gpu_class": self.slug, "units": 1, "image": self.image}
         path = f"/api/v1/workloads/second?team={TEAM}"
         declared = self.alice_api.api("PUT", path, wanted)
         again = self.alice_api.api("PUT", path, wanted)
@@ -268,6 +298,16 @@ class ThinPath:
 
     def _json(self, page: Page) -> Any:
         return _ok(page).json()
+
+
+def _on_real_node(stack: Stack, portal: Portal) -> dict[str, Any]:
+    """Where there is a real node, the notebook is a container of it."""
+    if stack.real_node is None:
+        return {}
+    own = {"product": LABELS["nvidia.com/gpu.product"], "image": images.NOTEBOOK_NAME}
+    if portal.scheme != "https":
+        return own
+    return {**own, "trust": ssl.create_default_context(cafile=str(stack.real_node.plane.pki.cert("ca")))}
 
 
 def _is_told(api: BrowserSession, team: str, name: str, expected: tuple[str, str]) -> bool:

@@ -24,6 +24,7 @@ def demo(arguments: argparse.Namespace) -> int:
     scenario = scenarios.scenario_named(arguments.scenario or default)
     _refuse_beside(scenario, arguments)
     arguments.hardware = arguments.hardware or scenario.hardware
+    arguments.real_node = arguments.real_node or arguments.deployed
     if arguments.check:
         from devcluster.demo import check
 
@@ -37,6 +38,7 @@ def demo(arguments: argparse.Namespace) -> int:
         fresh=arguments.fresh,
         notebooks_at_once=scenario.notebooks,
         real_node=arguments.real_node,
+        deployed=arguments.deployed,
     )
     with started(options, port=_port(arguments.port), scenario=scenario) as (stack, portal, accounts):
         _introduce(scenario, portal, accounts, time.monotonic() - began)
@@ -55,6 +57,8 @@ def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
             f"The scenario {scenario.name} has its own simulated nodes and users.",
             f"Omit {' and '.join(beside)}, or omit --scenario.",
         )
+    if arguments.kubeconfig and (arguments.real_node or arguments.deployed):
+        raise UserError("A real node is part of the embedded cluster.", "Omit --kubeconfig to use that one.")
 
 
 def _port(wanted: int | None) -> int | None:

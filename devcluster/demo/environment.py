@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from devcluster.processes.console import UserError, step
 from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import RunningProcess
 from devcluster.services import postgres
+from devcluster.services.deployed import DeployedPortal
 from devcluster.services.portal import NAMES, Portal
 from devcluster.services.stack import Options, Stack
 
@@ -32,14 +34,11 @@ def started(
     with Stack(options) as stack:
         if port is not None:
             stack.ports["gateway"] = port
-        stack.start(meanwhile=lambda: _begin_seed(stack, scenario))
-        portal = _portal(stack)
-        with step("Database tables and accounts"):
-            _end(stack.supervisor.finish("seed-people", within_s=SEED_WITHIN_S))
-        with step(f"The portal answers: {', '.join(NAMES)}"):
-            for command in portal.commands():
-                stack.supervisor.start(command)
-            stack.supervisor.until_ready(*NAMES)
+        try:
+            portal = _in_containers(stack, scenario) if options.deployed else _as_processes(stack, scenario)
+        except UserError:
+            keep_logs(stack)
+            raise
         with step("Catalog and demo data"):
             _end(stack.supervisor.run(portal.seed("catalog", scenario.name), within_s=SEED_WITHIN_S))
         accounts = json.loads((stack.state / "accounts.json").read_text())
@@ -51,11 +50,40 @@ def started(
                 path.unlink(missing_ok=True)
 
 
+def _as_processes(stack: Stack, scenario: Scenario) -> Portal:
+    def begin_seed() -> None:
+        stack.supervisor.start(_portal(stack).seed("people", scenario.name))
+
+    stack.start(meanwhile=begin_seed)
+    portal = _portal(stack)
+    with step("Database tables and accounts"):
+        _end(stack.supervisor.finish("seed-people", within_s=SEED_WITHIN_S))
+    with step(f"The portal answers: {', '.join(NAMES)}"):
+        for command in portal.commands():
+            stack.supervisor.start(command)
+        stack.supervisor.until_ready(*NAMES)
+    return portal
+
+
+def _in_containers(stack: Stack, scenario: Scenario) -> Portal:
+    stack.start()
+    portal = replace(_portal(stack), scheme="https")
+    deployed = DeployedPortal(stack, portal)
+    deployed.start()
+    with step("Accounts"):
+        _end(stack.supervisor.run(portal.seed("people", scenario.name), within_s=SEED_WITHIN_S))
+    with step(f"The portal answers: two replicas of {', '.join(NAMES)}"):
+        deployed.await_ready()
+    return portal
+
+
 def keep_logs(stack: Stack) -> Path:
     """Copies the logs to .run/log, because the state directory will be deleted."""
     kept = ROOT / ".run" / "log"
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(stack.log_dir, kept)
+    if stack.real_node is not None:
+        shutil.copytree(stack.real_node.folder / "log", kept / "node", symlinks=True)
     return kept
 
 
@@ -88,10 +116,6 @@ def _portal(stack: Stack) -> Portal:
     if not stack.options.database_url:
         services["database_url"] = postgres.ensure_database(services["database_url"], "portal")
     return Portal(stack.state, services, stack.ports, stack.programs["caddy"])
-
-
-def _begin_seed(stack: Stack, scenario: Scenario) -> None:
-    stack.supervisor.start(_portal(stack).seed("people", scenario.name))
 
 
 def _end(ran: RunningProcess) -> None:

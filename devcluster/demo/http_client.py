@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -66,12 +67,14 @@ class Page:
 
 class BrowserSession:
     """One browser: keeps cookies per host, follows redirects to other hosts, and sends forms with their hidden fields.
-    With `token` it is an API client, and sends the token instead of cookies.
+    With `token` it is an API client, and sends the token instead of cookies. `trust`: the certificate authorities of an
+    https address.
     """
 
-    def __init__(self, base: str, *, token: str = "") -> None:
+    def __init__(self, base: str, *, token: str = "", trust: ssl.SSLContext | None = None) -> None:
         self.base = base
         self.token = token
+        self.trust = trust
         self.cookies: dict[str, dict[str, str]] = {}
         self._connections: dict[str, http.client.HTTPConnection] = {}
 
@@ -88,7 +91,7 @@ class BrowserSession:
     def listen(self, path: str) -> EventStream:
         """Opens an event stream and reads it in the background, as the page's script does."""
         host = urlsplit(self.base).netloc
-        connection = _connect(host)
+        connection = self._connect(host)
         headers = {"Host": host, "Accept": "text/event-stream", "Cookie": self.cookie_header(host)}
         connection.request("GET", path, headers=headers)
         return EventStream(connection, connection.getresponse())
@@ -147,7 +150,7 @@ class BrowserSession:
         for attempt in (1, 2):
             connection = self._connections.get(host)
             if connection is None:
-                connection = self._connections[host] = _connect(host)
+                connection = self._connections[host] = self._connect(host)
             if connection.sock is not None:
                 connection.sock.settimeout(timeout_s)
             try:
@@ -160,6 +163,11 @@ class BrowserSession:
                 if attempt == 2:
                     raise
         raise AssertionError("unreachable")
+
+    def _connect(self, host: str) -> http.client.HTTPConnection:
+        connection = _Connection(host, self.trust)
+        connection.connect()
+        return connection
 
     def _keep_cookies(self, host: str, response: http.client.HTTPResponse) -> None:
         jar = self.cookies.setdefault(host, {})
@@ -196,11 +204,21 @@ class EventStream:
                 self._heard.append(data)
 
 
-def _connect(host: str) -> http.client.HTTPConnection:
-    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(f"//{host}").port or 80, timeout=TIMEOUT_S)
-    connection.connect()
-    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, host: str, trust: ssl.SSLContext | None) -> None:
+        super().__init__(host, timeout=TIMEOUT_S)
+        self._to, self._trust = host, trust
+
+    def connect(self) -> None:
+        self.sock = connect(self._to, trust=self._trust)
+
+
+def connect(host: str, *, trust: ssl.SSLContext | None = None, timeout_s: float = TIMEOUT_S) -> socket.socket:
+    """Connects to this machine, over TLS with `trust`. `host`: name and port."""
+    parts = urlsplit(f"//{host}")
+    opened = socket.create_connection(("127.0.0.1", parts.port or (443 if trust else 80)), timeout=timeout_s)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return trust.wrap_socket(opened, server_hostname=parts.hostname) if trust else opened
 
 
 class _Forms(HTMLParser):

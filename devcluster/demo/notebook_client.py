@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
 import uuid
 from urllib.parse import urljoin, urlsplit
 
 from websockets.sync.client import connect
 
+from devcluster.demo import http_client
 from devcluster.demo.http_client import BrowserSession, Page
 
 ANSWER_WITHIN_S = 30.0
@@ -32,8 +32,8 @@ def compute(visitor: BrowserSession, opened: Page, code: str) -> str:
 
 
 def _execute(visitor: BrowserSession, host: str, kernel: str, code: str) -> str:
-    connection = socket.create_connection(("127.0.0.1", urlsplit(f"//{host}").port or 80), timeout=ANSWER_WITHIN_S)
-    headers = {"Cookie": visitor.cookie_header(host), "Origin": f"http://{host}"}
+    connection = http_client.connect(host, trust=visitor.trust, timeout_s=ANSWER_WITHIN_S)
+    headers = {"Cookie": visitor.cookie_header(host), "Origin": f"{urlsplit(visitor.base).scheme}://{host}"}
     session = uuid.uuid4().hex
     with connect(
         f"ws://{host}/api/kernels/{kernel}/channels?session_id={session}",

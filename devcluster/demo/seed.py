@@ -23,6 +23,8 @@ from django.core.management import call_command
 from devcluster.demo import scenarios
 from devcluster.demo.sample import activity, contention, history, quota_setup, sample_classes
 from devcluster.demo.scenarios import EVERYDAY, MORNING, Scenario
+from devcluster.node import images
+from devcluster.node.configuration import LABELS
 from devcluster.processes.private_files import write_private
 
 if TYPE_CHECKING:
@@ -188,7 +190,9 @@ def _catalog(scenario: Scenario) -> None:
             sys.exit(f"The watcher has not listed the cluster within {MIRROR_WITHIN_S:.0f} s.")
         time.sleep(0.2)
     proposal_actions.accept_proposals(list(found.proposals), by=olga)
-    for position, (name, values) in enumerate(IMAGES.items()):
+    has_real_node = GpuClass.objects.filter(product=LABELS["nvidia.com/gpu.product"]).exists()
+    offered = {**IMAGES, **(images.CATALOG if has_real_node else {})}
+    for position, (name, values) in enumerate(offered.items()):
         image_actions.put_image(name=name, by=olga, position=10 * position + 10, **values)
     for pilot in GpuClass.objects.filter(sharing=GpuClass.Sharing.MPS, terms_version=0):
         class_actions.edit_class(pilot.pk, by=olga, terms_version=1, terms=TERMS)

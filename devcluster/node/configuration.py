@@ -1,4 +1,4 @@
-"""The configuration files of containerd, its network plugins, kubelet and kube-proxy. Pure."""
+"""The configuration files of containerd, its network plugins, kubelet, kube-proxy and CoreDNS. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 # As GPU feature discovery labels a node, for as much as is true.
 LABELS = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "MADE-UP-GPU"}
 PAUSE_IMAGE = "real.node/pause:1"
+DNS_ADDRESS = "10.0.0.10"
 
 
 def containerd(folder: Path) -> str:
@@ -77,7 +78,7 @@ def kubelet(namespaces: NodeNamespaces, folder: Path, client_ca: Path) -> dict[s
         "failSwapOn": False,
         "enforceNodeAllocatable": [],
         "featureGates": {"KubeletInUserNamespace": True},
-        "clusterDNS": ["10.0.0.10"],
+        "clusterDNS": [DNS_ADDRESS],
         "clusterDomain": "cluster.local",
         "resolvConf": str(folder / "resolv.conf"),
         "registerWithTaints": [TAINT],
@@ -98,3 +99,16 @@ def kube_proxy(namespaces: NodeNamespaces, kubeconfig: Path) -> dict[str, Any]:
         "clusterCIDR": str(namespaces.pods),
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }
+
+
+def corefile(namespaces: NodeNamespaces, kubeconfig: Path) -> str:
+    """Services and pods of the cluster only: names outside are unknown, since the machine may not reach any."""
+    return f""".:53 {{
+    bind {namespaces.node_address}
+    errors
+    kubernetes cluster.local {{
+        kubeconfig {kubeconfig}
+        ttl 5
+    }}
+}}
+"""

@@ -1,6 +1,7 @@
-"""Forwards TCP connections from one address of this machine to a port of loopback: `HOST PORT TO_PORT`.
+"""Forwards TCP connections from one address of this machine to another: `HOST PORT TO_HOST TO_PORT`.
 
-The API server listens on loopback only; nodes and pods in a network of their own reach it here.
+API server, PostgreSQL and Redis listen on loopback only; nodes and pods in a network of their own reach them here. A
+Service of the node is reached the other way round.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-async def forward(host: str, port: int, to_port: int) -> None:
+async def forward(host: str, port: int, to_host: str, to_port: int) -> None:
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", to_port)
+            upstream_reader, upstream_writer = await asyncio.open_connection(to_host, to_port)
         except OSError:
             writer.close()
             return
@@ -36,4 +37,4 @@ async def forward(host: str, port: int, to_port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(forward(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(forward(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

@@ -20,10 +20,19 @@ from devcluster.controlplane.programs import REQUIREMENTS, cache_home
 from devcluster.node.configuration import PAUSE_IMAGE
 from devcluster.node.machine import PATH
 from devcluster.processes.console import UserError, note, step
+from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Command, Supervisor
 
 PYTHON_IMAGE = "real.node/python:1"
 NOTEBOOK_IMAGE = "real.node/notebook:1"
+NOTEBOOK_NAME = "JupyterLab of the real node"
+# What a catalog says of them: name → fields.
+CATALOG = {
+    NOTEBOOK_NAME: {"kind": "notebook", "version": "1", "reference": NOTEBOOK_IMAGE, "contents": "JupyterLab, Python"},
+    "Python of the real node": {"kind": "job", "version": "1", "reference": PYTHON_IMAGE, "contents": "Python, git"},
+}
+# The names that deploy/ uses.
+PORTAL_IMAGE, GATEWAY_IMAGE = "registry.example.org/gpu-portal:0.1.0", "docker.io/library/caddy:2.11.9-alpine"
 PACKAGES = ("python3", "python3-venv", "python3-pip", "ca-certificates", "git", "tini")
 # Debian's podman prefers crun, which refuses hybrid control groups; its usual limits need CAP_SYS_RESOURCE.
 PODMAN = ("--runtime", "/usr/sbin/runc", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096")
@@ -61,15 +70,45 @@ def find_or_build(supervisor: Supervisor) -> Path:
             with step(f"Built {image}"):
                 file = Path(folder) / "Dockerfile"
                 file.write_text(dockerfile)
-                mounts = [word for path in _OF_MACHINE if Path(path).exists() for word in ("-v", f"{path}:{path}:ro")]
-                build = ["podman", "build", *PODMAN, "--network", "host", *mounts, "-t", image, "-f", file, folder]
-                _run(supervisor, "podman-build", build)
+                _build(supervisor, image, file, Path(folder))
         with step("Images written"):
             making = archive.with_suffix(f".{os.getpid()}.making")
-            names = [PYTHON_IMAGE, *recipes()]
-            _run(supervisor, "podman-save", ["podman", "save", "--quiet", "-m", "-o", making, *names])
+            _save(supervisor, making, PYTHON_IMAGE, *recipes())
             making.rename(archive)
     return archive
+
+
+def build_portal(supervisor: Supervisor, caddy: Path, folder: Path) -> Path:
+    """Builds the portal's image with the Dockerfile of this tree, on the base of Debian's packages instead of Docker's,
+    and an image of this `caddy` under the name of Caddy's own. Returns an archive in `folder` with both.
+    """
+    folder.mkdir(exist_ok=True)
+    if not _has(PYTHON_IMAGE):
+        _run(supervisor, "podman-load", ["podman", "load", "--quiet", "-i", find_or_build(supervisor)])
+    _build(supervisor, PORTAL_IMAGE, ROOT / "Dockerfile", ROOT, "--build-arg", f"BASE={PYTHON_IMAGE}")
+    shutil.copyfile(caddy, folder / "caddy")
+    (folder / "caddy").chmod(0o755)
+    (folder / "Dockerfile").write_text("FROM scratch\nENV PATH=/\nCOPY caddy /caddy\n")
+    _build(supervisor, GATEWAY_IMAGE, folder / "Dockerfile", folder)
+    archive = folder / "portal.tar"
+    _save(supervisor, archive, PORTAL_IMAGE, GATEWAY_IMAGE)
+    return archive
+
+
+def _has(image: str) -> bool:
+    found = subprocess.run(["podman", "image", "exists", image], check=False, env={**os.environ, "PATH": PATH})
+    return found.returncode == 0
+
+
+def _build(supervisor: Supervisor, image: str, dockerfile: Path, context: Path, *options: str) -> None:
+    mounts = [word for path in _OF_MACHINE if Path(path).exists() for word in ("-v", f"{path}:{path}:ro")]
+    build = ["podman", "build", *PODMAN, "--network", "host", *mounts, *options, "-t", image, "-f", dockerfile, context]
+    _run(supervisor, "podman-build", build)
+
+
+def _save(supervisor: Supervisor, archive: Path, *names: str) -> None:
+    archive.unlink(missing_ok=True)
+    _run(supervisor, "podman-save", ["podman", "save", "--quiet", "-m", "-o", archive, *names])
 
 
 def _base(supervisor: Supervisor, root: Path) -> None:

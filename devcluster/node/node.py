@@ -15,13 +15,21 @@ from devcluster.controlplane.components import ControlPlane
 from devcluster.controlplane.programs import Programs
 from devcluster.node import configuration, machine
 from devcluster.node.machine import NodeNamespaces
+from devcluster.processes.console import UserError
 from devcluster.processes.paths import ROOT
+from devcluster.processes.ports import answers
 from devcluster.processes.supervisor import Command, Supervisor
 
 NAME = "real-1"
 # Clients of the API server that a node needs: user name and group.
-USERS = {"kubelet": (f"system:node:{NAME}", "system:nodes"), "kube-proxy": ("system:kube-proxy", "")}
+USERS = {
+    "kubelet": (f"system:node:{NAME}", "system:nodes"),
+    "kube-proxy": ("system:kube-proxy", ""),
+    "coredns": ("devcluster-coredns", ""),
+}
 API_PORT = 6443
+DNS_PORTS: list[Json] = [{"name": protocol.lower(), "protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+RBAC, SLICES = "rbac.authorization.k8s.io/v1", "discovery.k8s.io"
 RESOURCE = "nvidia.com/gpu"
 
 
@@ -44,8 +52,8 @@ class RealNode:
         self._write(devices)
         self.namespaces.prepare()
         self._admit(api)
-        forward = [sys.executable, "-m", "devcluster.node.forward", self.namespaces.machine_address, API_PORT]
-        supervisor.start(Command("node-forward", [*forward, self.plane.ports["apiserver"]], cwd=ROOT))
+        api_server = self.plane.ports["apiserver"]
+        supervisor.start(forward("api", (self.namespaces.machine_address, API_PORT), ("127.0.0.1", api_server)))
         first = self.namespaces.inside([sys.executable, "-m", "devcluster.node", self.folder])
         supervisor.start(Command("node", first, cwd=ROOT, ready=self._has_containerd))
         supervisor.until_ready("node")
@@ -57,6 +65,11 @@ class RealNode:
     def ctr(self, *arguments: object) -> list[object]:
         """The command line of containerd, for the images and containers that kubelet sees."""
         return [self.programs["ctr"], "--address", self._socket, "--namespace", "k8s.io", *arguments]
+
+    def load_images(self, supervisor: Supervisor, archive: Path) -> None:
+        ran = supervisor.run(Command("node-images", self.ctr("images", "import", archive)), within_s=300)
+        if ran.process.returncode:
+            raise UserError(f"containerd refused the images:\n{ran.last_lines()}", f"Full log: {ran.log}.")
 
     def set_devices(self, devices: list[Json]) -> None:
         """Devices as [{"id": UUID, "is_healthy": bool}]. The plugin tells kubelet within a second."""
@@ -98,7 +111,8 @@ class RealNode:
             "cni/pods.conflist": configuration.network(self.namespaces),
             "kubelet.json": json.dumps(configuration.kubelet(self.namespaces, folder, pki.cert("ca"))),
             "kube-proxy.json": json.dumps(configuration.kube_proxy(self.namespaces, folder / "kube-proxy.kubeconfig")),
-            "resolv.conf": "nameserver 10.0.0.10\n",
+            "resolv.conf": f"nameserver {configuration.DNS_ADDRESS}\n",
+            "Corefile": configuration.corefile(self.namespaces, folder / "coredns.kubeconfig"),
             "node.json": json.dumps({name: [str(word) for word in argv] for name, argv in self._programs().items()}),
         }
         for name, text in files.items():
@@ -117,38 +131,62 @@ class RealNode:
             "containerd": [*path, bin_dir / "containerd", "--config", folder / "containerd.toml"],
             "kubelet": [*path, bin_dir / "kubelet", *kubelet],
             "kube-proxy": [*path, bin_dir / "kube-proxy", *proxy],
+            "coredns": [*path, bin_dir / "coredns", "-conf", folder / "Corefile"],
             "device-plugin": [*plugin, folder, RESOURCE, self.programs.directory / "deviceplugin"],
         }
 
     def _admit(self, api: Api) -> None:
-        """Lets the API server read logs from the kubelet, and pods reach the API server through its Service."""
+        """Lets the API server read logs from the kubelet and CoreDNS read Services, and gives pods the Services of both
+        the API server and the cluster's DNS.
+        """
+        kubelet_api = "system:kubelet-api-admin"
+        api.apply(_role("devcluster-coredns", {"": ["namespaces", "pods", "services"], SLICES: ["endpointslices"]}))
+        api.apply(_binding("devcluster-coredns", "devcluster-coredns", user=USERS["coredns"][0]))
+        api.apply(_binding("devcluster-kubelet-api", kubelet_api, user="kube-apiserver"))
         api.apply(
             {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": "devcluster-kubelet-api"},
-                "roleRef": {
-                    "apiGroup": "rbac.authorization.k8s.io",
-                    "kind": "ClusterRole",
-                    "name": "system:kubelet-api-admin",
-                },
-                "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "kube-apiserver"}],
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": "kube-dns", "namespace": "kube-system"},
+                "spec": {"clusterIP": configuration.DNS_ADDRESS, "ports": DNS_PORTS},
             }
         )
-        api.apply(
-            {
-                "apiVersion": "discovery.k8s.io/v1",
-                "kind": "EndpointSlice",
-                "metadata": {
-                    "name": "kubernetes",
-                    "namespace": "default",
-                    "labels": {"kubernetes.io/service-name": "kubernetes"},
-                },
-                "addressType": "IPv4",
-                "endpoints": [{"addresses": [self.namespaces.machine_address], "conditions": {"ready": True}}],
-                "ports": [{"name": "https", "port": API_PORT, "protocol": "TCP"}],
-            }
-        )
+        https = {"name": "https", "port": API_PORT, "protocol": "TCP"}
+        api.apply(_endpoints("default", "kubernetes", self.namespaces.machine_address, [https]))
+        api.apply(_endpoints("kube-system", "kube-dns", self.namespaces.node_address, DNS_PORTS))
+
+
+def forward(name: str, listen: tuple[str, int], to: tuple[str, int]) -> Command:
+    argv = [sys.executable, "-m", "devcluster.node.forward", *listen, *to]
+    return Command(f"forward-{name}", argv, cwd=ROOT, ready=lambda: answers(listen[1], listen[0]))
+
+
+def _role(name: str, resources: dict[str, list[str]]) -> Json:
+    rules = [
+        {"apiGroups": [group], "resources": found, "verbs": ["list", "watch"]} for group, found in resources.items()
+    ]
+    return {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+
+
+def _binding(name: str, role: str, *, user: str) -> Json:
+    return {
+        "apiVersion": RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
+    }
+
+
+def _endpoints(namespace: str, service: str, address: str, ports: list[Json]) -> Json:
+    return {
+        "apiVersion": f"{SLICES}/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": service, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": ports,
+    }
 
 
 def device_id(place: int) -> str:

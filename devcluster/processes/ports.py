@@ -65,7 +65,7 @@ def free_port(taken: set[int] | None = None) -> int:
     )
 
 
-def answers(port: int) -> bool:
-    """Returns True if a server accepts connections on this port of loopback; otherwise raises OSError."""
-    with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+def answers(port: int, host: str = "127.0.0.1") -> bool:
+    """Returns True if a server accepts connections on this port; otherwise raises OSError."""
+    with socket.create_connection((host, port), timeout=1.0):
         return True

@@ -42,11 +42,12 @@ class Portal:
     ports: dict[str, int]
     caddy: Path
     workers: int = 2
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
         # Browsers resolve names below localhost to this machine.
-        return f"http://localhost:{self.ports['gateway']}"
+        return f"{self.scheme}://localhost:{self.ports['gateway']}"
 
     @property
     def notebooks_domain(self) -> str:

@@ -49,6 +49,7 @@ class Options:
     notebooks: bool = True
     notebooks_at_once: int = 6
     real_node: bool = False  # beside the simulated nodes; needs root
+    deployed: bool = False  # the portal itself in containers of the real node
     fresh: bool = False  # first delete the data of an earlier run
     # existing services instead of embedded ones
     kubeconfig: Path | None = None
@@ -160,7 +161,7 @@ class Stack:
         with step("API server, controllers and scheduler are ready"):
             self._run(plane.etcd())
             self._run(plane.apiserver())
-            _until("The API server", lambda: components.has_default_roles(self.admin), within_s=30)
+            until("The API server", lambda: components.has_default_roles(self.admin), within_s=30)
             components.forget_leases(self.admin)
             both = plane.controller_manager(), plane.scheduler()
             for command in both:
@@ -169,15 +170,15 @@ class Stack:
         kwok.install(api)
         self.supervisor.start(kwok.command())
         kueue.install(api)
-        _until("Kueue's definitions", lambda: crds.served(api, "kueue.x-k8s.io/v1beta2", KUEUE_KINDS), within_s=30)
+        until("Kueue's definitions", lambda: crds.served(api, "kueue.x-k8s.io/v1beta2", KUEUE_KINDS), within_s=30)
         with step("Kueue is ready"):
             self._run(kueue.command())
             kueue.install_webhooks(api)
-            _until("Kueue's queue positions", lambda: kueue.serving(api), within_s=30)
+            until("Kueue's queue positions", lambda: kueue.serving(api), within_s=30)
         self.supervisor.until_ready(*(command.name for command in both), "kwok")
         with step(f"Simulated hardware: {self.options.hardware}"):
             hardware.load(api, self.options.hardware)
-            _until("The simulated nodes", lambda: not hardware.unready(api), within_s=60)
+            until("The simulated nodes", lambda: not hardware.unready(api), within_s=60)
         if self.options.real_node:
             self._start_real_node(plane)
         return {"server": plane.url, "certificate-authority-data": plane.pki.ca_bundle}
@@ -188,11 +189,9 @@ class Stack:
         api = self.admin
         with step("Real node: containerd, kubelet, kube-proxy and a device plugin"):
             found.start(self.supervisor, api, devices=REAL_DEVICES)
-            _until("The real node", lambda: found.is_ready(api), within_s=60)
+            until("The real node", lambda: found.is_ready(api), within_s=60)
         with step("Images of the real node"):
-            ran = self.supervisor.run(Command("node-images", found.ctr("images", "import", archive)), within_s=300)
-        if ran.process.returncode:
-            raise UserError(f"containerd refused the images:\n{ran.last_lines()}", f"Full log: {ran.log}.")
+            found.load_images(self.supervisor, archive)
         self.services["real_node"] = {"folder": str(found.folder), "address": found.namespaces.machine_address}
 
     def _use_existing(self, kubeconfig: Path) -> dict[str, object]:
@@ -227,7 +226,7 @@ def _forget(state: Path) -> None:
             path.unlink()
 
 
-def _until(what: str, true: Callable[[], bool], *, within_s: float) -> None:
+def until(what: str, true: Callable[[], bool], *, within_s: float) -> None:
     deadline = time.monotonic() + within_s
     last: Exception | None = None
     while time.monotonic() < deadline:

@@ -7,6 +7,7 @@ one has it and the others wait until it is free.
 from __future__ import annotations
 
 import errno
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -48,6 +49,11 @@ class OpsHandler(BaseHTTPRequestHandler):
 
 class OpsServer(ThreadingHTTPServer):
     daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """The library prints a stack trace, also for a probe that ended its wait and left before the answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            log.exception("internal_connection_failed")
 
 
 def answer(path: str) -> tuple[int, str, bytes]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import socket
+import struct
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -176,3 +178,28 @@ def test_a_port_in_use_is_tried_again(settings: LazySettings, monkeypatch: pytes
         assert thread.is_alive()
 
     assert ask(settings.INTERNAL_PORT, "/livez") == (200, b"alive\n")
+
+
+def test_a_probe_that_leaves_before_the_answer_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked, left = threading.Event(), threading.Event()
+
+    def answer_late(path: str) -> tuple[int, str, bytes]:
+        asked.set()
+        assert left.wait(10)
+        return 200, "text/plain", b"x"
+
+    monkeypatch.setattr(ops_server, "answer", answer_late)
+    with ops_server.OpsServer(("127.0.0.1", 0), ops_server.OpsHandler) as server:
+        server.daemon_threads = False  # so that the end of the block waits for the answer
+        threading.Thread(target=server.serve_forever).start()
+        probe = socket.create_connection(server.server_address)
+        probe.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert asked.wait(10)
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with a reset
+        probe.close()
+        left.set()
+        server.shutdown()
+
+    assert capfd.readouterr() == ("", "")
