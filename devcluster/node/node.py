@@ -71,12 +71,6 @@ class RealNode:
         if ran.process.returncode:
             raise UserError(f"containerd refused the images:\n{ran.last_lines()}", f"Full log: {ran.log}.")
 
-    def set_devices(self, devices: list[Json]) -> None:
-        """Devices as [{"id": UUID, "is_healthy": bool}]. The plugin tells kubelet within a second."""
-        making = self.folder / "devices.json.new"
-        making.write_text(json.dumps(devices))
-        making.rename(self.folder / "devices.json")
-
     def is_ready(self, api: Api) -> bool:
         node = api.find("v1/nodes", NAME)
         conditions = (node or {}).get("status", {}).get("conditions", ())
@@ -95,7 +89,7 @@ class RealNode:
             shutil.rmtree(folder / name, ignore_errors=True)
             (folder / name).mkdir(parents=True)
         self._socket.unlink(missing_ok=True)
-        self.set_devices([{"id": device_id(place), "is_healthy": True} for place in range(devices)])
+        write_devices(folder, devices, healthy=devices)
         pki = self.plane.pki
         for client in USERS:
             token = read_kubeconfig(self.plane.kubeconfig(client))["user"]["token"]
@@ -187,6 +181,14 @@ def _endpoints(namespace: str, service: str, address: str, ports: list[Json]) ->
         "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
         "ports": ports,
     }
+
+
+def write_devices(folder: Path, devices: int, *, healthy: int) -> None:
+    """Tells the device plugin of the node in `folder` what it has; kubelet hears it within a second."""
+    told = [{"id": device_id(place), "is_healthy": place < healthy} for place in range(devices)]
+    making = folder / "devices.json.new"
+    making.write_text(json.dumps(told))
+    making.rename(folder / "devices.json")
 
 
 def device_id(place: int) -> str:

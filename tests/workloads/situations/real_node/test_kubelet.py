@@ -13,6 +13,8 @@ from tenants.class_access.image_prefixes import actions as image_prefixes
 from tests.support.cluster.worker import Worker
 from tests.workloads.cases.staged import until_as_written
 from tests.workloads.situations.real_node.written import BLOCKED, HOSTS, PROGRAMS, REGISTRY
+from workloads.credentials.registries import actions as registry_actions
+from workloads.credentials.registries.actions import RegistryLogin
 from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec
@@ -44,6 +46,9 @@ COMMANDS = {
     "bus-error": ("python3", "-c", WRITES_BEYOND_SHARED_MEMORY),
     "gpu-memory": ("python3", "-c", "raise RuntimeError('CUDA out of memory. Tried to allocate 20.00 GiB')"),
     "no-gpu-seen": ("python3", "-c", "raise RuntimeError('No CUDA GPUs are available')"),
+    "gpu-fault": ("python3", "-c", "raise RuntimeError('CUDA error: uncorrectable ECC error encountered')"),
+    "old-driver": ("python3", "-c", "raise RuntimeError('The NVIDIA driver on your system is too old (found 11040).')"),
+    "wrong-gpu": ("python3", "-c", "raise RuntimeError('CUDA error: no kernel image is available for execution')"),
     "unreachable": ("true",),
 }
 OPTIONS = {
@@ -67,12 +72,16 @@ def test_what_registries_answer(
     registry.answers |= {
         "team/private": Answer(401, "UNAUTHORIZED", "authentication required"),
         "team/limited": Answer(429, "TOOMANYREQUESTS", "You have reached your pull rate limit."),
+        "team/wrong-login": Answer(401, "UNAUTHORIZED", "authentication required"),
+        "team/denied": Answer(403, "DENIED", "requested access to the resource is denied"),
         "team/down": Answer(503, "UNAVAILABLE", "try again later"),
     }
     registry.only_for("team/other-cpu", "arm64")
     for host in (REGISTRY, *HOSTS.values()):
         image_prefixes.allow_prefix("team-a", f"{host}/", by=Actor(olga, via="page"))
     for name, one in BLOCKED.items():
+        if name == "wrong-login":
+            registry_actions.put_login("team-a", REGISTRY, RegistryLogin("robot", "wrong"), by=by_alice)
         image = f"{HOSTS.get(name, REGISTRY)}/team/{name}:1"
         actions.launch("team-a", replace(job, name=name, image=image, command=("true",)), by=by_alice)
         until_as_written(worker, by_alice, {name: one})

@@ -52,6 +52,9 @@ PROGRAMS: dict[str, Situation] = {
     "bus-error": _job("bus_error"),
     "gpu-memory": _job("out_of_gpu_memory"),
     "no-gpu-seen": _job("gpu_not_visible"),
+    "gpu-fault": _job("gpu_fault"),
+    "old-driver": _job("image_needs_newer_driver"),
+    "wrong-gpu": _job("image_wrong_gpu"),
     "unreachable": _job("repository_unreachable"),
 }  # fmt: skip
 
@@ -76,4 +79,24 @@ BLOCKED: dict[str, Situation] = {
     "closed": _of(HOSTS["closed"], "registry_unavailable"),
     "untrusted": _of(HOSTS["untrusted"], "registry_untrusted"),
     "other-cpu": _here("image_wrong_platform", PULLS),
+    "denied": _here("image_not_allowed", PULLS),
+    "wrong-login": replace(
+        ON_NODES["credentials refused"], live=PULLS,
+        sentence=(
+            rf"The registry {REGISTRY} denied access to the image {REGISTRY}/team/wrong-login:1 with the team's "
+            r"credentials: they are wrong, expired or have no permission, or the repository does not exist\."
+        ),
+    ),
 }  # fmt: skip
+
+DEVICES = "real_node/test_devices::"
+UNHEALTHY = Situation(
+    f"{DEVICES}test_devices_that_are_not_healthy_are_not_offered", "queued", "no_units_offered",
+    r"No units of Real are allocatable: its only schedulable node reports 0 of 8: the device plugin there has "
+    r"stopped, or all are unhealthy\.",
+    STUCK, "tell_operators", "reports 0", "crash", then="runs when the devices are healthy", facts={"nodes": 1},
+)  # fmt: skip
+LOST = replace(
+    ON_NODES["node lost"], live=f"{DEVICES}test_a_node_whose_kubelet_is_silent_is_lost",
+    sentence=r"Node real-1 no longer responds; the state of the run is unknown\.",
+)  # fmt: skip
