@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 IDENTITIES = ("worker", "watcher", "doors")
+LOGINS = ("web", "doors", "worker", "watcher", "beat")
 NAMESPACE = "gpu-portal"
 
 
@@ -61,10 +62,16 @@ def make_random(folder: Path) -> list[str]:
     made += [
         write(folder / "secrets_public_key", base64.b64encode(public_key(private)).decode()),
         write(folder / "database_url", f"postgres://portal:{database}@postgres:5432/portal"),
+        *(write(folder / f"database_url_{name}", login_url(name)) for name in LOGINS),
         write(folder / "redis_url", f"redis://:{redis}@redis:6379/0"),
         write(folder / "mail_url", "consolemail://"),
     ]
     return [name for name in made if name]
+
+
+def login_url(process: str) -> str:
+    """The user is created by `manage.py database_roles`, with this password."""
+    return f"postgres://portal_{process}_1:{secrets.token_urlsafe(32)}@postgres:5432/portal"
 
 
 def public_key(private: bytes) -> bytes:

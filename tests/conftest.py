@@ -27,7 +27,7 @@ from devcluster.client.kube import Api
 from devcluster.processes.ports import free_port
 from tenants.models import Membership, Namespace, Tenant
 from tests.plugin import SERVICES_VARIABLE, process_environment, read_services
-from tests.support import template_database
+from tests.support import database_roles, template_database
 from tests.support.cluster.removal import remove_from_cluster
 from tests.support.economy import economy
 from tests.support.http import contract
@@ -80,6 +80,12 @@ def django_db_setup(
 @pytest.fixture(scope="session", autouse=True)
 def cheap_where_nobody_looks() -> Iterator[None]:
     with economy():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rights_of_each_process() -> Iterator[None]:
+    with database_roles.rights_of_processes():
         yield
 
 
@@ -177,7 +183,7 @@ def running_doors(
     log_path = tmp_path_factory.mktemp("doors") / "doors.log"
     port = free_port()
     environment = {
-        **process_environment(),
+        **process_environment("doors"),
         "PORTAL_KUBECONFIG": services["kubeconfigs"]["doors"],
         "NOTEBOOKS_DOMAIN": NOTEBOOKS,
         "PORTAL_URL": "http://portal.localhost:8000",

@@ -40,10 +40,14 @@ def database_url(url: str, name: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
-def process_environment() -> dict[str, str]:
-    """The environment for a process that a test starts: the portal's settings, with the test's own database."""
+def process_environment(process: str = "") -> dict[str, str]:
+    """The environment for a process that a test starts: the portal's settings, with the test's own database. Without
+    the name of a process, it has all rights in it.
+    """
     url = os.environ["DATABASE_URL"]
-    return {**os.environ, "DATABASE_URL": database_url(url, f"test_{urlsplit(url).path.lstrip('/')}")}
+    own = database_url(url, f"test_{urlsplit(url).path.lstrip('/')}")
+    role = f"?options=-c%20role%3Dportal_{process}" if process else ""
+    return {**os.environ, "DATABASE_URL": own + role}
 
 
 def redis_number() -> int:

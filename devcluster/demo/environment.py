@@ -115,6 +115,7 @@ def _portal(stack: Stack) -> Portal:
     services = dict(stack.services)
     if not stack.options.database_url:
         services["database_url"] = postgres.ensure_database(services["database_url"], "portal")
+        services["has_logins"] = True
     return Portal(stack.state, services, stack.ports, stack.programs["caddy"])
 
 

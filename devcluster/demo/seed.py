@@ -1,7 +1,7 @@
 """Creates demo data, mostly with the portal's own actions: first accounts and teams; then the catalog, when the watcher
 has seen the nodes.
 
-    python -m devcluster.demo.seed people ACCOUNTS.json [SCENARIO]
+    python -m devcluster.demo.seed people ACCOUNTS.json [SCENARIO [PROCESS=FILE …]]
     python -m devcluster.demo.seed catalog ACCOUNTS.json [SCENARIO]
 
 Runs again at every start and adds what is missing. Passwords and tokens are stored in the accounts file (mode 0600);
@@ -90,11 +90,12 @@ This class is a pilot. Several workloads run on one GPU at the same time; each h
 A fatal error in one workload can end the others. Use checkpointing, and do not run production workloads here."""
 
 
-def main(what: str, file: Path, named: str = EVERYDAY.name) -> None:
+def main(what: str, file: Path, named: str = EVERYDAY.name, *logins: str) -> None:
     django.setup()
     scenario = scenarios.scenario_named(named)
     if what == "people":
         call_command("migrate", interactive=False, verbosity=0)
+        call_command("database_roles", *logins)
         known = {account["name"]: account for account in json.loads(file.read_text())} if file.exists() else {}
         write_private(file, json.dumps([_account(*one, known=known) for one in scenario.cast], indent=1))
         _cluster_and_teams(scenario)

@@ -23,7 +23,7 @@ from devcluster.node import configuration, images
 from devcluster.node.node import RealNode, forward
 from devcluster.processes.console import UserError, step
 from devcluster.processes.paths import ROOT
-from devcluster.services.portal import Portal
+from devcluster.services.portal import LOGINS, Portal
 from devcluster.services.stack import Stack, until
 
 NAMESPACE = "gpu-portal"
@@ -32,13 +32,14 @@ POSTGRES_PORT, REDIS_PORT = 5432, 6379
 SECRETS = {
     "portal": {
         "secret-key": ("web", "SECRET_KEY"),
-        "database-url": ("web", "DATABASE_URL"),
         "redis-url": ("web", "REDIS_URL"),
         "secrets-public-key": ("web", "SECRETS_PUBLIC_KEY"),
     },
     "sign-in": {"second-factor-key": ("web", "SECOND_FACTOR_KEY")},
     "notebooks": {"notebook-token-key": ("worker", "NOTEBOOK_TOKEN_KEY")},
     "team-secrets": {"secrets-private-key": ("worker", "SECRETS_PRIVATE_KEY")},
+    **{f"database-{name}": {"database-url": (name, "DATABASE_URL")} for name in LOGINS},
+    "database-owner": {"database-url": ("seed", "DATABASE_URL")},
 }
 MIGRATED_WITHIN_S, READY_WITHIN_S = 180.0, 300.0
 
@@ -98,7 +99,8 @@ class DeployedPortal:
         return job is not None and job.get("status", {}).get("succeeded", 0) == 1
 
     def _secrets(self) -> list[Json]:
-        known = {name: self.portal.environment(name, notebooks=name == "worker") for name in ("web", "worker")}
+        processes = {process for keys in SECRETS.values() for process, _ in keys.values()}
+        known = {name: self.portal.environment(name, notebooks=name == "worker") for name in processes}
         values = {
             secret: {key: self._from_pod(known[process][variable]) for key, (process, variable) in keys.items()}
             for secret, keys in SECRETS.items()

@@ -32,6 +32,8 @@ CONNECTIONS = {
     "doors": {"DATABASE_POOL": "true"},
     "worker": {"DATABASE_CONN_MAX_AGE": "300"},
 }
+# The processes that sign in to PostgreSQL, each with its own rights.
+LOGINS = ("web", "doors", "worker", "beat", "watcher")
 NAMES = ("web", "doors", "worker", "beat", "watcher", "gateway")
 
 
@@ -82,6 +84,8 @@ class Portal:
         which the watcher must have seen.
         """
         argv = [sys.executable, "-m", "devcluster.demo.seed", what, self.state / "accounts.json", scenario]
+        if what == "people":
+            argv += self.write_logins()
         return Command(f"seed-{what}", argv, env=self.environment("seed"), cwd=ROOT)
 
     def environment(self, name: str, *, identity: str = "", notebooks: bool = False) -> dict[str, str]:
@@ -90,7 +94,7 @@ class Portal:
             "DJANGO_SETTINGS_MODULE": "portal.settings",
             "PYTHONUNBUFFERED": "1",
             "SECRET_KEY": self._secret("secret_key"),
-            "DATABASE_URL": self.services["database_url"],
+            "DATABASE_URL": self.database_url(name),
             "REDIS_URL": self.services["redis_url"],
             "ALLOWED_HOSTS": "localhost,127.0.0.1",
             "PORTAL_URL": self.url,
@@ -111,6 +115,24 @@ class Portal:
         if identity:
             told["PORTAL_KUBECONFIG"] = self.services["kubeconfigs"][identity]
         return kept | told
+
+    def database_url(self, name: str) -> str:
+        """The seed is the owner; every process signs in as itself, unless the database was there before."""
+        parts = urlsplit(self.services["database_url"])
+        if name not in LOGINS or not self.services.get("has_logins"):
+            return parts.geturl()
+        password = self._secret(f"database_password_{name}")
+        host = parts.netloc.rpartition("@")[2]
+        login = f"{parts.path.strip('/')}_{name}_login"
+        return parts._replace(netloc=f"{login}:{password}@{host}").geturl()
+
+    def write_logins(self) -> list[str]:
+        """Writes the URL of each process, and returns the arguments of `manage.py database_roles`."""
+        if not self.services.get("has_logins"):
+            return []
+        for name in LOGINS:
+            write_private(self.state / f"database-{name}", self.database_url(name))
+        return [f"{name}={self.state / f'database-{name}'}" for name in LOGINS]
 
     def _command(self, name: str, argv: list[str], **identity: Any) -> Command:
         # After SIGTERM, these processes first finish their requests and tasks.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 PREFIX = "test_template_"
 APPS = ("accounts", "catalog", "cluster", "desk", "portal", "tenants", "workloads")
 # Content types and permissions come from the models themselves.
-DECIDES = ("models.py", "models/*.py", "migrations/*.py", "apps.py")
+DECIDES = ("models.py", "models/*.py", "migrations/*.py", "apps.py", "rights.py")
 # An arbitrary number: only the holder of this lock may make or copy the template, which then may have no other
 # connection.
 LOCK = 7_406_112
@@ -43,6 +44,7 @@ def create_database(url: str) -> None:
             return
         call_command("migrate", verbosity=0, interactive=False, run_syncdb=True)
         call_command("createcachetable")
+        call_command("database_roles", stdout=StringIO())
         connection.close()
         _forget_older(server)
         _copy(server, name, template)

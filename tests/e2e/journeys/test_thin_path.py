@@ -23,7 +23,7 @@ from devcluster.demo.scenarios import QUIET
 from devcluster.processes import ports
 from devcluster.processes.supervisor import Command, Supervisor
 from devcluster.services import postgres
-from devcluster.services.portal import NAMES, Portal
+from devcluster.services.portal import LOGINS, NAMES, Portal
 from tests.plugin import database_url
 from tests.support.waiting import wait_until
 
@@ -48,6 +48,7 @@ def running(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempP
     own = {
         **services,
         "database_url": postgres.ensure_database(services["database_url"], name),
+        "has_logins": True,
         "redis_url": urlsplit(services["redis_url"])._replace(path="/0").geturl(),
     }
     remove_demo(admin)
@@ -66,6 +67,7 @@ def running(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempP
 
 def seed(supervisor: Supervisor, portal: Portal, what: str) -> None:
     argv = [sys.executable, "-m", "devcluster.demo.seed", what, str(portal.state / "accounts.json"), QUIET.name]
+    argv += portal.write_logins() if what == "people" else []
     ran = supervisor.run(Command(f"seed-{what}", argv, env=portal.environment("seed"), cwd=ROOT), within_s=120)
     assert ran.process.returncode == 0, ran.log.read_text()
 
@@ -83,6 +85,8 @@ def drop_database(server_url: str, name: str) -> None:
 
     with psycopg.connect(database_url(server_url, "postgres"), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        for process in LOGINS:
+            connection.execute(f"DROP ROLE IF EXISTS {name}_{process}_login")
 
 
 @pytest.fixture

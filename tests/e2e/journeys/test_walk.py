@@ -74,7 +74,7 @@ class Portal:
 @pytest.fixture
 def portal(transactional_db: None, cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Iterator[Portal]:
     mail = tmp_path / "mail"
-    env = process_environment() | {
+    env = {
         "EMAIL_URL": f"filemail:///{mail}",
         "BEAT_SCHEDULE_FILE": str(tmp_path / "beat"),
         "PYTHONUNBUFFERED": "1",
@@ -85,7 +85,7 @@ def portal(transactional_db: None, cluster: Cluster, services: dict[str, Any], t
     with Supervisor(tmp_path / "log") as supervisor:
         for name, command in (("worker", worker), ("watcher", watcher), ("beat", [*celery, "beat"])):
             config = services["kubeconfigs"].get(name)
-            own = env | ({"PORTAL_KUBECONFIG": config} if config else {})
+            own = process_environment(name) | env | ({"PORTAL_KUBECONFIG": config} if config else {})
             supervisor.start(Command(name, command, env=own, cwd=ROOT, stops_with="portal"))
         yield Portal(supervisor, mail)
 

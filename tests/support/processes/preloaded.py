@@ -84,7 +84,7 @@ def _parent() -> Parent:
     """Started at the first use."""
     from tests.plugin import process_environment
 
-    return Parent({**process_environment(), "LOG_LEVEL": "INFO"})
+    return Parent({**process_environment("watcher"), "LOG_LEVEL": "INFO"})
 
 
 def _serve() -> dict[str, Any]:

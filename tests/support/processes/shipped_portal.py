@@ -62,7 +62,11 @@ class ShippedPortal:
 def shipped_portal(services: dict[str, Any], doors: int, home: Path) -> Iterator[ShippedPortal]:
     web, gateway = free_port(), free_port()
     host = f"localhost:{gateway}"
-    settings = process_environment() | {"PORTAL_URL": f"http://{host}", "ALLOWED_HOSTS": "*", "DATABASE_POOL": "true"}
+    settings = process_environment("web") | {
+        "PORTAL_URL": f"http://{host}",
+        "ALLOWED_HOSTS": "*",
+        "DATABASE_POOL": "true",
+    }
     gunicorn = [sys.executable, "-m", "gunicorn", "portal.wsgi:application", "--bind", f"127.0.0.1:{web}"]
     gunicorn += ["--workers", "2", "--threads", "4", "--graceful-timeout", "1", "--no-control-socket"]
     caddy = [Path(services["bin_dir"]) / "caddy", "run", "--config", "deploy/Caddyfile", "--adapter", "caddyfile"]

@@ -20,7 +20,7 @@ from tenants.models import Namespace
 from workloads.core import queries
 from workloads.credentials import sealing
 from workloads.credentials.registries import policy as registry_policy
-from workloads.credentials.registries.queries import registry_hosts
+from workloads.credentials.registries.queries import registry_hosts, unread_logins
 from workloads.models import RegistryCredential, Run, Workload
 
 
@@ -51,11 +51,10 @@ def put_login(tenant: str, registry: str, sign_in: RegistryLogin, *, by: Actor) 
     refuse_if(registry_policy.may_put(by, team, can_seal=sealing.can_seal()))
     refuse_if(registry_policy.unused_registry_refusal(registry, registry_hosts(prefixes_of(namespace.tenant_id))))
     refuse_if(registry_policy.login_refusal(sign_in.username, sign_in.password))
-    rows = RegistryCredential.objects.select_for_update()
-    known = rows.filter(namespace=namespace, registry=registry).first()
+    known = unread_logins(namespace).select_for_update().filter(registry=registry).first()
     row = known or RegistryCredential(namespace=namespace, registry=registry)
     row.sealed, row.created_by, row.updated_at = seal_login(sign_in), by.person, Now()
-    row.save()
+    row.save(update_fields=["sealed", "created_by", "updated_at"] if known else None)
     row.refresh_from_db(fields=["updated_at"])
     record(
         by,
@@ -75,7 +74,7 @@ def delete_login(tenant: str, registry: str, *, by: Actor) -> None:
     """
     namespace, team = queries.team(by, tenant)
     refuse_if(registry_policy.may_change(by, team))
-    rows = RegistryCredential.objects.select_for_update().filter(namespace=namespace)
+    rows = unread_logins(namespace).select_for_update()
     row = get_or_refuse(rows, registry=registry)
     record(by, "registry.deleted", row, tenant=tenant, before={"registry": registry})
     row.delete()

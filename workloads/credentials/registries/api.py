@@ -96,6 +96,5 @@ class RegistryDetail(TeamVerbView):
 
 def _locked_tag(namespace: Namespace, registry: str) -> str | None:
     """No response has it: the headers can only ask whether there are credentials."""
-    rows = RegistryCredential.objects.select_for_update()
-    found = rows.filter(namespace=namespace, registry=registry).first()
+    found = registry_queries.unread_logins(namespace).select_for_update().filter(registry=registry).first()
     return etag_of(found.pk, found.updated_at) if found else None

@@ -48,8 +48,12 @@ def registry_hosts(prefixes: Iterable[str]) -> list[str]:
 
 def stored_logins(namespace: Namespace) -> QuerySet[RegistryCredential]:
     """Returns the credentials by host, without the encrypted values."""
-    found = RegistryCredential.objects.filter(namespace=namespace).defer("sealed").select_related("created_by")
-    return found.order_by("registry")
+    return unread_logins(namespace).select_related("created_by").order_by("registry")
+
+
+def unread_logins(namespace: Namespace) -> QuerySet[RegistryCredential]:
+    """Without the encrypted values, which the database refuses to web."""
+    return RegistryCredential.objects.filter(namespace=namespace).defer("sealed")
 
 
 def custom_image_workloads(namespace: Namespace) -> list[tuple[str, str]]:

@@ -29,12 +29,12 @@ def put_secret(tenant: str, name: str, value: str, *, by: Actor) -> tuple[TeamSe
     namespace, team = queries.team(by, tenant)
     refuse_if(secret_policy.may_put(by, team, can_seal=sealing.can_seal()))
     refuse_if(secret_policy.secret_refusal(name, value))
-    known = TeamSecret.objects.select_for_update().filter(namespace=namespace, name=name).first()
+    known = secret_queries.unread_secrets(namespace).select_for_update().filter(name=name).first()
     row = known or TeamSecret(namespace=namespace, name=name)
     if known is None:
         refuse_if(secret_policy.may_add(TeamSecret.objects.filter(namespace=namespace).count()))
     row.sealed, row.created_by, row.updated_at = sealing.seal(value), by.person, Now()
-    row.save()
+    row.save(update_fields=["sealed", "created_by", "updated_at"] if known else None)
     row.refresh_from_db(fields=["updated_at"])
     record(by, "secret.put" if known is None else "secret.replaced", row, tenant=tenant, after={"name": name})
     return row, known is None
@@ -44,7 +44,7 @@ def put_secret(tenant: str, name: str, value: str, *, by: Actor) -> tuple[TeamSe
 def delete_secret(tenant: str, name: str, *, by: Actor) -> None:
     """Raises Refused: not_found (404), not_allowed, missing_scope (403), namespace_suspended, secret_in_use (409)."""
     namespace, team = queries.team(by, tenant)
-    rows = TeamSecret.objects.select_for_update().filter(namespace=namespace)
+    rows = secret_queries.unread_secrets(namespace).select_for_update()
     row = get_or_refuse(rows, name=name)
     refuse_if(secret_policy.may_change(by, team))
     refuse_if(secret_policy.may_delete(name, secret_queries.workloads_using(namespace, name)))
@@ -58,7 +58,7 @@ def missing_secrets_refusal(namespace: Namespace, names: Sequence[str], *, keep:
     """
     if not names:
         return None
-    rows = TeamSecret.objects.filter(namespace=namespace, name__in=names)
+    rows = secret_queries.unread_secrets(namespace).filter(name__in=names)
     # The lock prevents the deletion of the row, but not a change of it.
     rows = rows.select_for_update(no_key=True).order_by("name") if keep else rows
     return secret_policy.unknown_secrets_refusal(names, [row.name for row in rows])

@@ -90,5 +90,5 @@ class SecretDetail(TeamVerbView):
 
 def _locked_tag(namespace: Namespace, name: str) -> str | None:
     """No response has it: the headers can only ask whether there is a secret."""
-    found = TeamSecret.objects.select_for_update().filter(namespace=namespace, name=name).first()
+    found = secret_queries.unread_secrets(namespace).select_for_update().filter(name=name).first()
     return etag_of(found.pk, found.updated_at) if found else None

@@ -25,8 +25,12 @@ class SecretRow:
 
 def stored_secrets(namespace: Namespace) -> QuerySet[TeamSecret]:
     """Returns the secrets by name, without the encrypted value."""
-    found = TeamSecret.objects.filter(namespace=namespace).defer("sealed").select_related("created_by")
-    return found.order_by("name")
+    return unread_secrets(namespace).select_related("created_by").order_by("name")
+
+
+def unread_secrets(namespace: Namespace) -> QuerySet[TeamSecret]:
+    """Without the encrypted values, which the database refuses to web."""
+    return TeamSecret.objects.filter(namespace=namespace).defer("sealed")
 
 
 def secret_rows(namespace: Namespace, secrets: Iterable[TeamSecret] | None = None) -> list[SecretRow]:

@@ -1,0 +1,61 @@
+"""Tests run with the rights of the processes: a request with those of web, a task with the worker's, and processes that
+tests start with their own. What a test itself prepares and reads is the owner's.
+
+The connection is the same, so that a test's transaction is: it takes the role for the time of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+from unittest import mock
+
+import psycopg
+from django.core.handlers.base import BaseHandler
+from django.db import connection
+
+from desk.installation.rights import ROLES
+from portal.core import due
+
+
+@contextmanager
+def in_role(process: str) -> Iterator[None]:
+    """Nested roles: the outer one stays, as an action that a test calls inside a task does."""
+    connection.ensure_connection()
+    raw = connection.connection
+    if raw.execute("SELECT current_user = session_user").fetchone() != (True,):
+        yield
+        return
+    raw.execute(f"SET ROLE {ROLES[process]}")
+    try:
+        yield
+    finally:
+        if connection.connection is raw and not raw.closed:
+            _reset(raw)
+
+
+@contextmanager
+def rights_of_processes() -> Iterator[None]:
+    with ExitStack() as stack:
+        for owner, name, process in (
+            (BaseHandler, "get_response", "web"),
+            (due, "claim", "worker"),
+            (due, "run_claimed", "worker"),
+        ):
+            stack.enter_context(mock.patch.object(owner, name, _with_role(getattr(owner, name), process)))
+        yield
+
+
+def _with_role(call: Callable[..., Any], process: str) -> Callable[..., Any]:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with in_role(process):
+            return call(*args, **kwargs)
+
+    return wrapped
+
+
+def _reset(raw: Any) -> None:
+    # In a failed transaction, the rollback that has to follow takes the role back, too.
+    with suppress(psycopg.errors.InFailedSqlTransaction):
+        raw.execute("RESET ROLE")
