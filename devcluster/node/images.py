@@ -88,7 +88,7 @@ def build_portal(supervisor: Supervisor, caddy: Path, folder: Path) -> Path:
     _build(supervisor, PORTAL_IMAGE, ROOT / "Dockerfile", ROOT, "--build-arg", f"BASE={PYTHON_IMAGE}")
     shutil.copyfile(caddy, folder / "caddy")
     (folder / "caddy").chmod(0o755)
-    (folder / "Dockerfile").write_text("FROM scratch\nENV PATH=/\nCOPY caddy /caddy\n")
+    (folder / "Dockerfile").write_text(f"FROM {PYTHON_IMAGE}\nCOPY caddy /usr/bin/caddy\n")
     _build(supervisor, GATEWAY_IMAGE, folder / "Dockerfile", folder)
     archive = folder / "portal.tar"
     _save(supervisor, archive, PORTAL_IMAGE, GATEWAY_IMAGE)

@@ -53,8 +53,14 @@ PROGRAMS: dict[str, Situation] = {
     "gpu-memory": _job("out_of_gpu_memory"),
     "no-gpu-seen": _job("gpu_not_visible"),
     "gpu-fault": _job("gpu_fault"),
-    "old-driver": _job("image_needs_newer_driver"),
-    "wrong-gpu": _job("image_wrong_gpu"),
+    "old-driver": _job(
+        "image_needs_newer_driver", facts={"exit_code": 1},
+        sentence=r"Its last log lines report that the image needs a newer GPU driver than that of node real-1\.",
+    ),
+    "wrong-gpu": _job(
+        "image_wrong_gpu", facts={"exit_code": 1},
+        sentence=r"Its last log lines report that its programs are not built for this GPU model\.",
+    ),
     "unreachable": _job("repository_unreachable"),
 }  # fmt: skip
 
@@ -79,7 +85,7 @@ BLOCKED: dict[str, Situation] = {
     "closed": _of(HOSTS["closed"], "registry_unavailable"),
     "untrusted": _of(HOSTS["untrusted"], "registry_untrusted"),
     "other-cpu": _here("image_wrong_platform", PULLS),
-    "denied": _here("image_not_allowed", PULLS),
+    "denied": _here("no_credentials", PULLS),
     "wrong-login": replace(
         ON_NODES["credentials refused"], live=PULLS,
         sentence=(
