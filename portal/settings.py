@@ -263,7 +263,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 KUBE_TIMEOUT_S = 5
 RECONCILE_BUDGET_S = 20
 TASK_LIMIT_S = 30
-LEASE_S = 60
+LEASE_S = 35
 RESYNC_S = 600
 # Monday to Friday in TIME_ZONE; a request that waits longer is overdue, and all approvers are notified.
 ESCALATE_AFTER_WORKING_DAYS = env.int("ESCALATE_AFTER_WORKING_DAYS", default=3)

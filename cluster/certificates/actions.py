@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from cluster.client import certificates as read
-from cluster.client.certificates import Validity
+from cluster.certificates import validity as read
+from cluster.certificates.validity import Validity
 from cluster.client.kube import Kube
 from cluster.models import Certificate
 

@@ -19,7 +19,7 @@ from cryptography import x509
 from cluster.certificates.actions import read_certificates, record_certificates
 from cluster.certificates.policy import is_to_renew
 from cluster.certificates.queries import certificate_states
-from cluster.client.certificates import Validity
+from cluster.certificates.validity import Validity
 from cluster.client.kube import Kube
 from cluster.models import Certificate
 from devcluster.client.kubeconfig import write_kubeconfig
