@@ -7,6 +7,8 @@ crash), the mirror is unknown until everything was listed again.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import models
 from django.db.models.functions import Now
 
@@ -37,6 +39,25 @@ class Cluster(models.Model):
     @property
     def has_kueue(self) -> bool:
         return self.queue_system == self.QueueSystem.KUEUE
+
+
+class Certificate(models.Model):
+    """How long a certificate or token is valid, as a worker read it last."""
+
+    class Name(models.TextChoices):
+        PORTAL = "portal", "certificate of the portal"
+        API_SERVER = "api-server", "certificate of the API server"
+        API_CA = "api-ca", "CA of the API server"
+        WORKER = "worker", "client certificate of the worker"
+        TOKEN = "worker-token", "token of the worker"
+
+    FORGOTTEN_AFTER = timedelta(days=1)
+
+    name = models.CharField(max_length=20, choices=Name, unique=True)
+    begins_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    serial = models.CharField(max_length=40, blank=True, default="")
+    read_at = models.DateTimeField(db_default=Now())
 
 
 class AppliedObject(models.Model):

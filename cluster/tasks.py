@@ -1,12 +1,16 @@
-"""At its start a worker checks the admission fence (cluster/client/fence.py); without the fence it runs no task."""
+"""At its start a worker checks the admission fence (cluster/client/fence.py); without the fence it runs no task. Every
+minute one reads how long certificates are valid.
+"""
 
 import time
 
 import structlog
+from celery import shared_task
 from celery.exceptions import WorkerShutdown
 from celery.signals import worker_init, worker_process_init
 from django.conf import settings
 
+from cluster.certificates.actions import read_certificates, record_certificates
 from cluster.client import fence
 from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube, connect
@@ -37,3 +41,8 @@ def refuse_without_fence(**_sender: object) -> None:
 def connect_early(**_sender: object) -> None:
     """Runs in each child: reading the kubeconfig takes half a second, which would delay the first launch."""
     connect()
+
+
+@shared_task(name="cluster.validity", ignore_result=True)
+def look_at_certificates() -> None:
+    record_certificates(read_certificates(connect()))

@@ -263,7 +263,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 KUBE_TIMEOUT_S = 5
 RECONCILE_BUDGET_S = 20
 TASK_LIMIT_S = 30
-LEASE_S = 60
+LEASE_S = 35
 RESYNC_S = 600
 # Monday to Friday in TIME_ZONE; a request that waits longer is overdue, and all approvers are notified.
 ESCALATE_AFTER_WORKING_DAYS = env.int("ESCALATE_AFTER_WORKING_DAYS", default=3)
@@ -299,6 +299,7 @@ CELERY_BEAT_SCHEDULE = {
     "leaving": {"task": "workloads.leaving.wake", "schedule": 5.0, "options": {"queue": "background", "expires": 5}},
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
     "usage": {"task": "workloads.usage.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
+    "certificates": {"task": "cluster.validity", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
     "starts": {
         "task": "workloads.predicting.predict",
         "schedule": 60.0,

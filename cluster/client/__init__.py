@@ -1,3 +1,3 @@
-"""All network access to a cluster: the Kubernetes API (`kube`, the only module that imports `kubernetes`), a notebook's
-server, the check of the admission fence.
+"""All network access to a cluster: the Kubernetes API (`kube`; only `login` imports `kubernetes`), a notebook's server,
+the check of the admission fence. Handshakes that only read a certificate are in `cluster/certificates`.
 """

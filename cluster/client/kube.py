@@ -1,13 +1,12 @@
-"""The Kubernetes API as the portal uses it, and the only file that imports `kubernetes`.
+"""The Kubernetes API as the portal uses it.
 
-The library reads kubeconfigs and service account tokens and renews them; requests and responses are plain JSON dicts,
-since decoding a pod into the library's models costs 80 KiB and 0.8 ms. `errors` maps responses to exceptions.
+`login` knows how to sign in; requests and responses are plain JSON dicts, since decoding a pod into the library's
+models costs 80 KiB and 0.8 ms. `errors` maps responses to exceptions.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -16,11 +15,11 @@ from urllib.parse import urlencode
 
 import urllib3
 from django.conf import settings
-from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
 from cluster.client.api_kinds import api_path
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound, error_from_status, pause_s
+from cluster.client.login import Login
 from cluster.client.managed_fields import OWN_MANAGER, as_applied_patch
 from cluster.client.secret_scrubbing import scrub_secret_values
 from cluster.client.types import ApiObject
@@ -33,16 +32,7 @@ class Kube:
     """
 
     def __init__(self, kubeconfig: str = "") -> None:
-        self._configuration = client.Configuration()
-        if kubeconfig:
-            config.load_kube_config(config_file=kubeconfig, client_configuration=self._configuration)
-        else:
-            config.load_incluster_config(client_configuration=self._configuration)
-        self._configuration.retries = False
-        # A prefork worker uses one connection, the watcher one per kind.
-        self._configuration.connection_pool_maxsize = 40
-        self._pool: urllib3.PoolManager = client.ApiClient(self._configuration).rest_client.pool_manager
-        self._token_lock = threading.Lock()
+        self.login = Login(kubeconfig)
         self._pause_ends = 0.0
 
     # ---- one object ------------------------------------------------------------------------------------------
@@ -243,20 +233,19 @@ class Kube:
     ) -> urllib3.BaseHTTPResponse:
         if (left_s := self._pause_ends - time.monotonic()) > 0:
             raise ClusterUnavailable("The API server asked for fewer requests.", after_s=left_s)
-        url = f"{self._configuration.host}/{path}"
+        login = self.login.current()
+        url = f"{login.host}/{path}"
         if query:
             url += "?" + urlencode(query)
         headers = {"Accept": "application/json", "User-Agent": "gpu-portal"}
-        with self._token_lock:
-            token = self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
-        if token:
-            headers["Authorization"] = token
+        if login.token:
+            headers["Authorization"] = login.token
         data = None
         if body is not None:
             headers["Content-Type"] = content_type
             data = json.dumps(body, separators=(",", ":")).encode()
         try:
-            return self._pool.request(
+            return login.pool.request(
                 method,
                 url,
                 body=data,

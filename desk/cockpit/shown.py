@@ -42,8 +42,10 @@ def troubles(found: Cockpit) -> list[Figure]:
     page = reverse("health")
     overdue = sum(one.rows for one in health.overdue)
     contradictions = health.contradictions
+    expiring = sum(one.is_to_renew for one in health.certificates)
     figures = [
         Figure("Components that do not respond", str(len(health.silent)), f"{page}#silent", bool(health.silent)),
+        Figure("Certificates to renew", str(expiring), f"{page}#certificates", bool(expiring)),
         Figure("Catalog problems", _known(checks, checks.faults), f"{page}#catalog-checks", bool(checks.faults)),
         Figure("Catalog hints", _known(checks, checks.hints), f"{page}#catalog-checks", False),
         Figure("Tasks past due", str(overdue), f"{page}#overdue", health.is_late),
@@ -59,8 +61,8 @@ def troubles(found: Cockpit) -> list[Figure]:
         Figure("Terminating namespaces", str(len(health.stuck)), f"{page}#stuck", bool(health.stuck)),
         Figure("Stuck teams", str(found.teams["stuck"]), _teams("stuck"), bool(found.teams["stuck"])),
     ]
-    # Health lists them only if there are some.
-    return [one for one in figures if one.text != "0" or not one.href.endswith(("#silent", "#stuck"))]
+    # Nothing to do if there are none.
+    return [one for one in figures if one.text != "0" or not one.href.endswith(("#silent", "#stuck", "#certificates"))]
 
 
 def _known(checks: CatalogChecks, number: int) -> str:

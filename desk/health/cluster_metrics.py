@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from django.db.models import Case, Count, DurationField, ExpressionWrapper, F, Value, When
 from django.db.models.functions import Now
+from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
-from cluster.models import AppliedObject, Cluster, MirrorEpoch
+from cluster.models import AppliedObject, Certificate, Cluster, MirrorEpoch
 
 # A higher number of orphans is reported as this number.
 ORPHANS_COUNTED = 1000
@@ -22,6 +23,7 @@ def cluster_families() -> Iterator[Metric]:
     """Called at every scrape."""
     yield mirror_age()
     yield object_states()
+    yield from certificates()
 
 
 def mirror_age() -> GaugeMetricFamily:
@@ -52,3 +54,17 @@ def object_states() -> GaugeMetricFamily:
     for state, number in counts.items():
         family.add_metric([state], number)
     return family
+
+
+def certificates() -> Iterator[GaugeMetricFamily]:
+    left = "Seconds until a certificate or token expires; negative afterwards."
+    expiry = GaugeMetricFamily("portal_certificate_expiry_seconds", left, labels=["certificate"])
+    lifetime = GaugeMetricFamily(
+        "portal_certificate_lifetime_seconds", "Seconds from its beginning to its expiry.", labels=["certificate"]
+    )
+    now = timezone.now()
+    for one in Certificate.objects.order_by("name"):
+        expiry.add_metric([one.name], (one.ends_at - now).total_seconds())
+        lifetime.add_metric([one.name], (one.ends_at - one.begins_at).total_seconds())
+    yield expiry
+    yield lifetime

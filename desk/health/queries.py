@@ -14,6 +14,7 @@ from django.utils import timezone
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
 from cluster.apply.queries import DriftRecord
+from cluster.certificates.queries import CertificateState, certificate_states
 from cluster.mirror.silence import CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
 from cluster.models import (
     AppliedObject,
@@ -137,6 +138,7 @@ class Health:
     silent: list[SilentComponent]
     # Limits in namespaces of teams that the portal did not create.
     foreign: list[ForeignLimit]
+    certificates: list[CertificateState]
     # None: unknown, because the data is outdated.
     contradictions: list[Inconsistency] | None
     # Of the last 30 days, repaired or not. Not in the verdict.
@@ -168,6 +170,12 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     late = [one for one in overdue if one.is_late]
     silent = [_silent(component, at) for component, at in sorted(as_of.silent.items())]
     bad = [f"{one.name} does not respond" for one in silent]
+    certificates = certificate_states()
+    bad += [
+        f"the {one.name} {'has expired' if one.is_expired else 'expires soon'}"
+        for one in certificates
+        if one.is_to_renew
+    ]
     if late:
         bad.append(f"{plural(sum(one.rows for one in late), 'task')} past due for over {LATE.seconds} s")
     if not as_of.is_current:
@@ -193,7 +201,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         "no catalog problems.",
         mirror_problem="" if as_of.is_current else as_of.problem,
         is_well=not bad,
-        is_urgent=bool(late or silent) or not as_of.is_current,
+        is_urgent=bool(late or silent) or not as_of.is_current or any(one.is_expired for one in certificates),
         as_of=as_of.at,
         is_stale=not as_of.is_current,
         overdue=overdue,
@@ -204,6 +212,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         stuck=terminating,
         silent=silent,
         foreign=_foreign(cluster),
+        certificates=certificates,
         contradictions=contradictions,
         drift=apply_queries.drift_records(limit=SHOWN, cluster_id=cluster.pk),
         repaired_today=apply_queries.repaired_count(cluster.pk, since=timezone.now() - timedelta(days=1)),

@@ -52,6 +52,7 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
     """In the order of the page."""
     return [
         *_silent(found.health),
+        *_certificates(found.health),
         *_catalog(found.checks),
         *_late(found.health),
         *_failing(found.health),
@@ -64,6 +65,13 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
 def _silent(found: Health) -> Iterator[ReportLine]:
     for one in found.silent:
         yield ReportLine(f"component {one.name}", f"{_at(one.since)}: {one.sentence}", one.do)
+
+
+def _certificates(found: Health) -> Iterator[ReportLine]:
+    for one in found.certificates:
+        if one.is_to_renew:
+            verb = "Expired" if one.is_expired else "Expires"
+            yield ReportLine(one.name, f"{verb} at {_at(one.ends_at)}; read at {_at(one.read_at)}.", one.do)
 
 
 def _catalog(checks: CatalogChecks) -> Iterator[ReportLine]:

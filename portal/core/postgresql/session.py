@@ -35,7 +35,7 @@ SERVER = {
     "statement_timeout": "30s",
     "lock_timeout": "15s",
     # For a process that hangs while its kernel answers. As long as a lease: its worker writes nothing afterwards.
-    "idle_in_transaction_session_timeout": "60s",
+    "idle_in_transaction_session_timeout": "35s",
 }
 
 

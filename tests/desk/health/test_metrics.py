@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.models import Cluster, MirrorEpoch, MirrorNode
+from cluster.models import Certificate, Cluster, MirrorEpoch, MirrorNode
 from desk.health.metrics import families
 from portal.ops import metrics
 from tenants.models import Namespace
@@ -117,6 +117,7 @@ def test_each_rule_asks_for_labels_that_its_figure_has(
     """Works without promtool: the names and labels in selectors and in `by (…)` are those that are exposed."""
     test_nodes_whose_layout_is_changing(cluster)
     waited(namespace_a, a100, alice, "one", 10)
+    Certificate.objects.create(name=Certificate.Name.PORTAL, begins_at=timezone.now(), ends_at=timezone.now())
     labels: dict[str, set[str]] = {}
     for line in metrics.exposition().decode().splitlines():
         if found := re.match(r"(portal_\w+)(?:\{(.*)\})? ", line):
