@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from cluster.manifests import names, workers
 from cluster.manifests.metadata import CLASS_LABEL, RUN_LABEL, Manifest, object_meta
 from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
+from cluster.manifests.node_affinity import NodeTerms, off_gpu_nodes, required_affinity
 from cluster.manifests.run_spec import (
     DEFAULT_PRIORITY,
     HOME,
@@ -31,7 +32,6 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ANY_NODE_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
 WORKLOAD_LABEL = "gpu-portal/workload"
 KIND_LABEL = "gpu-portal/kind"
-HOST_LABEL = "kubernetes.io/hostname"
 CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
 TOKEN_KEY = "token"
 # Prefix for the keys of chosen secrets: none can equal the token's key.
@@ -50,21 +50,6 @@ NO_TOKEN_IN_PAGES = "--ServerApp.tornado_settings={'hub_prefix': '', 'hub_host':
 # For containers that requested no GPU: where NVIDIA's runtime is a node's default, a container gets what this variable
 # names, and images of CUDA name all GPUs.
 NO_DEVICES = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
-# A node with Gaudi has no label of the name of its resource. By Intel's rule for NFD, by NFD's own PCI labels (vendor
-# alone, as Habana's operator configures it, or with the device class), and by Habana's feature discovery.
-GAUDI_NODE_LABELS = (
-    "intel.feature.node.kubernetes.io/gaudi",
-    "feature.node.kubernetes.io/pci-1da3.present",
-    "feature.node.kubernetes.io/pci-1200_1da3.present",
-    "habana.ai/device.count",
-)
-# A run without a GPU avoids nodes with GPUs: their cpu and memory are for GPU workloads.
-GPU_NODE_LABELS = (
-    "nvidia.com/gpu.present",
-    "feature.node.kubernetes.io/amd-gpu",
-    "intel.feature.node.kubernetes.io/gpu",
-    *GAUDI_NODE_LABELS,
-)
 
 
 def job_name(spec: RunSpec) -> str:
@@ -75,9 +60,14 @@ def pull_secret_name(spec: RunSpec) -> str:
     return names.image_pull_secret_name(job_name(spec))
 
 
-def job(spec: RunSpec, site: SiteProfile = DEFAULT, *, gpu_nodes: Collection[str] = ()) -> Manifest:
-    """`gpu_nodes`: host names of nodes that have GPUs and no label that says so; a run without GPUs avoids them too."""
+def job(
+    spec: RunSpec, site: SiteProfile = DEFAULT, *, gpu_nodes: Collection[str] = (), volume_nodes: NodeTerms = ()
+) -> Manifest:
+    """`gpu_nodes`: host names of nodes that have GPUs and no label that says so; a run without GPUs avoids them too.
+    `volume_nodes`: those on which its volume can be mounted. Kueue assigns nodes before the scheduler looks at volumes.
+    """
     labels = {**site.pod_labels, **_labels(spec)}
+    placement = pod_placement(spec, site, gpu_nodes, volume_nodes)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -91,7 +81,7 @@ def job(spec: RunSpec, site: SiteProfile = DEFAULT, *, gpu_nodes: Collection[str
             **workers.job_counts(spec),
             # A replacement starts only when its predecessor is gone: two pods would hold the same units and volume.
             "podReplacementPolicy": "Failed",
-            "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec, site, gpu_nodes)},
+            "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec, site, placement)},
         },
     }
 
@@ -147,11 +137,14 @@ def device_claim_spec(spec: PodSpec) -> Manifest:
     return {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}}
 
 
-def pod_placement(spec: PodSpec, site: SiteProfile, gpu_nodes: Collection[str] = ()) -> Manifest:
-    """Part of the pod's spec: restricts the pod to the nodes of its class. `gpu_nodes`: as for `job`."""
+def pod_placement(
+    spec: PodSpec, site: SiteProfile, gpu_nodes: Collection[str] = (), volume_nodes: NodeTerms = ()
+) -> Manifest:
+    """Part of the pod's spec: restricts the pod to nodes of its class. `gpu_nodes`, `volume_nodes`: as for `job`."""
+    affinity = required_affinity(off_gpu_nodes(site, gpu_nodes) if spec.interface == "none" else (), volume_nodes)
     return {
         **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
-        **({"affinity": _off_gpu_nodes(site, gpu_nodes)} if spec.interface == "none" else {}),
+        **({"affinity": affinity} if affinity else {}),
         "tolerations": [
             {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
             *(dict(toleration) for toleration in spec.tolerations),
@@ -202,7 +195,7 @@ def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
     return metadata
 
 
-def _pod(spec: RunSpec, site: SiteProfile, gpu_nodes: Collection[str]) -> Manifest:
+def _pod(spec: RunSpec, site: SiteProfile, placement: Manifest) -> Manifest:
     pull_secrets = [*([pull_secret_name(spec)] if spec.registry else []), *site.named_pull_secrets]
     return {
         "serviceAccountName": SERVICE_ACCOUNT,
@@ -212,7 +205,7 @@ def _pod(spec: RunSpec, site: SiteProfile, gpu_nodes: Collection[str]) -> Manife
         **workers.pod_subdomain(spec, job_name(spec)),
         "terminationGracePeriodSeconds": 30,
         "priorityClassName": site.priority_class,
-        **pod_placement(spec, site, gpu_nodes),
+        **placement,
         "securityContext": {
             **pod_identity(site),
             "fsGroupChangePolicy": "OnRootMismatch",
@@ -375,18 +368,3 @@ def _shared_memory(spec: RunSpec) -> Manifest:
 
 def _claim(spec: RunSpec) -> Manifest:
     return {"name": CLAIM_NAME, "resourceClaimTemplateName": job_name(spec)}
-
-
-def gpu_node_labels(site: SiteProfile) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*GPU_NODE_LABELS, *site.gpu_node_labels)))
-
-
-def _off_gpu_nodes(site: SiteProfile, gpu_nodes: Collection[str]) -> Manifest:
-    absent: list[Manifest] = [{"key": label, "operator": "DoesNotExist"} for label in gpu_node_labels(site)]
-    if gpu_nodes:
-        absent.append({"key": HOST_LABEL, "operator": "NotIn", "values": sorted(gpu_nodes)})
-    return {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": absent}]}
-        }
-    }
