@@ -212,9 +212,9 @@ def _pod(spec: RunSpec, site: SiteProfile, placement: Manifest) -> Manifest:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         **({"imagePullSecrets": [{"name": name} for name in pull_secrets]} if pull_secrets else {}),
-        **({"initContainers": [_clone(spec)]} if spec.repository else {}),
+        **({"initContainers": [_clone(spec, site)]} if spec.repository else {}),
         "containers": [_container(spec, site)],
-        "volumes": [*_files(spec), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
+        "volumes": [*_files(spec, site), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
         **({"resourceClaims": [_claim(spec)]} if spec.interface == "dra" else {}),
     }
 
@@ -270,7 +270,7 @@ _CLONE_SCRIPT = (
 )
 
 
-def _clone(spec: RunSpec) -> Manifest:
+def _clone(spec: RunSpec, site: SiteProfile) -> Manifest:
     """Clones before the first start, with the image's own git: the portal itself fetches no user-given address."""
     return {
         "name": CLONE_CONTAINER,
@@ -281,7 +281,7 @@ def _clone(spec: RunSpec) -> Manifest:
         "env": [*_typed_environment(spec), {"name": "GIT_TERMINAL_PROMPT", "value": "0"}, NO_DEVICES],
         "workingDir": HOME,
         **TERMINATION_MESSAGE,
-        "resources": {key: _promised(spec) for key in ("requests", "limits")},
+        "resources": {key: container_sizes(spec, site) for key in ("requests", "limits")},
         "volumeMounts": _mounts(spec),
         "securityContext": NO_PRIVILEGES,
     }
@@ -335,7 +335,7 @@ def _notebook(spec: RunSpec) -> Manifest:
 
 def _resources(spec: RunSpec, site: SiteProfile) -> Manifest:
     """cpu and memory: exactly what the class guarantees; the namespace has a default limit otherwise."""
-    promised = _promised(spec)
+    promised = container_sizes(spec, site)
     return {
         "requests": promised,
         "limits": {**promised, **container_devices(spec, site)},
@@ -343,13 +343,19 @@ def _resources(spec: RunSpec, site: SiteProfile) -> Manifest:
     }
 
 
-def _promised(spec: RunSpec) -> Manifest:
-    return {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi"}
+def container_sizes(spec: PodSpec, site: SiteProfile) -> Manifest:
+    """`ephemeral-storage` counts files outside of volumes, logs, and the home directory if it is no volume: a pod that
+    fills the disk of its node is stopped before others are.
+    """
+    disk = site.disk_gib(spec.gpu_class)
+    sizes = {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi"}
+    return sizes if disk is None else {**sizes, "ephemeral-storage": f"{disk}Gi"}
 
 
-def _files(spec: RunSpec) -> list[Manifest]:
-    """Mounts for the home directory, and for the volume if its path differs."""
-    empty: Manifest = {"name": "home", "emptyDir": {}}
+def _files(spec: RunSpec, site: SiteProfile) -> list[Manifest]:
+    """Volumes of the home directory, and of the team's volume if its path differs."""
+    disk = site.disk_gib(spec.gpu_class)
+    empty: Manifest = {"name": "home", "emptyDir": {} if disk is None else {"sizeLimit": f"{disk}Gi"}}
     if not spec.claim:
         return [empty]
     claim = {"persistentVolumeClaim": {"claimName": spec.claim}}
@@ -357,9 +363,9 @@ def _files(spec: RunSpec) -> list[Manifest]:
 
 
 def _mounts(spec: RunSpec) -> list[Manifest]:
-    return [
-        {"name": one["name"], "mountPath": spec.mount_path if one["name"] == "volume" else HOME} for one in _files(spec)
-    ]
+    home = {"name": "home", "mountPath": HOME}
+    has_own_path = spec.claim and spec.mount_path != HOME
+    return [home, {"name": "volume", "mountPath": spec.mount_path}] if has_own_path else [home]
 
 
 def _shared_memory(spec: RunSpec) -> Manifest:

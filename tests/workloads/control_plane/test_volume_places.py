@@ -1,5 +1,5 @@
-"""Runs with a volume that only some nodes can mount, on the real Kueue and scheduler: nodes in two zones, of which the
-queue would choose one where the volume is not.
+"""Storage decides where a run goes, on the real Kueue and scheduler: nodes in two zones, of which the queue would
+choose one where the volume is not; and the disk space that a site gives to each pod.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def nodes(admin: Api, unique: str) -> Iterator[dict[str, str]]:
     found = {f"{zone}-{n}-{unique}": zone for zone in "ab" for n in (1, 2)}
     for name, zone in found.items():
         labels = {OWN: unique, ZONE: zone}
-        hardware.add(admin, hardware.node(name, devices={"nvidia.com/gpu": 10}, labels=labels, taints=[TAINT]))
+        capacity = {"cpu": 64, "memory": "256Gi", "pods": 110, "ephemeral-storage": "100Gi"}
+        node = hardware.node(name, devices={"nvidia.com/gpu": 10}, labels=labels, taints=[TAINT], capacity=capacity)
+        hardware.add(admin, node)
     yield found
     for name in found:
         admin.delete("v1/nodes", name)
@@ -168,3 +170,15 @@ def test_with_volumes_on_the_disk_of_a_node_all_are_admitted_on_it(
     worker(lambda: len(assigned(admin, namespace_a)) == LAUNCHES, within_s=120)
     assert assigned(admin, namespace_a) == [node] * LAUNCHES
     worker(are_running, within_s=120)
+
+
+def test_with_a_disk_size_of_the_site_a_run_gets_a_node_that_has_it(
+    wanted: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, namespace_a: Namespace, cluster: Cluster
+) -> None:
+    Cluster.objects.filter(pk=cluster.pk).update(site={"pod-disk": "60"})
+    for name in ("one", "two"):
+        actions.launch("team-a", replace(wanted, name=name), by=by_alice)
+    worker(lambda: run_of("one").started_at and run_of("two").started_at)
+    pods = admin.list("v1/pods", namespace=namespace_a.name)
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
+    assert [pod["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] for pod in pods] == ["60Gi"] * 2
