@@ -32,7 +32,7 @@ from workloads.storage.policy import GRACE, StorageFacts, VolumeFacts, VolumeHol
 
 @dataclass(frozen=True)
 class VolumeRow:
-    """`state`: bound, pending, lost, missing, refused, unmade or unknown; `said`: an explanation, or "".
+    """`state`: bound, pending, lost, terminating, missing, refused, unmade or unknown; `said`: an explanation, or "".
     `deletes_at`: None if not marked for deletion.
     """
 
@@ -135,8 +135,8 @@ def volume_rows(
     users, now = holders(namespace.pk), timezone.now()
     found = []
     for row in rows:
-        one = VolumeFacts(row.name, deletes_at(row), False, users.get(row.name), row.is_own)
         state, said = _state(row, seen.get(row.name), sent.get(owner_label(row)), as_of)
+        one = VolumeFacts(row.name, deletes_at(row), False, users.get(row.name), row.is_own, phase=state)
         found.append(
             VolumeRow(
                 pk=row.pk,
@@ -167,12 +167,13 @@ def _state(volume: Volume, claim: GenericObject | None, sent: AppliedObject | No
     if as_of.at is None:
         return "unknown", "The cluster has not been read yet."
     if claim is not None:
-        phase = str(claim.record["phase"]).lower()
+        phase = "terminating" if claim.deleting_since is not None else str(claim.record["phase"]).lower()
         said = {
             "pending": "It is not provisioned yet. Some storage is provisioned when the first pod uses it.",
             "lost": "The storage behind it and all its data are lost. Contact an operator.",
+            "terminating": "It is being deleted in the cluster. Runs with it cannot start.",
         }
-        return (phase, said.get(phase, "")) if phase in ("bound", "pending", "lost") else ("pending", "")
+        return (phase, said.get(phase, "")) if phase in ("bound", *said) else ("pending", "")
     if sent is None:
         return "unmade", "It is created when its first run starts."
     if sent.sent_at >= as_of.at:

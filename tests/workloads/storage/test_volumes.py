@@ -232,6 +232,11 @@ class TestPages:
             raw["metadata"]["resourceVersion"] = version
             mirrored.seen(cluster, PersistentVolumeClaim=[{**raw, "status": {"phase": phase}}])
             assert state()[0] == phase.lower()
+        assert "?volume=data" not in text_of(at)
+        raw = claim("data", namespace_a.name, 10)
+        raw["metadata"] |= {"resourceVersion": "13", "deletionTimestamp": "2026-11-21T09:00:00Z"}
+        mirrored.seen(cluster, PersistentVolumeClaim=[{**raw, "status": {"phase": "Bound"}}])
+        assert state() == ("terminating", "It is being deleted in the cluster. Runs with it cannot start.")
         AppliedObject.objects.filter(pk=sent.pk).update(result="refused", text="exceeded quota")
         assert state() == ("refused", "The cluster rejected it: exceeded quota")
 

@@ -174,6 +174,9 @@ def _of_nodes(count: int, reasons: str, near: ClassNodes | None, claim: ClaimSta
     known = [part for item in known for part in _of_class(item, count, near)]
     lack = next(kind for kind in REMEDIES if any(kind == item.kind for item in known))
     reason, remedy = REMEDIES[lack]
+    if lack == VOLUME and claim is not None and claim.place.terms and near is not None and near.nodes:
+        # Its volume was not bound when its Job was created.
+        remedy = f"Start it again: it is placed {claim.place.words} then, where its volume is."
     nearest = {item.words for item in known if item.kind == lack}
     merged: dict[Predicate, int] = {}
     for item in known:

@@ -75,6 +75,18 @@ def test_to_the_scheduler_nodes_of_the_class_elsewhere_do_not_match(near: tuple[
     assert words in found.sentence
 
 
+def test_a_run_whose_volume_was_bound_after_its_job_is_placed_there_at_another_start() -> None:
+    message = (
+        "0/8 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 7 node(s) didn't match "
+        "Pod's node affinity/selector."
+    )
+    found = scheduling.unschedulable(message, ClassNodes((FULL,), 2, 4, 16, "nvidia.com/gpu", 2), DATA)
+    assert found.reason == "volume_elsewhere"
+    assert found.remedy == "Start it again: it is placed in zone b then, where its volume is."
+    nowhere = scheduling.unschedulable(message, ClassNodes((), 2, 4, 16, "nvidia.com/gpu", 3), DATA)
+    assert "another volume" in nowhere.remedy
+
+
 @pytest.fixture
 def stuck(namespace_a: Namespace, a100: GpuClass, alice: User, team_a: Tenant, cluster: Cluster) -> Workload:
     """Queued with the volume data, of which one of the nodes is in the zone."""
