@@ -37,7 +37,6 @@ OTHERS_TEXTS: dict[str, tuple[Collection[str], str]] = {
     "workloads/status/explain/queue_holds.py": ({"message", "said"}, "Kueue's conditions of queues"),
     "workloads/status/explain/scheduling.py": ({"message"}, "the scheduler's condition PodScheduled"),
     "workloads/status/explain/termination.py": ({"message"}, "the kubelet and the container's last lines"),
-    "workloads/status/observations/claims.py": ({"message"}, "the scheduler's condition PodScheduled"),
     "workloads/status/observations/local_queue.py": ({"message"}, "Kueue's condition QuotaReserved"),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from catalog.checks.types import CheckedNode, CheckedSite, Finding, Severity, Subject
 from catalog.discovery.products import PRODUCT_LABELS
-from cluster.manifests.run import GAUDI_NODE_LABELS
+from cluster.manifests.node_affinity import GAUDI_NODE_LABELS
 from portal.ui.text import first_names
 
 PROFILES = 3

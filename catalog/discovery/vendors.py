@@ -10,7 +10,7 @@ from catalog.discovery import mig_profiles
 from catalog.discovery.naming import SLUG_LIMIT, class_title, product_slug
 from catalog.discovery.types import ClassProposal, Device, NodeFacts, UnlabelledCapacity
 from cluster.manifests.names import dns_label
-from cluster.manifests.run import GAUDI_NODE_LABELS
+from cluster.manifests.node_affinity import GAUDI_NODE_LABELS
 
 INVALID = "-MIG-INVALID"
 # Number of partitions of a GPU in AMD's compute modes; CPX makes one of each compute die.

@@ -16,6 +16,7 @@ API_KINDS = {
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "LimitRange": ("api/v1", "limitranges"),
     "ServiceAccount": ("api/v1", "serviceaccounts"),
+    "PersistentVolume": ("api/v1", "persistentvolumes"),
     "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
     "Service": ("api/v1", "services"),
     "Secret": ("api/v1", "secrets"),

@@ -32,6 +32,15 @@ def namespace_objects(spec: NamespaceSpec) -> list[Manifest]:
     return [*isolation_objects(spec), *queue_objects(spec)]
 
 
+def retained_objects(spec: NamespaceSpec) -> list[Manifest]:
+    """Of a closed team while its volumes are kept: a ResourceQuota lets nothing run. Existing claims stay, whatever
+    their number; a quota below current use only refuses new ones.
+    """
+    quota = resource_quota(spec)
+    nothing = dict.fromkeys(quota["spec"]["hard"], "0")
+    return [namespace(spec), {**quota, "spec": {"hard": nothing}}]
+
+
 def isolation_objects(spec: NamespaceSpec) -> list[Manifest]:
     return [
         namespace(spec),

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from cluster.manifests import names, workers
 from cluster.manifests.metadata import CLASS_LABEL, RUN_LABEL, Manifest, object_meta
 from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
+from cluster.manifests.node_affinity import NodeTerms, off_gpu_nodes, required_affinity
 from cluster.manifests.run_spec import (
     DEFAULT_PRIORITY,
     HOME,
@@ -31,7 +32,6 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ANY_NODE_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
 WORKLOAD_LABEL = "gpu-portal/workload"
 KIND_LABEL = "gpu-portal/kind"
-HOST_LABEL = "kubernetes.io/hostname"
 CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
 TOKEN_KEY = "token"
 # Prefix for the keys of chosen secrets: none can equal the token's key.
@@ -50,21 +50,6 @@ NO_TOKEN_IN_PAGES = "--ServerApp.tornado_settings={'hub_prefix': '', 'hub_host':
 # For containers that requested no GPU: where NVIDIA's runtime is a node's default, a container gets what this variable
 # names, and images of CUDA name all GPUs.
 NO_DEVICES = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
-# A node with Gaudi has no label of the name of its resource. By Intel's rule for NFD, by NFD's own PCI labels (vendor
-# alone, as Habana's operator configures it, or with the device class), and by Habana's feature discovery.
-GAUDI_NODE_LABELS = (
-    "intel.feature.node.kubernetes.io/gaudi",
-    "feature.node.kubernetes.io/pci-1da3.present",
-    "feature.node.kubernetes.io/pci-1200_1da3.present",
-    "habana.ai/device.count",
-)
-# A run without a GPU avoids nodes with GPUs: their cpu and memory are for GPU workloads.
-GPU_NODE_LABELS = (
-    "nvidia.com/gpu.present",
-    "feature.node.kubernetes.io/amd-gpu",
-    "intel.feature.node.kubernetes.io/gpu",
-    *GAUDI_NODE_LABELS,
-)
 
 
 def job_name(spec: RunSpec) -> str:
@@ -75,9 +60,14 @@ def pull_secret_name(spec: RunSpec) -> str:
     return names.image_pull_secret_name(job_name(spec))
 
 
-def job(spec: RunSpec, site: SiteProfile = DEFAULT, *, gpu_nodes: Collection[str] = ()) -> Manifest:
-    """`gpu_nodes`: host names of nodes that have GPUs and no label that says so; a run without GPUs avoids them too."""
+def job(
+    spec: RunSpec, site: SiteProfile = DEFAULT, *, gpu_nodes: Collection[str] = (), volume_nodes: NodeTerms = ()
+) -> Manifest:
+    """`gpu_nodes`: host names of nodes that have GPUs and no label that says so; a run without GPUs avoids them too.
+    `volume_nodes`: those on which its volume can be mounted. Kueue assigns nodes before the scheduler looks at volumes.
+    """
     labels = {**site.pod_labels, **_labels(spec)}
+    placement = pod_placement(spec, site, gpu_nodes, volume_nodes)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -91,7 +81,7 @@ def job(spec: RunSpec, site: SiteProfile = DEFAULT, *, gpu_nodes: Collection[str
             **workers.job_counts(spec),
             # A replacement starts only when its predecessor is gone: two pods would hold the same units and volume.
             "podReplacementPolicy": "Failed",
-            "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec, site, gpu_nodes)},
+            "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec, site, placement)},
         },
     }
 
@@ -147,11 +137,14 @@ def device_claim_spec(spec: PodSpec) -> Manifest:
     return {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}}
 
 
-def pod_placement(spec: PodSpec, site: SiteProfile, gpu_nodes: Collection[str] = ()) -> Manifest:
-    """Part of the pod's spec: restricts the pod to the nodes of its class. `gpu_nodes`: as for `job`."""
+def pod_placement(
+    spec: PodSpec, site: SiteProfile, gpu_nodes: Collection[str] = (), volume_nodes: NodeTerms = ()
+) -> Manifest:
+    """Part of the pod's spec: restricts the pod to nodes of its class. `gpu_nodes`, `volume_nodes`: as for `job`."""
+    affinity = required_affinity(off_gpu_nodes(site, gpu_nodes) if spec.interface == "none" else (), volume_nodes)
     return {
         **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
-        **({"affinity": _off_gpu_nodes(site, gpu_nodes)} if spec.interface == "none" else {}),
+        **({"affinity": affinity} if affinity else {}),
         "tolerations": [
             {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
             *(dict(toleration) for toleration in spec.tolerations),
@@ -202,7 +195,7 @@ def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
     return metadata
 
 
-def _pod(spec: RunSpec, site: SiteProfile, gpu_nodes: Collection[str]) -> Manifest:
+def _pod(spec: RunSpec, site: SiteProfile, placement: Manifest) -> Manifest:
     pull_secrets = [*([pull_secret_name(spec)] if spec.registry else []), *site.named_pull_secrets]
     return {
         "serviceAccountName": SERVICE_ACCOUNT,
@@ -212,16 +205,16 @@ def _pod(spec: RunSpec, site: SiteProfile, gpu_nodes: Collection[str]) -> Manife
         **workers.pod_subdomain(spec, job_name(spec)),
         "terminationGracePeriodSeconds": 30,
         "priorityClassName": site.priority_class,
-        **pod_placement(spec, site, gpu_nodes),
+        **placement,
         "securityContext": {
             **pod_identity(site),
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         **({"imagePullSecrets": [{"name": name} for name in pull_secrets]} if pull_secrets else {}),
-        **({"initContainers": [_clone(spec)]} if spec.repository else {}),
+        **({"initContainers": [_clone(spec, site)]} if spec.repository else {}),
         "containers": [_container(spec, site)],
-        "volumes": [*_files(spec), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
+        "volumes": [*_files(spec, site), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
         **({"resourceClaims": [_claim(spec)]} if spec.interface == "dra" else {}),
     }
 
@@ -277,7 +270,7 @@ _CLONE_SCRIPT = (
 )
 
 
-def _clone(spec: RunSpec) -> Manifest:
+def _clone(spec: RunSpec, site: SiteProfile) -> Manifest:
     """Clones before the first start, with the image's own git: the portal itself fetches no user-given address."""
     return {
         "name": CLONE_CONTAINER,
@@ -288,7 +281,7 @@ def _clone(spec: RunSpec) -> Manifest:
         "env": [*_typed_environment(spec), {"name": "GIT_TERMINAL_PROMPT", "value": "0"}, NO_DEVICES],
         "workingDir": HOME,
         **TERMINATION_MESSAGE,
-        "resources": {key: _promised(spec) for key in ("requests", "limits")},
+        "resources": {key: container_sizes(spec, site) for key in ("requests", "limits")},
         "volumeMounts": _mounts(spec),
         "securityContext": NO_PRIVILEGES,
     }
@@ -342,7 +335,7 @@ def _notebook(spec: RunSpec) -> Manifest:
 
 def _resources(spec: RunSpec, site: SiteProfile) -> Manifest:
     """cpu and memory: exactly what the class guarantees; the namespace has a default limit otherwise."""
-    promised = _promised(spec)
+    promised = container_sizes(spec, site)
     return {
         "requests": promised,
         "limits": {**promised, **container_devices(spec, site)},
@@ -350,13 +343,19 @@ def _resources(spec: RunSpec, site: SiteProfile) -> Manifest:
     }
 
 
-def _promised(spec: RunSpec) -> Manifest:
-    return {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi"}
+def container_sizes(spec: PodSpec, site: SiteProfile) -> Manifest:
+    """`ephemeral-storage` counts files outside of volumes, logs, and the home directory if it is no volume: a pod that
+    fills the disk of its node is stopped before others are.
+    """
+    disk = site.disk_gib(spec.gpu_class)
+    sizes = {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi"}
+    return sizes if disk is None else {**sizes, "ephemeral-storage": f"{disk}Gi"}
 
 
-def _files(spec: RunSpec) -> list[Manifest]:
-    """Mounts for the home directory, and for the volume if its path differs."""
-    empty: Manifest = {"name": "home", "emptyDir": {}}
+def _files(spec: RunSpec, site: SiteProfile) -> list[Manifest]:
+    """Volumes of the home directory, and of the team's volume if its path differs."""
+    disk = site.disk_gib(spec.gpu_class)
+    empty: Manifest = {"name": "home", "emptyDir": {} if disk is None else {"sizeLimit": f"{disk}Gi"}}
     if not spec.claim:
         return [empty]
     claim = {"persistentVolumeClaim": {"claimName": spec.claim}}
@@ -364,9 +363,9 @@ def _files(spec: RunSpec) -> list[Manifest]:
 
 
 def _mounts(spec: RunSpec) -> list[Manifest]:
-    return [
-        {"name": one["name"], "mountPath": spec.mount_path if one["name"] == "volume" else HOME} for one in _files(spec)
-    ]
+    home = {"name": "home", "mountPath": HOME}
+    has_own_path = spec.claim and spec.mount_path != HOME
+    return [home, {"name": "volume", "mountPath": spec.mount_path}] if has_own_path else [home]
 
 
 def _shared_memory(spec: RunSpec) -> Manifest:
@@ -375,18 +374,3 @@ def _shared_memory(spec: RunSpec) -> Manifest:
 
 def _claim(spec: RunSpec) -> Manifest:
     return {"name": CLAIM_NAME, "resourceClaimTemplateName": job_name(spec)}
-
-
-def gpu_node_labels(site: SiteProfile) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*GPU_NODE_LABELS, *site.gpu_node_labels)))
-
-
-def _off_gpu_nodes(site: SiteProfile, gpu_nodes: Collection[str]) -> Manifest:
-    absent: list[Manifest] = [{"key": label, "operator": "DoesNotExist"} for label in gpu_node_labels(site)]
-    if gpu_nodes:
-        absent.append({"key": HOST_LABEL, "operator": "NotIn", "values": sorted(gpu_nodes)})
-    return {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": absent}]}
-        }
-    }

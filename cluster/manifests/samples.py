@@ -20,6 +20,7 @@ from cluster.manifests.run import (
     PRIORITY_LABEL,
     QUEUE_LABEL,
     container_devices,
+    container_sizes,
     device_claim_spec,
     pod_identity,
     pod_placement,
@@ -172,7 +173,7 @@ def _pod_spec(spec: PodSpec, kind: str, site: SiteProfile, *, restart: str) -> M
 
 def _resources(spec: PodSpec, site: SiteProfile) -> Manifest:
     return {
-        "limits": {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi", **container_devices(spec, site)},
+        "limits": {**container_sizes(spec, site), **container_devices(spec, site)},
         **({"claims": [{"name": CLAIM}]} if spec.interface == "dra" else {}),
     }
 

@@ -56,12 +56,18 @@ class SiteProfile:
     gpu_taints: tuple[str, ...] = ()
     # Class → resource → amount for each worker.
     class_devices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # Class → GiB for each pod; "" for the other classes.
+    pod_disk: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[ProfileProblem, ...] = ()
 
     @property
     def named_pull_secrets(self) -> tuple[str, ...]:
         """Those that the worker puts into pods; patterns only say what the cluster may add."""
         return tuple(name for name in self.pull_secrets if not name.endswith("*"))
+
+    def disk_gib(self, gpu_class: str) -> int | None:
+        """Of the node's own disk, for each pod of the class. None: not limited."""
+        return self.pod_disk.get(gpu_class, self.pod_disk.get(""))
 
 
 DEFAULT = SiteProfile()
@@ -159,6 +165,16 @@ def _class_devices(lines: list[str]) -> dict[str, dict[str, str]]:
     return found
 
 
+def _pod_disk(lines: list[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for line in lines:
+        match = re.fullmatch(r"(?:([a-z0-9-]+) +)?([1-9][0-9]{0,5})", line)
+        if match is None:
+            raise _WrongEntry(line)
+        found[match[1] or ""] = int(match[2])
+    return found
+
+
 _LABELS_WAY_OUT = "Write key=value; labels of the portal, of Kueue and of Pod Security cannot be set."
 # Key → (parser, field of SiteProfile or "" where only the policy reads it, way out).
 _KEYS: Mapping[str, tuple[Callable[[list[str]], object], str, str]] = {
@@ -190,5 +206,6 @@ _KEYS: Mapping[str, tuple[Callable[[list[str]], object], str, str]] = {
         "class_devices",
         "Write class resource=amount for each worker, such as h100 vpc.amazonaws.com/efa=4; GPUs are not among them.",
     ),
+    "pod-disk": (_pod_disk, "pod_disk", "Write whole GiB for all classes, such as 50, or for one: h100 500."),
 }
 KEYS = frozenset(_KEYS)

@@ -36,13 +36,16 @@ class ClassNode:
 
 @dataclass(frozen=True)
 class ClassNodes:
-    """All nodes of the class; `units` of `resource`, `cpu` and `memory_gib` are per pod."""
+    """All nodes of the class, without the `elsewhere` many that cannot mount the run's volume; `units` of `resource`,
+    `cpu` and `memory_gib` are per pod.
+    """
 
     nodes: tuple[ClassNode, ...]
     units: int
     cpu: int
     memory_gib: int
     resource: str = "its resource"
+    elsewhere: int = 0
 
     @property
     def open(self) -> tuple[ClassNode, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster.reads.observed import Container, Job, KueueWorkload, Pod, RemovedPod, WarningEvent, WithConditions
+from cluster.reads.volume_place import EVERYWHERE, VolumePlace
 from workloads.core.class_nodes import ClassNodes
 
 
@@ -38,10 +39,19 @@ class ImagePresence:
     nodes: frozenset[str] = frozenset()
 
 
+# Phases of a claim with which no pod starts, in words.
+UNUSABLE_PHASES = {
+    "missing": "does not exist in the cluster",
+    "terminating": "is being deleted in the cluster",
+    "lost": "has lost its storage and all its data",
+}
+
+
 @dataclass(frozen=True)
 class ClaimState:
     """The volume of a run: its claim, its storage class, and the node that it was created for, with that node's zone.
     `problem`: the last warning about it, `refusal`: why the API server does not accept it, "" if there is none.
+    `phase`: bound, pending, lost, terminating, missing, or "" if unknown; `place`: the nodes that can mount it.
     """
 
     name: str
@@ -50,6 +60,8 @@ class ClaimState:
     zone: str = ""
     problem: str = ""
     refusal: str = ""
+    phase: str = ""
+    place: VolumePlace = EVERYWHERE
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ class Observation:
     lost: NodeTrouble | None = None
     image: ImagePresence | None = None
     nodes: ClassNodes | None = None
-    # Read only for a pod that waits for its volume.
+    # Read only for a run that waits in the queue, and for a pod that waits for its volume.
     claim: ClaimState | None = None
     # None: no run of the team is queued, or not observed.
     at: LocalQueueState | None = None

@@ -225,7 +225,7 @@ def default_visibility(namespace: Namespace) -> str:
 
 def _start(workload: Workload, *, number: int, group: str = "", by: Actor) -> Run:
     if workload.volume is not None:
-        storage_actions.attach(workload.volume)
+        storage_actions.attach(workload.volume, workload.namespace, workload.gpu_class)
     spec = frozen_spec(workload, number)
     frozen = spec.to_json()
     return Run.objects.create(workload=workload, number=number, spec=frozen, requested_by=by.person, group=group)

@@ -8,13 +8,16 @@ from catalog.classes import queries as class_queries
 from catalog.images import image_references
 from cluster.manifests import run as manifests
 from cluster.manifests.metadata import Manifest
+from cluster.manifests.node_affinity import gpu_node_labels
 from cluster.manifests.run_spec import DEFAULT_PRIORITY, HOME, JOB, NOTEBOOK, RunSpec
 from cluster.models import Cluster
 from cluster.reads.gpu_nodes import unlabelled_gpu_nodes
+from cluster.reads.volume_place import EVERYWHERE
 from portal.core.due import owner_label
 from workloads.launch import options
 from workloads.launch.options import Options, repository_directory
 from workloads.models import Workload
+from workloads.storage.claim_states import claim_states
 
 
 def frozen_spec(workload: Workload, number: int) -> RunSpec:
@@ -60,9 +63,11 @@ def needs_secret(spec: RunSpec) -> bool:
 
 
 def job_manifest(cluster: Cluster, spec: RunSpec) -> Manifest:
-    """The run's Job by the site profile of now: it is not frozen, since the cluster's policies change with it. One
-    query for a run without GPUs.
+    """The run's Job by the site profile of now and the nodes on which its volume can be mounted: they are not frozen,
+    since the cluster changes with them. One query for a run without GPUs, one with a volume.
     """
     site = cluster.site_profile
-    hosts = unlabelled_gpu_nodes(cluster.pk, manifests.gpu_node_labels(site)) if spec.interface == "none" else []
-    return manifests.job(spec, site, gpu_nodes=hosts)
+    hosts = unlabelled_gpu_nodes(cluster.pk, gpu_node_labels(site)) if spec.interface == "none" else []
+    found = claim_states(cluster.pk, spec.namespace, [spec.claim] if spec.claim else [])
+    place = found[spec.claim].place if spec.claim in found else EVERYWHERE
+    return manifests.job(spec, site, gpu_nodes=hosts, volume_nodes=place.terms)

@@ -129,7 +129,7 @@ def _buttons(
     start = (
         launch_policy.may_start(by, team, run)
         or _never(by, namespace, workload)
-        or storage_queries.attach_refusal(workload.volume)
+        or storage_queries.attach_refusal(workload.volume, namespace, workload.gpu_class)
     )
     buttons: dict[str, Refusal | choices.ClassTerms | str | bool | None] = {
         "open": _open_refusal(by, team, row),

@@ -43,6 +43,7 @@ from workloads.runs.queries import active_run
 from workloads.status import outcome as status_outcome
 from workloads.status import workers
 from workloads.status.queries import WORKLOAD_KINDS
+from workloads.storage.claim_states import CLAIM, VOLUME
 from workloads.storage.queries import volume_of_run
 
 Result = AppliedObject.Result
@@ -102,6 +103,9 @@ def _has_come(end: datetime | None) -> bool:
 
 def _create(work: _Work, run: Run) -> Outcome:
     spec = RunSpec.from_json(run.spec)
+    if spec.claim and not mirror.is_known(work.cluster_id, CLAIM, VOLUME):
+        # Its nodes are chosen with the Job, and a Job is never sent again.
+        raise TryLater("volume_unknown", "Where the volume can be mounted is not read yet.")
     if spec.interface == "dra":
         # Kueue reads the template when it sees the Job, and would deactivate a Job without one.
         template = _send(work, manifests.claim_template(spec))

@@ -64,8 +64,9 @@ def request_restart(
     refuse_if(custom_images.custom_image_refusal(workload))
     refuse_if(secret_actions.missing_secrets_refusal(namespace, said.secrets))
     if workload.volume is not None:
+        volume = workload.volume
         refuse_if(
-            storage_queries.volume_refusal(namespace, workload.volume.name, workload.volume.size_gib, instead_of=name)
+            storage_queries.volume_refusal(namespace, volume.name, volume.size_gib, workload.gpu_class, instead_of=name)
         )
     units = workload.total_units
     refuse_if(

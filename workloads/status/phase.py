@@ -179,8 +179,8 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     found = explain_queue.with_borrowing(found, wish.borrowing_limit, class_name=wish.class_name)
     if seen.at is not None:
         found = admission.with_numbers(found, wish.asked, seen.at.limits, seen.at.minimums)
-    by_nodes = nodes.by_nodes(seen.nodes, message, told=found, class_name=wish.class_name, workers=wish.workers)
-    found = queue_holds.queue_hold(seen.at, queue, message, now) or by_nodes or found
+    by_nodes = nodes.by_nodes(seen, message, told=found, class_name=wish.class_name, workers=wish.workers)
+    found = queue_holds.queue_hold(seen, queue, message, now) or by_nodes or found
     facts |= found.facts
     if wish.hold and not found.is_final and not queue.is_true("QuotaReserved"):
         found = explain_queue.class_held(wish.hold, message)

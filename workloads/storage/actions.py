@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.core.actor import Actor
 from accounts.events.actions import record
+from catalog.models import GpuClass
 from portal.core.due import touch
 from portal.core.errors import get_or_refuse, refuse_if
 from portal.core.hints import page_hint
@@ -21,11 +20,12 @@ from workloads.storage import queries as reads
 from workloads.storage.policy import GRACE, VolumeFacts
 
 
-def attach(volume: Volume) -> None:
-    """For a run that the caller creates in its own transaction: until that ends, no other run gets the volume, and the
-    volume cannot be deleted. Raises Refused: volume_in_use, volume_going, volume_gone (409).
+def attach(volume: Volume, namespace: Namespace, gpu_class: GpuClass) -> None:
+    """For a run on the class that the caller creates in its own transaction: until that ends, no other run gets the
+    volume, and the volume cannot be deleted. Raises Refused: volume_in_use, volume_going, volume_gone, volume_missing
+    (409), volume_elsewhere (422).
     """
-    refuse_if(storage_policy.may_mount(reads.volume_facts(_locked(volume.pk))))
+    refuse_if(storage_policy.may_mount(reads.volume_facts(_locked(volume.pk), namespace, gpu_class)))
 
 
 @transaction.atomic
@@ -67,7 +67,9 @@ def _asked(tenant: str, name: str, by: Actor) -> tuple[Namespace, policy.TeamFac
     namespace, team = queries.team(by, tenant)
     known = get_or_refuse(reads.undeleted(namespace), name=name)
     volume = _locked(known.pk)
-    return namespace, team, volume, replace(reads.volume_facts(volume), is_own=reads.is_own(volume, by))
+    holder = reads.holders(namespace.pk, name=volume.name).get(volume.name)
+    is_own = reads.is_own(volume, by)
+    return namespace, team, volume, VolumeFacts(name, reads.deletes_at(volume), False, holder, is_own)
 
 
 def _locked(pk: int) -> Volume:

@@ -32,7 +32,7 @@ class TeamVolumeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     size_gib = serializers.IntegerField()
     created_at = serializers.DateTimeField()
-    state = serializers.CharField(help_text="bound, pending, lost, missing, refused, unmade or unknown.")
+    state = serializers.CharField(help_text="bound, pending, lost, terminating, missing, refused, unmade or unknown.")
     message = serializers.CharField(source="said", allow_blank=True, help_text="What the state means.")
     used_by = HolderSerializer(source="holder", allow_null=True, help_text="The queued or running run that uses it.")
     deletes_at = serializers.DateTimeField(allow_null=True, help_text="null: not marked for deletion.")

@@ -10,6 +10,7 @@ from accounts.core.policy import scope_refusal
 from accounts.models import Scope
 from portal.core.errors import Refusal
 from portal.ui.text import date_and_time
+from workloads.core.observation import UNUSABLE_PHASES
 from workloads.core.policy import LAUNCHERS, MANAGER, MEMBER, OWNER, TeamFacts
 
 # From the request to delete a volume until its claim is deleted; the request can be cancelled until then.
@@ -64,13 +65,20 @@ class VolumeHolder:
 
 @dataclass(frozen=True)
 class VolumeFacts:
-    """`deletes_at`: None if not marked for deletion. `is_own`: only the actor has ever launched workloads with it."""
+    """`deletes_at`: None if not marked for deletion. `is_own`: only the actor has ever launched workloads with it.
+
+    `phase`: of its claim in the cluster, "" if unknown. `out_of_reach`: the class of the run, if none of its nodes can
+    mount the volume, which is `where`.
+    """
 
     name: str
     deletes_at: datetime | None = None
     is_gone: bool = False
     holder: VolumeHolder | None = None
     is_own: bool = False
+    phase: str = ""
+    out_of_reach: str = ""
+    where: str = ""
 
 
 def may_attach(name: str, deletes_at: datetime | None, *, is_gone: bool = False) -> Refusal | None:
@@ -97,6 +105,15 @@ def may_mount(volume: VolumeFacts) -> Refusal | None:
             f"{volume.holder.workload}, or choose another volume."
         )
         return Refusal("volume_in_use", text, "volume", 409)
+    if why := UNUSABLE_PHASES.get(volume.phase):
+        text = f"The volume {volume.name} {why}, so a run with it cannot start. Choose another volume, or none."
+        return Refusal("volume_missing", text, "volume", 409)
+    if volume.out_of_reach:
+        text = (
+            f"The volume {volume.name} can be mounted only {volume.where}, and no node of {volume.out_of_reach} is "
+            "there, so the run could never start. Choose another volume, or a class with nodes there."
+        )
+        return Refusal("volume_elsewhere", text, "volume")
     return None
 
 

@@ -16,7 +16,9 @@ from catalog.models import GpuClass
 from cluster.models import AppliedObject
 from cluster.reads import queries as mirror
 from cluster.reads import queries as read_queries
+from cluster.reads.labelled_nodes import labels_by_node
 from cluster.reads.observed import AsOf, GenericObject
+from cluster.reads.volume_place import VolumePlace
 from portal.core.due import owner_label
 from portal.core.errors import Refusal
 from tenants.grants.queries import units_in_force
@@ -24,14 +26,13 @@ from tenants.models import Namespace
 from workloads.core import policy
 from workloads.models import Run, Volume, Workload
 from workloads.storage import policy as storage_policy
+from workloads.storage.claim_states import CLAIM, claim_states
 from workloads.storage.policy import GRACE, StorageFacts, VolumeFacts, VolumeHolder
-
-CLAIM = "PersistentVolumeClaim"
 
 
 @dataclass(frozen=True)
 class VolumeRow:
-    """`state`: bound, pending, lost, missing, refused, unmade or unknown; `said`: an explanation, or "".
+    """`state`: bound, pending, lost, terminating, missing, refused, unmade or unknown; `said`: an explanation, or "".
     `deletes_at`: None if not marked for deletion.
     """
 
@@ -70,25 +71,42 @@ def holders(namespace_id: int, *, name: str = "") -> dict[str, VolumeHolder]:
     return found
 
 
-def volume_facts(volume: Volume) -> VolumeFacts:
-    """Facts about one volume, without those that depend on a user. One query."""
-    holder = holders(volume.namespace_id, name=volume.name).get(volume.name)
-    return VolumeFacts(volume.name, deletes_at(volume), volume.gone_at is not None, holder)
+def volume_facts(volume: Volume, namespace: Namespace, gpu_class: GpuClass) -> VolumeFacts:
+    """Facts about one volume for a run on the class, without those that depend on a user. Two queries, two more if the
+    volume can be mounted on some nodes only.
+    """
+    holder = holders(namespace.pk, name=volume.name).get(volume.name)
+    found = VolumeFacts(volume.name, deletes_at(volume), volume.gone_at is not None, holder)
+    claim = claim_states(namespace.cluster_id, namespace.name, [volume.name]).get(volume.name)
+    if claim is None:
+        return found
+    is_away = _is_out_of_reach(namespace.cluster_id, claim.place, gpu_class)
+    return replace(found, phase=claim.phase, out_of_reach=gpu_class.name if is_away else "", where=claim.place.words)
 
 
-def attach_refusal(volume: Volume | None) -> Refusal | None:
-    """For a run that would start now. One query, none without a volume."""
-    return None if volume is None else storage_policy.may_mount(volume_facts(volume))
+def _is_out_of_reach(cluster_id: int, place: VolumePlace, gpu_class: GpuClass) -> bool:
+    """Whether the class has nodes, none of them can mount the volume, and no autoscaler adds others."""
+    if not place.terms or gpu_class.max_units is not None or not mirror.is_known(cluster_id, "Node"):
+        return False
+    nodes = labels_by_node(cluster_id, [gpu_class.node_labels], place.keys)
+    return bool(nodes) and not any(place.admits(name, labels) for name, labels in nodes.items())
 
 
-def volume_refusal(namespace: Namespace, name: str, size_gib: int, *, instead_of: str = "") -> Refusal | None:
+def attach_refusal(volume: Volume | None, namespace: Namespace, gpu_class: GpuClass) -> Refusal | None:
+    """For a run on the class that would start now. No query without a volume."""
+    return None if volume is None else storage_policy.may_mount(volume_facts(volume, namespace, gpu_class))
+
+
+def volume_refusal(
+    namespace: Namespace, name: str, size_gib: int, gpu_class: GpuClass, *, instead_of: str = ""
+) -> Refusal | None:
     """For a run that would start now, with a volume of that name or a new one of that size; `instead_of`: the workload
-    whose own run ends first. Two queries, three for a new volume.
+    whose own run ends first. One query besides those of `volume_facts`, three for a new volume.
     """
     known = undeleted(namespace).filter(name=name).first()
     if known is None:
         return storage_policy.may_create(storage_facts(namespace), size_gib)
-    found = volume_facts(known)
+    found = volume_facts(known, namespace, gpu_class)
     is_own = found.holder is not None and found.holder.workload == instead_of
     return storage_policy.may_mount(replace(found, holder=None) if is_own else found)
 
@@ -117,8 +135,8 @@ def volume_rows(
     users, now = holders(namespace.pk), timezone.now()
     found = []
     for row in rows:
-        one = VolumeFacts(row.name, deletes_at(row), False, users.get(row.name), row.is_own)
         state, said = _state(row, seen.get(row.name), sent.get(owner_label(row)), as_of)
+        one = VolumeFacts(row.name, deletes_at(row), False, users.get(row.name), row.is_own, phase=state)
         found.append(
             VolumeRow(
                 pk=row.pk,
@@ -149,12 +167,13 @@ def _state(volume: Volume, claim: GenericObject | None, sent: AppliedObject | No
     if as_of.at is None:
         return "unknown", "The cluster has not been read yet."
     if claim is not None:
-        phase = str(claim.record["phase"]).lower()
+        phase = "terminating" if claim.deleting_since is not None else str(claim.record["phase"]).lower()
         said = {
             "pending": "It is not provisioned yet. Some storage is provisioned when the first pod uses it.",
             "lost": "The storage behind it and all its data are lost. Contact an operator.",
+            "terminating": "It is being deleted in the cluster. Runs with it cannot start.",
         }
-        return (phase, said.get(phase, "")) if phase in ("bound", "pending", "lost") else ("pending", "")
+        return (phase, said.get(phase, "")) if phase in ("bound", *said) else ("pending", "")
     if sent is None:
         return "unmade", "It is created when its first run starts."
     if sent.sent_at >= as_of.at:

@@ -16,8 +16,8 @@ from portal.core.due import DONE, Deadline, Outcome, owner_label
 from portal.core.hints import page_hint
 from workloads.models import Volume
 from workloads.storage import queries as storage_queries
+from workloads.storage.claim_states import CLAIM
 from workloads.storage.policy import GRACE
-from workloads.storage.queries import CLAIM
 
 DELETION_RULE = system_actor("rule volume deletion")
 

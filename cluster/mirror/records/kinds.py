@@ -15,7 +15,7 @@ from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
 # Created once, then written by controllers: a second writer is normal, not drift.
 _NEVER_APPLIED = {
     *("Node", "Pod", "Job", "Workload", "Event", "ConfigMap"),
-    *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology"),
+    *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology", "PersistentVolume"),
 }
 
 
@@ -77,6 +77,8 @@ _ALL = (
     MirroredKind("LimitRange", namespaces.limit_range_record),
     MirroredKind("ServiceAccount", namespaces.service_account_record),
     MirroredKind("PersistentVolumeClaim", namespaces.volume_claim_record),
+    # Where the storage of a claim can be mounted.
+    MirroredKind("PersistentVolume", namespaces.volume_record, is_everywhere=True),
     MirroredKind("NetworkPolicy", namespaces.network_policy_record),
     MirroredKind("RoleBinding", namespaces.role_binding_record),
     MirroredKind("Event", namespaces.warning_record, "warning", field_selector="type=Warning", has_bookmarks=False),

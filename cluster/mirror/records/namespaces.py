@@ -1,4 +1,4 @@
-"""Records of a namespace and of the objects in it, and of Warning events. Pure."""
+"""Records of a namespace and of the objects in it, of the volumes of its claims, and of Warning events. Pure."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ def volume_claim_record(raw: Raw) -> RecordContent:
         node=(raw["metadata"].get("annotations") or {}).get("volume.kubernetes.io/selected-node", ""),
         conditions=condition_records(status),
     )
+
+
+def volume_record(raw: Raw) -> RecordContent:
+    """nodes: the nodeSelectorTerms of the nodes that can mount it, [] for all. Kept if it belongs to a claim."""
+    spec = raw.get("spec") or {}
+    required = (spec.get("nodeAffinity") or {}).get("required") or {}
+    terms = [term for term in required.get("nodeSelectorTerms") or [] if term]
+    return RecordContent({}, {"nodes": terms}, is_kept=spec.get("claimRef") is not None)
 
 
 def network_policy_record(raw: Raw) -> RecordContent:

@@ -12,7 +12,7 @@ from cluster.apply.reconcile import delete_owned
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.manifests import namespace as manifests
-from cluster.manifests import retained
+from cluster.manifests.namespace import retained_objects
 from cluster.models import AppliedObject
 from cluster.reads import cluster_queue
 from cluster.reads import queries as mirror
@@ -87,7 +87,7 @@ def _retain_volumes(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcom
     spec = provisioning_queries.namespace_spec(
         row, provisioning_queries.class_shares(row, {}), cluster_queue.ABSENT_QUEUE, is_held=True
     )
-    done = apply_objects(row, retained.retained_objects(spec), deadline, kube=kube)
+    done = apply_objects(row, retained_objects(spec), deadline, kube=kube)
     apply_reconcile.raise_if_not_applied(row.cluster, owner_label(row), done, clock=clock)
     return Outcome(again_in_s=RETRY_SOON_S if done.terminating else None, clock=clock, is_applied=not done.terminating)
 

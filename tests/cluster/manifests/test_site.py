@@ -46,6 +46,8 @@ WRONG = [
     ("class-devices", "h100 nvidia.com/gpu=1", "GPUs are not among them"),
     ("class-devices", "h100 rdma/hca", "resource=amount"),
     ("class-devices", "rdma/hca=1", "resource=amount"),
+    ("pod-disk", "h100 500Gi", "whole GiB"),
+    ("pod-disk", "0", "whole GiB"),
 ]
 
 
@@ -152,6 +154,20 @@ def test_a_class_gets_the_devices_that_the_site_gives_it() -> None:
             "hugepages-2Mi": "512Mi",
         }
     assert pod_of(manifests.job(DRA, site))["containers"][0]["resources"]["limits"]["rdma/hca"] == "1"
+
+
+def test_each_container_of_a_pod_gets_the_disk_space_that_the_site_says() -> None:
+    repository = {"repository": "https://example.org/r.git", "clone_into": "r"}
+    site = site_profile({"pod-disk": f"50\n{DRA.gpu_class} 500"})
+    for spec, size in ((replace(NOTEBOOK, claim="", **repository), "50Gi"), (replace(DRA, claim=""), "500Gi")):
+        pod = pod_of(manifests.job(spec, site))
+        for container in [*pod["containers"], *pod.get("initContainers", ())]:
+            sizes = container["resources"]
+            assert sizes["requests"]["ephemeral-storage"] == sizes["limits"]["ephemeral-storage"] == size
+        assert pod["volumes"][0] == {"name": "home", "emptyDir": {"sizeLimit": size}}
+    (sample,) = samples.sample_objects(NOTEBOOK, site)[samples.POD][:1]
+    assert sample["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] == "50Gi"
+    assert site_profile({"pod-disk": "h100 500"}).disk_gib("a100") is None
 
 
 def test_a_run_without_gpus_avoids_nodes_by_the_labels_of_the_site_and_by_name() -> None:

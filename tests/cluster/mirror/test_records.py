@@ -384,7 +384,14 @@ FLAVORS = [
         "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "4", "borrowingLimit": "2"}],
     }
 ]
+ZONES = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}]
 OBJECTS: list[tuple[str, Raw, Raw]] = [
+    (
+        "PersistentVolume",
+        {"spec": {"claimRef": {"name": "data"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [*ZONES, {}]}}}},
+        {"nodes": ZONES},
+    ),
+    ("PersistentVolume", {"spec": {"claimRef": {"name": "data"}, "nfs": {}}}, {"nodes": []}),
     (
         "ResourceQuota",
         {"spec": {"hard": {"pods": "9"}}, "status": {"used": {"pods": "1"}}},

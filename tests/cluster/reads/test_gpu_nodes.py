@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster.manifests.run import GPU_NODE_LABELS
+from cluster.manifests.node_affinity import GPU_NODE_LABELS
 from cluster.models import Cluster
 from cluster.reads.gpu_nodes import unlabelled_gpu_nodes
 from tests.support.rows import mirrored

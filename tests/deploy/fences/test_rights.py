@@ -35,6 +35,7 @@ WORKER = {
 WATCHER = {
     "": {
         "nodes pods events namespaces persistentvolumeclaims resourcequotas limitranges serviceaccounts": "list watch",
+        "persistentvolumes": "list watch",
     },
     "batch": {"jobs": "list watch"},
     "networking.k8s.io": {"networkpolicies": "list watch"},

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts.core.actor import Actor
 from accounts.models import Event, User
+from catalog.models import GpuClass
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.models import AppliedObject
@@ -75,11 +76,11 @@ class TestOneRunAtATime:
         assert workload.volume == Volume.objects.get()
 
     def test_a_volume_of_that_name_in_another_team_is_another(
-        self, with_data: LaunchSpec, namespace_a: Namespace
+        self, with_data: LaunchSpec, namespace_a: Namespace, a100: GpuClass
     ) -> None:
         team_b = make.tenant(namespace_a.cluster, slug="team-b")
         other = Volume.objects.create(namespace=Namespace.objects.get(tenant=team_b), name="data", size_gib=1)
-        storage_actions.attach(other)
+        storage_actions.attach(other, other.namespace, a100)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -231,6 +232,11 @@ class TestPages:
             raw["metadata"]["resourceVersion"] = version
             mirrored.seen(cluster, PersistentVolumeClaim=[{**raw, "status": {"phase": phase}}])
             assert state()[0] == phase.lower()
+        assert "?volume=data" not in text_of(at)
+        raw = claim("data", namespace_a.name, 10)
+        raw["metadata"] |= {"resourceVersion": "13", "deletionTimestamp": "2026-11-21T09:00:00Z"}
+        mirrored.seen(cluster, PersistentVolumeClaim=[{**raw, "status": {"phase": "Bound"}}])
+        assert state() == ("terminating", "It is being deleted in the cluster. Runs with it cannot start.")
         AppliedObject.objects.filter(pk=sent.pk).update(result="refused", text="exceeded quota")
         assert state() == ("refused", "The cluster rejected it: exceeded quota")
 

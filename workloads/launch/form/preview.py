@@ -84,7 +84,9 @@ def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> Laun
         return LaunchPreview(refusal)
     own = wanted.name if place.number > 1 else ""
     if wanted.volume and (
-        refusal := storage_queries.volume_refusal(namespace, wanted.volume, wanted.volume_gib, instead_of=own)
+        refusal := storage_queries.volume_refusal(
+            namespace, wanted.volume, wanted.volume_gib, target.gpu_class, instead_of=own
+        )
     ):
         return LaunchPreview(refusal)
     if target.image is None:

@@ -51,6 +51,7 @@ WAIT_REASONS = {
     "nodes_closed": WaitReason.NODES,
     "nodes_down": WaitReason.NODES,
     "no_node_matches": WaitReason.NODES,
+    "volume_elsewhere": WaitReason.NODES,
     "no_units_offered": WaitReason.NODES,
     "device_class_missing": WaitReason.NODES,
     "device_class_not_counted": WaitReason.NODES,

@@ -17,7 +17,7 @@ from workloads.status.explain.types import (
     NOT_YOUR_SETTINGS,
     STOP_OR_CHANGE,
     Explanation,
-    volume_missing,
+    volume_unusable,
 )
 
 # Why the worker cannot decrypt the team's encrypted secrets.
@@ -235,7 +235,7 @@ def _not_set_up(reason: str, message: str, node: str, volume: str) -> Explanatio
     if "Multi-Attach" in message:
         return _in_use(message, volume)
     if found := _CLAIM.search(message):
-        return volume_missing(found[1])
+        return volume_unusable(found[1], "missing")
     if reason in ("FailedAttachVolume", "FailedMount"):
         return _no_storage(reason, message, node, _volume_name(message, volume))
     if (told := explain_device_fault(message, node) or _runtime(message, node)) is not None:

@@ -13,9 +13,9 @@ from dataclasses import replace
 from catalog.classes.capacity.autoscaling import coming_sentence
 from portal.ui.text import plural
 from workloads.core.class_nodes import ClassNode, ClassNodes
-from workloads.core.observation import NodeTrouble
+from workloads.core.observation import ClaimState, NodeTrouble, Observation
 from workloads.status.explain.quantities import Predicate, are, is_in_state, units_of
-from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIES, RESERVED, reserved
+from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIES, RESERVED, VOLUME, reserved
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Explanation
 
 _PREFIX = "couldn't assign flavors to pod set "
@@ -54,15 +54,23 @@ def names_only_other_flavors(message: str) -> bool:
 
 
 def by_nodes(
-    seen: ClassNodes | None, message: str, *, class_name: str, workers: int = 1, told: Explanation | None = None
+    observed: Observation, message: str, *, class_name: str, workers: int = 1, told: Explanation | None = None
 ) -> Explanation | None:
     """`message`: by Kueue; `told`: its explanation. Returns None if it is about something else, or if the nodes do not
     explain it: none would help a run of an earlier definition of its class.
     """
+    seen = observed.nodes
     if seen is None or not is_about_nodes(message) or (told is not None and told.reason == "flavor_mismatch"):
         return None
-    found = _by_nodes(seen, class_name, workers)
-    return replace(found, raw=message, raw_from="Kueue") if found else None
+    tied = observed.claim if seen.elsewhere else None
+    found = _by_nodes(seen, class_name, workers, tied)
+    if found is None:
+        return None
+    sentence = found.sentence
+    if tied is not None and seen.nodes:
+        others = plural(seen.elsewhere, "other node")
+        sentence += f" Its volume {tied.name} can be mounted only {tied.place.words}, not on {others} of {class_name}."
+    return replace(found, sentence=sentence, raw=message, raw_from="Kueue")
 
 
 def for_pod(
@@ -107,7 +115,12 @@ def lost_node(lost: NodeTrouble, node: str) -> Explanation:
     return Explanation("node_lost", text, remedy, raw, "the node controller")
 
 
-def _by_nodes(seen: ClassNodes, class_name: str, workers: int) -> Explanation | None:
+def _by_nodes(seen: ClassNodes, class_name: str, workers: int, tied: ClaimState | None) -> Explanation | None:
+    """`tied`: its volume, if that cannot be mounted on other nodes of the class."""
+    if tied is not None and not seen.nodes:
+        text = f"The volume {tied.name} can be mounted only {tied.place.words}, and no node of {class_name} is there."
+        reason, remedy = REMEDIES[VOLUME]
+        return Explanation(reason, text, remedy, actions=STOP_OR_CHANGE, facts={"nodes": 0})
     if not seen.nodes:
         text = f"No node in the cluster has the labels of {class_name}."
         return Explanation("no_node_matches", text, REMEDIES[OTHER][1], facts={"nodes": 0})

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from cluster.mirror.silence import COMPONENTS, CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
 from cluster.reads.observed import Job, KueueWorkload
 from portal.ui.text import date_and_time, plural
-from workloads.core.observation import LocalQueueState
-from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, STOP_OR_CHANGE, Explanation
+from workloads.core.observation import UNUSABLE_PHASES, Observation
+from workloads.status.explain.types import (
+    CONTACT_OPERATORS,
+    NOT_YOUR_SETTINGS,
+    STOP_OR_CHANGE,
+    Explanation,
+    volume_unusable,
+)
 
 _CANNOT = re.compile(r"^Can't admit new workloads: ")
 _UNTIL = {
@@ -23,10 +30,13 @@ _UNTIL = {
 _OUT = {"PodsReadyTimeout": "it was not ready in time"}
 
 
-def queue_hold(at: LocalQueueState | None, queue: KueueWorkload, message: str, now: datetime) -> Explanation | None:
+def queue_hold(seen: Observation, queue: KueueWorkload, message: str, now: datetime) -> Explanation | None:
     """Explains a wait for something else than quota and nodes. `message`: Kueue's message about the wait. None: not
     known here.
     """
+    at, claim = seen.at, seen.claim
+    if claim is not None and claim.phase in UNUSABLE_PHASES:
+        return replace(volume_unusable(claim.name, claim.phase), is_final=True)
     if queue.requeue_at is not None and queue.requeue_at > now:
         evicted = queue.condition("Evicted")
         times = queue.requeue_count or sum(queue.evictions.values())

@@ -11,7 +11,7 @@ from workloads.core.class_nodes import ClassNodes
 from workloads.core.observation import ClaimState
 from workloads.status.explain.admission import refused_volume
 from workloads.status.explain.quantities import Predicate, has, is_in_state
-from workloads.status.explain.types import CONTACT_OPERATORS, STOP, STOP_OR_CHANGE, Explanation, volume_missing
+from workloads.status.explain.types import CONTACT_OPERATORS, STOP, STOP_OR_CHANGE, Explanation, volume_unusable
 
 # How the names of Kueue's scheduling gates begin.
 KUEUE_GATES = "kueue.x-k8s.io/"
@@ -121,7 +121,7 @@ def _unschedulable(message: str, near: ClassNodes | None, claim: ClaimState | No
     if found := _CLAIM.search(message):
         if claim is not None and claim.refusal:
             return refused_volume(claim.name, claim.refusal)
-        return volume_missing(found[1], is_going=found[2] != "not found")
+        return volume_unusable(found[1], "missing" if found[2] == "not found" else "terminating")
     if "unbound immediate PersistentVolumeClaims" in message:
         return _unbound(claim)
     if "allocate all claims" in message or "resourceclaim" in message.lower() or "device class" in message:
@@ -171,9 +171,12 @@ def _of_nodes(count: int, reasons: str, near: ClassNodes | None, claim: ClaimSta
     if not known:
         text = f"Admitted, but none of the {count} nodes is available."
         return Explanation("not_placed", text, CONTACT_OPERATORS, facts={"nodes": count}, is_known=False)
+    known = [part for item in known for part in _of_class(item, count, near)]
     lack = next(kind for kind in REMEDIES if any(kind == item.kind for item in known))
     reason, remedy = REMEDIES[lack]
-    known = [part for item in known for part in _of_class(item, count, near)]
+    if lack == VOLUME and claim is not None and claim.place.terms and near is not None and near.nodes:
+        # Its volume was not bound when its Job was created.
+        remedy = f"Start it again: it is placed {claim.place.words} then, where its volume is."
     nearest = {item.words for item in known if item.kind == lack}
     merged: dict[Predicate, int] = {}
     for item in known:
@@ -189,11 +192,18 @@ def _of_nodes(count: int, reasons: str, near: ClassNodes | None, claim: ClaimSta
 
 
 def _of_class(item: _NodeLack, count: int, near: ClassNodes | None) -> list[_NodeLack]:
-    """Splits the nodes that do not match the pod: those of the class are not of another kind."""
-    if item.words != _OTHER_KIND or near is None or not near.nodes:
+    """Splits the nodes that do not match the pod: those of the class are not of another kind. The pod asks for nodes
+    that can mount its volume, so that the others do not match either.
+    """
+    if item.words != _OTHER_KIND or near is None or not (near.nodes or near.elsewhere):
         return [item]
-    others = min(item.nodes, max(0, count - len(near.nodes)))
-    parts = (_NodeLack(others, OTHER, _OTHER_KIND), _NodeLack(item.nodes - others, OTHER, _NOT_CHOSEN))
+    others = min(item.nodes, max(0, count - len(near.nodes) - near.elsewhere))
+    away = min(item.nodes - others, near.elsewhere)
+    parts = (
+        _NodeLack(others, OTHER, _OTHER_KIND),
+        _NodeLack(away, OTHER if near.nodes else VOLUME, _NO_ACCESS),
+        _NodeLack(item.nodes - others - away, OTHER, _NOT_CHOSEN),
+    )
     return [part for part in parts if part.nodes]
 
 

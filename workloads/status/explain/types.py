@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from workloads.core.observation import UNUSABLE_PHASES
+
 CONTACT_OPERATORS = "Contact an operator if this continues for more than 10 minutes."
 NOT_YOUR_SETTINGS = "Contact an operator. Your settings are not the cause."
 # Next best actions, best first; each is a verb of the API or a page to open.
@@ -79,10 +81,9 @@ class Explanation:
         return f"{self.raw_from}{about}"
 
 
-def volume_missing(name: str, *, is_going: bool = False) -> Explanation:
+def volume_unusable(name: str, phase: str) -> Explanation:
     """The portal creates a claim only once: a new claim with the name of a deleted one would be empty."""
-    state = "is being deleted in the cluster" if is_going else "does not exist in the cluster"
-    text = f"The volume {name} {state}."
+    text = f"The volume {name} {UNUSABLE_PHASES[phase]}."
     remedy = "Choose another volume, or none. Contact an operator if it should exist: it may have been deleted."
     return Explanation("volume_missing", text, remedy, actions=STOP_OR_CHANGE)
 

@@ -1,57 +1,52 @@
-"""The volumes that pods wait for, as the mirror shows them."""
+"""The volumes of runs that wait, as the mirror shows them, and the nodes of their class that can mount them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from django.db import connection
-
-from cluster.models import AppliedObject, MirrorNode, MirrorObject, MirrorWarning
+from cluster.reads.labelled_nodes import labels_by_node
+from workloads.core.class_nodes import ClassNodes
 from workloads.core.observation import ClaimState, Observation
 from workloads.models import Run
-
-ZONE = "topology.kubernetes.io/zone"
+from workloads.storage.claim_states import claim_states
 
 
 def with_claims(
     cluster_id: int, namespace: str, seen: Mapping[int, Observation], runs: Mapping[int, Run]
 ) -> dict[int, Observation]:
-    """Returns the observations, with the volume of those whose pod waits for it. One query if one does."""
-    wanted = {
+    """Returns the observations, with the volume of those that wait in the queue or have a pod without a node. Of a run
+    that waits for a node, only the nodes that can mount its volume remain. One query if a run with a volume waits, a
+    second if one of them waits for a node and its volume is not everywhere.
+    """
+    waiting = {
         pk: str(runs[pk].spec["claim"])
         for pk, one in seen.items()
-        if pk in runs and runs[pk].spec["claim"] and _waits_for_volume(one)
+        if pk in runs and runs[pk].spec["claim"] and (_waits_in_queue(one) or _waits_for_node(one))
     }
-    if not wanted:
-        return dict(seen)
-    with connection.cursor() as cursor:
-        names = sorted(set(wanted.values()))
-        cursor.execute(_CLAIMS, [ZONE, names, cluster_id, namespace, cluster_id, namespace])
-        found = {name: ClaimState(name, *rest) for name, *rest in cursor.fetchall()}
-    return {pk: replace(one, claim=found.get(wanted.get(pk, ""))) for pk, one in seen.items()}
+    claims = claim_states(cluster_id, namespace, set(waiting.values()))
+    found = {pk: claims[name] for pk, name in waiting.items() if name in claims}
+    tied = {pk: claim for pk, claim in found.items() if claim.place.terms and seen[pk].nodes is not None}
+    keys = {key for claim in tied.values() for key in claim.place.keys}
+    labels = labels_by_node(cluster_id, [runs[pk].spec["node_labels"] for pk in tied], keys) if tied else {}
+    return {
+        pk: replace(one, claim=found.get(pk), nodes=_near(one.nodes, tied[pk], labels) if pk in tied else one.nodes)
+        for pk, one in seen.items()
+    }
 
 
-def _waits_for_volume(seen: Observation) -> bool:
+def _near(nodes: ClassNodes | None, claim: ClaimState, labels: Mapping[str, Mapping[str, str]]) -> ClassNodes | None:
+    if nodes is None:
+        return None
+    near = tuple(one for one in nodes.nodes if claim.place.admits(one.name, labels.get(one.name, {})))
+    return replace(nodes, nodes=near, elsewhere=len(nodes.nodes) - len(near))
+
+
+def _waits_in_queue(seen: Observation) -> bool:
+    return seen.pod is None and seen.queue is not None and not seen.queue.is_true("QuotaReserved")
+
+
+def _waits_for_node(seen: Observation) -> bool:
     pod = seen.pod
     placed = pod.condition("PodScheduled") if pod is not None and not pod.node else None
-    return placed is not None and placed.reason == "Unschedulable" and "olume" in placed.message
-
-
-_CLAIMS = f"""
-SELECT wanted.name, coalesce(claim.record ->> 'storage_class', ''), coalesce(claim.record ->> 'node', ''),
-       coalesce(node.record -> 'labels' ->> %s, ''),
-       coalesce((SELECT message FROM {MirrorWarning._meta.db_table} warning
-                  WHERE warning.cluster_id = claim.cluster_id AND warning.object_uid = claim.uid
-                  ORDER BY last_at DESC LIMIT 1), ''),
-       coalesce(sent.text, '')
-  FROM unnest(%s::text[]) wanted (name)
-  LEFT JOIN {MirrorObject._meta.db_table} claim
-    ON claim.cluster_id = %s AND claim.kind = 'PersistentVolumeClaim' AND claim.namespace = %s
-   AND claim.name = wanted.name
-  LEFT JOIN {MirrorNode._meta.db_table} node
-    ON node.cluster_id = claim.cluster_id AND node.name = claim.record ->> 'node'
-  LEFT JOIN {AppliedObject._meta.db_table} sent
-    ON sent.cluster_id = %s AND sent.kind = 'PersistentVolumeClaim' AND sent.namespace = %s AND sent.name = wanted.name
-   AND sent.result = '{AppliedObject.Result.REFUSED}'
- WHERE claim.name IS NOT NULL OR sent.name IS NOT NULL"""
+    return placed is not None and placed.reason == "Unschedulable"

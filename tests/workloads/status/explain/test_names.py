@@ -19,7 +19,7 @@ NEAR = ClassNodes((ClassNode("n1"), ClassNode("n2")), 1, 1, 1)
 
 def test_the_taint_of_the_class_nodes_is_named() -> None:
     seen = ClassNodes((TAINTED, ClassNode("n2", schedulable=False)), 1, 1, 1)
-    told = nodes.by_nodes(seen, "topology: no topology domains at level: x", class_name="A100")
+    told = nodes.by_nodes(Observation(nodes=seen), "topology: no topology domains at level: x", class_name="A100")
     assert told is not None
     assert told.sentence == (
         "No node of A100 is available: 1 is cordoned, 1 is reserved for other workloads (taint "

@@ -45,7 +45,7 @@ ROOMY = ClassNode("n1", capacity=2, allocatable=2, cpu_free=8, memory_free_gib=3
 
 def told(*nodes: ClassNode, message: str = OTHERS, workers: int = 1, **asked: int) -> Explanation | None:
     seen = ClassNodes(nodes, **{"units": 2, "cpu": 4, "memory_gib": 16, "resource": "nvidia.com/gpu", **asked})
-    return explain_nodes.by_nodes(seen, message, class_name="A100", workers=workers)
+    return explain_nodes.by_nodes(Observation(nodes=seen), message, class_name="A100", workers=workers)
 
 
 def node(**changes: Any) -> ClassNode:
@@ -163,7 +163,7 @@ def test_nothing_is_told_where_a_node_takes_it_or_where_the_queue_waits_for_some
     assert told(ONE_CARD, ROOMY) is None
     needed = f"{PREFIX}insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed, {TAINTED}"
     assert told(message=needed) is None
-    assert explain_nodes.by_nodes(None, OTHERS, class_name="A100") is None
+    assert explain_nodes.by_nodes(Observation(), OTHERS, class_name="A100") is None
 
 
 @pytest.mark.parametrize(
