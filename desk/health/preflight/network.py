@@ -25,8 +25,18 @@ DNS_NAMES = ("kube-dns", "coredns", "dns-default", "rke2-coredns-rke2-coredns")
 DNS_NAMESPACE, DNS_PORT = "kube-system", 53
 LOCAL_CACHE = "node-local-dns"
 # DaemonSets of plugins that enforce network policies, those that do not, and those where an option decides.
-ENFORCES = ("calico-node", "canal", "cilium", "anetd", "antrea-agent", "ovnkube-node", "kube-router", "weave-net")
-ENFORCES_IN_ADDITION = ("azure-npm",)
+ENFORCES = (
+    "calico-node",
+    "canal",
+    "rke2-canal",
+    "cilium",
+    "anetd",
+    "antrea-agent",
+    "ovnkube-node",
+    "kube-router",
+    "weave-net",
+    "azure-npm",
+)
 ENFORCES_NOT = ("kube-flannel-ds", "kube-flannel", "flannel")
 VPC_CNI, VPC_CNI_OPTION = "aws-node", "--enable-network-policy=true"
 TRY = "Try it: a pod in a namespace with a NetworkPolicy that denies everything must not reach another pod."
@@ -54,7 +64,7 @@ def check_names(facts: ClusterFacts) -> Iterator[PreflightFinding]:
 
 def check_enforcement(facts: ClusterFacts) -> Iterator[PreflightFinding]:
     plugins = {name_of(one): one for one in facts.all("daemonsets")}
-    enforcing = [name for name in (*ENFORCES, *ENFORCES_IN_ADDITION) if name in plugins]
+    enforcing = [name for name in ENFORCES if name in plugins]
     if VPC_CNI in plugins and VPC_CNI_OPTION in _arguments(plugins[VPC_CNI]):
         enforcing.append(VPC_CNI)
     if enforcing:

@@ -31,7 +31,6 @@ LISTS: Mapping[str, str] = {
     "workloadpriorityclasses": KUEUE,
     "clusterpolicies": "apis/nvidia.com/v1",
 }
-PAGES_MAX = 20
 PORTAL_NAMESPACE = "gpu-portal"
 # What `kubectl apply -k deploy` creates: group → resources, cluster-wide and in the portal's namespace.
 CLUSTER_WIDE = {
@@ -82,14 +81,12 @@ def read_cluster(kube: Kube, *, namespace: str) -> ClusterFacts:
 
 
 def _list(kube: Kube, path: str) -> Iterator[Raw]:
-    token = ""
-    for _page in range(PAGES_MAX):
+    token, is_first = "", True
+    while token or is_first:
         page = kube.list_page(path, continue_token=token)
         kind = str(page.get("kind", "")).removesuffix("List")
         yield from ({"kind": kind, **item} for item in page["items"])
-        token = page["metadata"].get("continue", "")
-        if not token:
-            return
+        token, is_first = page["metadata"].get("continue", ""), False
 
 
 def _kueue_settings(kube: Kube, deployments: tuple[Raw, ...]) -> str | None:
