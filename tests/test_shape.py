@@ -162,6 +162,12 @@ PURE = (
     "workloads/status/progress.py",
     "workloads/status/outcome.py",
     "workloads/core/observation.py",
+    *(
+        f"desk/health/preflight/{name}.py"
+        for name in ("admission", "existing", "kueue", "network", "nodes", "platform")
+    ),
+    "desk/health/preflight/report.py",
+    "desk/health/preflight/trials.py",
     "portal/ui",
 )
 

@@ -197,6 +197,17 @@ class Kube:
         """GET any path, for example the visibility API's pending workloads."""
         return self._send("GET", path, query=query).body
 
+    def may(self, verb: str, *, group: str, resource: str, namespace: str = "") -> bool:
+        """Whether this identity has a right; without a namespace: in all of them. "*" stands for any."""
+        attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = self._send("POST", "apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        return bool(answer.body["status"]["allowed"])
+
     # ---- transport -------------------------------------------------------------------------------------------
 
     def _send(

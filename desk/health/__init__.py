@@ -1,1 +1,3 @@
-"""The page Health, also as text, and metrics: tasks past due, outdated data, drift, inconsistencies, catalog."""
+"""The page Health, also as text, and metrics: tasks past due, outdated data, drift, inconsistencies, catalog. Also the
+checks of a cluster before an installation.
+"""
