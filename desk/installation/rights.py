@@ -84,6 +84,7 @@ RIGHTS: dict[str, dict[str, str]] = {
         "watcher": "SELECT, UPDATE (difference)",
         "beat": READ,
     },
+    "cluster_certificate": {**_EVERYBODY, "worker": WRITE},
     "cluster_objectdrift": {"web": READ, "worker": WRITE},
     "cluster_podremoval": {"web": READ, "doors": READ, "worker": READ, "watcher": "SELECT, INSERT, DELETE"},
     **{f"cluster_mirror{name}": _MIRROR for name in _MIRROR_TABLES},
