@@ -74,8 +74,9 @@ class SecondApiServer:
     def is_up(self) -> bool:
         context = ssl._create_unverified_context()
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=5, context=context)
-        connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {self.token}"})
-        return connection.getresponse().status in (200, 403)
+        # Not /readyz: rights are read a moment later.
+        connection.request("GET", "/api/v1/namespaces?limit=1", headers={"Authorization": f"Bearer {self.token}"})
+        return connection.getresponse().status == 200
 
 
 @contextmanager
