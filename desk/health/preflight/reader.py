@@ -70,7 +70,7 @@ def read_cluster(kube: Kube, *, namespace: str) -> ClusterFacts:
     return ClusterFacts(
         version=version,
         groups=groups,
-        objects=objects,
+        lists=objects,
         unread=unread,
         kueue_settings=_kueue_settings(kube, objects.get("deployments", ())),
         missing_rights=tuple(_missing_rights(kube)),

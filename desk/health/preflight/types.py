@@ -51,21 +51,21 @@ class Trial:
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """`groups`: API group → versions that are served. `objects`: plural → objects, absent if its API is
+    """`groups`: API group → versions that are served. `lists`: plural → objects, absent if its API is
     not served. `unread`: plural → why it could not be listed. `kueue_settings`: the file of Kueue's
     manager, None if it was not found.
     """
 
     version: str
     groups: Mapping[str, tuple[str, ...]]
-    objects: Mapping[str, tuple[Raw, ...]]
+    lists: Mapping[str, tuple[Raw, ...]]
     unread: Mapping[str, str] = field(default_factory=dict)
     kueue_settings: str | None = None
     missing_rights: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
 
     def all(self, plural: str) -> tuple[Raw, ...]:
-        return self.objects.get(plural, ())
+        return self.lists.get(plural, ())
 
     def named(self, plural: str, name: str) -> Raw | None:
         return next((one for one in self.all(plural) if name_of(one) == name), None)

@@ -12,7 +12,9 @@ from workloads.models import Workload
 from workloads.status import queries as status_queries
 
 
-def until_as_written(worker: Worker, by: Actor, written: dict[str, Situation]) -> dict[str, AdviceView]:
+def until_as_written(
+    worker: Worker, by: Actor, written: dict[str, Situation], *, within_s: float = 120
+) -> dict[str, AdviceView]:
     """Waits until each named workload has been reported as written, not necessarily all at once. Returns the advice of
     that moment by name.
     """
@@ -30,5 +32,5 @@ def until_as_written(worker: Worker, by: Actor, written: dict[str, Situation]) -
                 found[name] = help_
         return len(found) == len(written)
 
-    worker(step, within_s=120)
+    worker(step, within_s=within_s)
     return found
