@@ -66,7 +66,7 @@ def grant_rights() -> None:
         for process, privileges in rights.items():
             role = Identifier(ROLES[process])
             # The privileges are constants of rights.py.
-            granted = SQL(privileges)  # type: ignore[arg-type]
+            granted = SQL(privileges)
             _execute(SQL("GRANT {} ON {} TO {}").format(granted, Identifier(table), role))
 
 

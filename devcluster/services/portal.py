@@ -117,7 +117,7 @@ class Portal:
 
     def database_url(self, name: str) -> str:
         """The seed is the owner; every process signs in as itself, unless the database was there before."""
-        parts = urlsplit(self.services["database_url"])
+        parts = urlsplit(str(self.services["database_url"]))
         if name not in LOGINS or not self.services.get("has_logins"):
             return parts.geturl()
         password = self._secret(f"database_password_{name}")
