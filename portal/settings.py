@@ -5,7 +5,6 @@ Every secret NAME may also be given as NAME_FILE, the path of a file that holds 
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import logging
 import os
@@ -17,6 +16,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from portal.core import keepalive, single_sign_on
+from portal.core.encryption_keys import is_key
 from portal.core.postgresql.session import connection_options
 from portal.ops import logs
 
@@ -38,14 +38,6 @@ def secret(name: str, default: str | None = None) -> str:
     return value
 
 
-def is_key(text: str) -> bool:
-    """32 bytes in base64."""
-    try:
-        return len(base64.b64decode(text, validate=True)) == 32
-    except ValueError:
-        return False
-
-
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = secret("SECRET_KEY")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1"])
@@ -56,9 +48,14 @@ NOTEBOOK_TOKEN_KEY: str = secret("NOTEBOOK_TOKEN_KEY", default="")
 SECRETS_PUBLIC_KEY: str = secret("SECRETS_PUBLIC_KEY", default="")
 SECRETS_PRIVATE_KEY: str = secret("SECRETS_PRIVATE_KEY", default="")
 SECOND_FACTOR_KEY: str = secret("SECOND_FACTOR_KEY", default="")
+# Keys of before, which only decrypt, until `manage.py keys` has encrypted everything again.
+SECRETS_PRIVATE_KEY_FALLBACKS: list[str] = secret("SECRETS_PRIVATE_KEY_FALLBACKS", default="").split()
+SECOND_FACTOR_KEY_FALLBACKS: list[str] = secret("SECOND_FACTOR_KEY_FALLBACKS", default="").split()
 for _name in ("SECRETS_PUBLIC_KEY", "SECRETS_PRIVATE_KEY", "SECOND_FACTOR_KEY"):
     if (_key := str(vars()[_name])) and not is_key(_key):
         raise ImproperlyConfigured(f"{_name} is no key: it has to be 32 bytes in base64.")
+    if not all(map(is_key, vars().get(f"{_name}_FALLBACKS", ()))):
+        raise ImproperlyConfigured(f"{_name}_FALLBACKS are no keys: each has to be 32 bytes in base64.")
 PORTAL_KUBECONFIG: str = env.str("PORTAL_KUBECONFIG", default="")
 CLUSTER_NAME: str = env.str("CLUSTER_NAME", default="main")
 # Models with a `cluster` whose rows the watcher wakes when nodes or devices of that cluster change.
@@ -387,6 +384,7 @@ LOGGING = logs.logging_config(
         NOTEBOOK_TOKEN_KEY,
         SECRETS_PRIVATE_KEY,
         SECOND_FACTOR_KEY,
+        *(SECRETS_PRIVATE_KEY_FALLBACKS + SECOND_FACTOR_KEY_FALLBACKS),
         OIDC.client_secret if OIDC else "",
         EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
         DATABASES["default"].get("PASSWORD") or "",

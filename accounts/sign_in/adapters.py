@@ -12,6 +12,7 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse
+from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from accounts.core.request_actor import actor
@@ -69,8 +70,14 @@ class SecondFactorAdapter(DefaultMFAAdapter):
         return base64.b64encode(_box().encrypt(text.encode())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises nacl's CryptoError if the text was encrypted with another key."""
-        return bytes(_box().decrypt(base64.b64decode(encrypted_text))).decode()
+        """Raises nacl's CryptoError if the text was encrypted with a key that is not known any more."""
+        text = base64.b64decode(encrypted_text)
+        for key in settings.SECOND_FACTOR_KEY_FALLBACKS:
+            try:
+                return bytes(SecretBox(base64.b64decode(key)).decrypt(text)).decode()
+            except CryptoError:
+                continue
+        return bytes(_box().decrypt(text)).decode()
 
 
 def _box() -> SecretBox:

@@ -1,1 +1,1 @@
-"""What an installation needs besides rows: the rights of the database roles. Used by `manage.py`, not by pages."""
+"""What an installation needs besides rows: the rights of the database roles, for `manage.py`. No page is here."""

@@ -11,6 +11,8 @@ ROLES = {process: f"portal_{process}" for process in ("web", "doors", "worker", 
 
 READ = "SELECT"
 WRITE = "SELECT, INSERT, UPDATE, DELETE"
+# PostgreSQL lets a role lock a row if it may update a column of it; foreign keys hold the id.
+LOCK = "SELECT, UPDATE (id)"
 # Work that is due (portal/core/due.py): a worker claims it, web asks for it, the watcher wakes it, all measure it.
 CLAIM = "generation, observed_generation, due_at, leased_until, attempts, error_code, error_text"
 ASK = "generation, due_at"
@@ -127,7 +129,8 @@ RIGHTS: dict[str, dict[str, str]] = {
         "beat": f"SELECT (id), {MEASURE}",
     },
     "tenants_quotaline": _BY_WEB,
-    "tenants_quotarequest": _BY_WEB,
+    # The worker locks it while it escalates it.
+    "tenants_quotarequest": {**_BY_WEB, "worker": LOCK},
     "tenants_requestcomment": _BY_WEB,
     "tenants_rule": _BY_WEB,
     "tenants_teamrequest": _BY_WEB,

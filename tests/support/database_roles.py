@@ -15,8 +15,37 @@ import psycopg
 from django.core.handlers.base import BaseHandler
 from django.db import connection
 
+from accounts.events import reconcile as deliveries
 from desk.installation.rights import ROLES
 from portal.core import due
+from tenants.provisioning import reconcile as provisioning
+from tenants.provisioning import steps
+from workloads.forecast import prediction_log
+from workloads.lifetime import offboarding
+from workloads.lifetime.idle import reconcile as idle
+from workloads.logs import retention
+from workloads.runs import reconcile as runs
+from workloads.runs import restart
+from workloads.storage import reconcile as volumes
+from workloads.usage import samples
+
+CALLS: tuple[tuple[Any, str, str], ...] = (
+    (BaseHandler, "get_response", "web"),
+    (due, "claim", "worker"),
+    (due, "run_claimed", "worker"),
+    (deliveries, "reconcile", "worker"),
+    (steps, "work_on_namespace", "worker"),
+    (steps, "work_on_plan", "worker"),
+    (provisioning, "reconcile_pool", "worker"),
+    (restart, "reconcile_and_restart", "worker"),
+    (runs, "reconcile", "worker"),
+    (volumes, "reconcile", "worker"),
+    (idle, "check_idle", "worker"),
+    (samples, "sample_all", "worker"),
+    (retention, "delete_expired_logs", "worker"),
+    (prediction_log, "log_predictions", "worker"),
+    (offboarding, "wake_orphaned_notebooks", "worker"),
+)
 
 
 @contextmanager
@@ -42,11 +71,7 @@ def in_role(process: str) -> Iterator[None]:
 @contextmanager
 def rights_of_processes() -> Iterator[None]:
     with ExitStack() as stack:
-        for owner, name, process in (
-            (BaseHandler, "get_response", "web"),
-            (due, "claim", "worker"),
-            (due, "run_claimed", "worker"),
-        ):
+        for owner, name, process in CALLS:
             stack.enter_context(mock.patch.object(owner, name, _with_role(getattr(owner, name), process)))
         yield
 

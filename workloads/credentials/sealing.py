@@ -19,11 +19,30 @@ def seal(value: str) -> bytes:
 
 
 def unseal(sealed: bytes) -> str | None:
-    """Returns None if this process has no key, or the key of another pair."""
-    if not settings.SECRETS_PRIVATE_KEY:
+    """Returns None if this process has no key, or keys of other pairs."""
+    for key in _private_keys():
+        try:
+            return bytes(SealedBox(key).decrypt(sealed)).decode()
+        except CryptoError:
+            continue
+    return None
+
+
+def sealed_again(sealed: bytes) -> bytes | None:
+    """Encrypted for the current private key. None if no key decrypts it, or if it is already."""
+    keys = _private_keys()
+    if not keys or (value := unseal(sealed)) is None:
         return None
-    key = PrivateKey(settings.SECRETS_PRIVATE_KEY.encode(), encoder=Base64Encoder)
     try:
-        return bytes(SealedBox(key).decrypt(sealed)).decode()
+        SealedBox(keys[0]).decrypt(sealed)
     except CryptoError:
-        return None
+        return bytes(SealedBox(keys[0].public_key).encrypt(value.encode()))
+    return None
+
+
+def _private_keys() -> list[PrivateKey]:
+    """The current one first. Without it, none: those of before do not go on alone."""
+    if not settings.SECRETS_PRIVATE_KEY:
+        return []
+    texts = (settings.SECRETS_PRIVATE_KEY, *settings.SECRETS_PRIVATE_KEY_FALLBACKS)
+    return [PrivateKey(text.encode(), encoder=Base64Encoder) for text in texts]
