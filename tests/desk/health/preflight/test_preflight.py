@@ -100,11 +100,11 @@ def test_each_planted_obstacle_is_found_and_nothing_else(cluster_admin: Api, nam
 
 def without(facts: ClusterFacts, plural: str, *names: str) -> ClusterFacts:
     kept = tuple(one for one in facts.all(plural) if one["metadata"]["name"] not in names)
-    return replace(facts, objects={**facts.lists, plural: kept})
+    return replace(facts, lists={**facts.lists, plural: kept})
 
 
 def adding(facts: ClusterFacts, plural: str, *more: Json) -> ClusterFacts:
-    return replace(facts, objects={**facts.lists, plural: (*facts.all(plural), *more)})
+    return replace(facts, lists={**facts.lists, plural: (*facts.all(plural), *more)})
 
 
 def test_an_old_kubernetes(good: ClusterFacts) -> None:
@@ -242,7 +242,7 @@ def test_no_default_storage_class(good: ClusterFacts) -> None:
 
 def test_no_gpus(good: ClusterFacts) -> None:
     plain = {"metadata": {"name": "plain", "labels": {}}, "status": {"allocatable": {"cpu": "8"}, "nodeInfo": {}}}
-    found = replace(good, objects={**good.objects, "nodes": (plain,), "resourceslices": ()})
+    found = replace(good, lists={**good.lists, "nodes": (plain,), "resourceslices": ()})
     assert obstacles(found) == {("gpu-devices", WARN)}
 
 
