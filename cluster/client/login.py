@@ -24,6 +24,8 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY_S = 5.0
 # A prefork worker uses one connection, the watcher one per kind.
 CONNECTIONS = 40
+# What the library raises for a file that is no kubeconfig, or half of one.
+UNREADABLE = (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError)
 
 Stamps = dict[str, tuple[int, int, int] | None]
 
@@ -64,8 +66,8 @@ class Login:
     def _read_again(self) -> None:
         try:
             self._read()
-        except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError) as error:
-            # Half of a file that is being written, or a wrong one. What was read before may still work.
+        except UNREADABLE as error:
+            # What was read before may still work.
             log.warning("login_unreadable", error=type(error).__name__)
         else:
             log.info("login_changed", files=sorted(self._stamps))

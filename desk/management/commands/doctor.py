@@ -18,6 +18,7 @@ from django.db import DatabaseError, InterfaceError
 
 from cluster.client.errors import ClusterRefused, ClusterUnavailable
 from cluster.client.kube import Kube
+from cluster.client.login import UNREADABLE
 from cluster.reads import queries as read_queries
 from desk.health import report
 from desk.health.preflight import reader
@@ -59,7 +60,12 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"{kubeconfig} cannot be read: {error.strerror}.") from error
         try:
-            found = preflight.findings(reader.read_cluster(Kube(str(kubeconfig)), namespace=namespace))
+            kube = Kube(str(kubeconfig))
+        except UNREADABLE as error:
+            what = f"{kubeconfig} is no kubeconfig ({type(error).__name__})."
+            raise CommandError(f"{what} Try it: kubectl --kubeconfig {kubeconfig} version") from error
+        try:
+            found = preflight.findings(reader.read_cluster(kube, namespace=namespace))
         except (ClusterRefused, ClusterUnavailable) as error:
             self.stderr.write(f"The cluster does not answer: {error}")
             self.stderr.write("  → Check the address and the credentials in the kubeconfig.")

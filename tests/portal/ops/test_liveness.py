@@ -108,7 +108,7 @@ main()
             yield Running(port, process.pid, log_path)
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 @dataclass

@@ -357,3 +357,10 @@ def test_a_cluster_that_does_not_answer(cluster_admin: Api, tmp_path: Path) -> N
         doctor("--preflight", str(tmp_path / "absent"))
     with pytest.raises(CommandError, match="--json needs"):
         doctor("--json")
+
+
+@pytest.mark.parametrize("text", ["", "[", "text", "{}", "clusters: 1"])
+def test_a_file_that_is_no_kubeconfig(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(CommandError, match=r"is no kubeconfig \(\w+\)\. Try it: kubectl"):
+        call_command("doctor", preflight=tmp_path / "config")
