@@ -39,7 +39,8 @@ RIGHTS: dict[str, dict[str, str]] = {
     "django_migrations": _EVERYBODY,
     "django_content_type": {"web": READ},
     "django_admin_log": {"web": "SELECT, INSERT"},
-    "django_session": {"web": WRITE, "doors": READ},
+    # Who sees the session of a password that was changed since deletes it.
+    "django_session": {"web": WRITE, "doors": "SELECT, DELETE"},
     "auth_permission": {"web": READ},
     "auth_group": {"web": READ},
     "auth_group_permissions": {"web": READ},

@@ -69,6 +69,16 @@ def in_role(process: str) -> Iterator[None]:
 
 
 @contextmanager
+def as_owner() -> Iterator[None]:
+    """For what a test does in the middle of a call, in the place of another process."""
+    raw = connection.connection
+    (role,) = raw.execute("SELECT current_user").fetchone()
+    raw.execute("RESET ROLE")
+    yield
+    raw.execute(f"SET ROLE {role}")
+
+
+@contextmanager
 def rights_of_processes() -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name, process in CALLS:

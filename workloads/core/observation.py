@@ -52,6 +52,7 @@ class ClaimState:
     """The volume of a run: its claim, its storage class, and the node that it was created for, with that node's zone.
     `problem`: the last warning about it, `refusal`: why the API server does not accept it, "" if there is none.
     `phase`: bound, pending, lost, terminating, missing, or "" if unknown; `place`: the nodes that can mount it.
+    `is_out_of_reach`: no node of the run's class is one of them; only for a class whose nodes are not observed.
     """
 
     name: str
@@ -62,6 +63,7 @@ class ClaimState:
     refusal: str = ""
     phase: str = ""
     place: VolumePlace = EVERYWHERE
+    is_out_of_reach: bool = False
 
 
 @dataclass(frozen=True)

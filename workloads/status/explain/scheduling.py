@@ -171,6 +171,8 @@ def _of_nodes(count: int, reasons: str, near: ClassNodes | None, claim: ClaimSta
     if not known:
         text = f"Admitted, but none of the {count} nodes is available."
         return Explanation("not_placed", text, CONTACT_OPERATORS, facts={"nodes": count}, is_known=False)
+    if claim is not None and claim.is_out_of_reach:
+        known = [item._replace(kind=VOLUME, words=_NO_ACCESS) if item.words == _OTHER_KIND else item for item in known]
     known = [part for item in known for part in _of_class(item, count, near)]
     lack = next(kind for kind in REMEDIES if any(kind == item.kind for item in known))
     reason, remedy = REMEDIES[lack]

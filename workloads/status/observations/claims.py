@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cluster.reads.labelled_nodes import labels_by_node
-from workloads.core.class_nodes import ClassNodes
 from workloads.core.observation import ClaimState, Observation
 from workloads.models import Run
 from workloads.storage.claim_states import claim_states
@@ -26,20 +25,28 @@ def with_claims(
     }
     claims = claim_states(cluster_id, namespace, set(waiting.values()))
     found = {pk: claims[name] for pk, name in waiting.items() if name in claims}
-    tied = {pk: claim for pk, claim in found.items() if claim.place.terms and seen[pk].nodes is not None}
-    keys = {key for claim in tied.values() for key in claim.place.keys}
-    labels = labels_by_node(cluster_id, [runs[pk].spec["node_labels"] for pk in tied], keys) if tied else {}
+    tied = {
+        pk: dict(runs[pk].spec["node_labels"])
+        for pk, claim in found.items()
+        if claim.place.terms and (seen[pk].nodes is not None or _waits_for_node(seen[pk]))
+    }
+    keys = {key for pk, class_labels in tied.items() for key in (*found[pk].place.keys, *class_labels)}
+    labels = labels_by_node(cluster_id, list(tied.values()), keys) if tied else {}
     return {
-        pk: replace(one, claim=found.get(pk), nodes=_near(one.nodes, tied[pk], labels) if pk in tied else one.nodes)
+        pk: _placed(one, found[pk], tied[pk], labels) if pk in tied else replace(one, claim=found.get(pk))
         for pk, one in seen.items()
     }
 
 
-def _near(nodes: ClassNodes | None, claim: ClaimState, labels: Mapping[str, Mapping[str, str]]) -> ClassNodes | None:
-    if nodes is None:
-        return None
-    near = tuple(one for one in nodes.nodes if claim.place.admits(one.name, labels.get(one.name, {})))
-    return replace(nodes, nodes=near, elsewhere=len(nodes.nodes) - len(near))
+def _placed(
+    seen: Observation, claim: ClaimState, class_labels: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]
+) -> Observation:
+    if (nodes := seen.nodes) is not None:
+        near = tuple(one for one in nodes.nodes if claim.place.admits(one.name, labels.get(one.name, {})))
+        return replace(seen, claim=claim, nodes=replace(nodes, nodes=near, elsewhere=len(nodes.nodes) - len(near)))
+    of_class = (name for name, found in labels.items() if class_labels.items() <= found.items())
+    is_away = not any(claim.place.admits(name, labels[name]) for name in of_class)
+    return replace(seen, claim=replace(claim, is_out_of_reach=is_away))
 
 
 def _waits_in_queue(seen: Observation) -> bool:

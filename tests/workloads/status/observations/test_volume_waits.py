@@ -87,6 +87,19 @@ def test_a_run_whose_volume_was_bound_after_its_job_is_placed_there_at_another_s
     assert "another volume" in nowhere.remedy
 
 
+def test_of_a_class_whose_nodes_are_not_observed_those_that_do_not_match_cannot_mount_the_volume() -> None:
+    """A class without GPUs: its nodes have no units that could be counted."""
+    message = (
+        "0/19 nodes are available: 17 node(s) had untolerated taint {a: b}, 2 node(s) didn't match Pod's node "
+        "affinity/selector."
+    )
+    assert scheduling.unschedulable(message, None, DATA).reason == "no_node_matches"
+    found = scheduling.unschedulable(message, None, replace(DATA, is_out_of_reach=True))
+    assert found.reason == "volume_elsewhere"
+    assert "2 cannot access the volume" in found.sentence
+    assert found.sentence.endswith("The volume is data.")
+
+
 @pytest.fixture
 def stuck(namespace_a: Namespace, a100: GpuClass, alice: User, team_a: Tenant, cluster: Cluster) -> Workload:
     """Queued with the volume data, of which one of the nodes is in the zone."""
