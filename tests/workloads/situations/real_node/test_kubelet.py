@@ -48,7 +48,11 @@ COMMANDS = {
     "no-gpu-seen": ("python3", "-c", "raise RuntimeError('No CUDA GPUs are available')"),
     "gpu-fault": ("python3", "-c", "raise RuntimeError('CUDA error: uncorrectable ECC error encountered')"),
     "old-driver": ("python3", "-c", "raise RuntimeError('The NVIDIA driver on your system is too old (found 11040).')"),
-    "wrong-gpu": ("python3", "-c", "raise RuntimeError('CUDA error: no kernel image is available for execution')"),
+    "wrong-gpu": (
+        "python3",
+        "-c",
+        "raise RuntimeError('CUDA error: no kernel image is available for execution on the device')",
+    ),
     "unreachable": ("true",),
 }
 OPTIONS = {
@@ -63,7 +67,7 @@ def test_what_programs_do(job: LaunchSpec, by_alice: Actor, worker: Worker) -> N
         spec = replace(job, name=name, command=COMMANDS[name], options=OPTIONS.get(name, Options()))
         actions.launch("team-a", spec, by=by_alice)
     # Two at a time on two cores.
-    until_as_written(worker, by_alice, PROGRAMS, within_s=400)
+    until_as_written(worker, by_alice, PROGRAMS, within_s=300)
 
 
 def test_what_registries_answer(
