@@ -161,7 +161,10 @@ def as_of(context: Context, at: datetime) -> SafeString | str:
 
 
 def _moment(at: datetime) -> str:
-    return f"{timezone.localtime(at):%-d %b, %H:%M}"
+    """With the year if it is another one: a certificate that ends in ten years would look as if it had ended."""
+    local = timezone.localtime(at)
+    year = "" if local.year == timezone.localdate().year else f" {local.year}"
+    return f"{local:%-d %b}{year}, {local:%H:%M}"
 
 
 def _clock(at: datetime) -> str:

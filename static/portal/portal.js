@@ -222,7 +222,9 @@ const inWords = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const minute = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
-const dayAndMinute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const dayParts = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
+const dayAndMinute = new Intl.DateTimeFormat("en-GB", dayParts);
+const yearAndMinute = new Intl.DateTimeFormat("en-GB", { ...dayParts, year: "numeric" });
 const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 
 function relative(seconds) {
@@ -238,6 +240,11 @@ function countdown(seconds) {
   return "in " + parts.filter(([count]) => count > 0).slice(0, 2).map(([count, unit]) => `${count} ${unit}`).join(" ");
 }
 
+function minuteFormat(at, now) {
+  if (at.toDateString() === now.toDateString()) return minute;
+  return at.getFullYear() === now.getFullYear() ? dayAndMinute : yearAndMinute;
+}
+
 function showTimes(root = document) {
   for (const time of all("time[data-when]", root)) {
     const at = new Date(time.dateTime);
@@ -247,7 +254,7 @@ function showTimes(root = document) {
       relative: () => relative(seconds),
       countdown: () => countdown(seconds),
       clock: () => clock.format(at),
-      minute: () => (at.toDateString() === new Date().toDateString() ? minute : dayAndMinute).format(at),
+      minute: () => minuteFormat(at, new Date()).format(at),
       date: () => day.format(at),
     }[time.dataset.when]();
     time.title = absolute.format(at);

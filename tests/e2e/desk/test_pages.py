@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
+from cluster.models import Certificate, Cluster
 from tenants.models import Tenant
 from tenants.requests import actions as tenants
 from tenants.requests.types import RequestedLine
@@ -258,6 +259,15 @@ def test_the_system_theme_is_there_before_the_first_paint(open_page: Callable[..
 def test_times_are_in_the_persons_zone(open_page: Callable[..., Page], olga: User) -> None:
     page = open_page("/styleguide", as_user=olga, timezone_id="Asia/Tokyo")
     expect(page.locator("time[data-when=clock]").first).to_have_attribute("title", re.compile(r"GMT\+9"))
+
+
+def test_a_time_of_another_year_has_its_year(open_page: Callable[..., Page], olga: User, cluster: Cluster) -> None:
+    """A CA that is valid for ten years would look as if it had expired."""
+    now = timezone.now()
+    ends_at = now + timedelta(days=3650)
+    Certificate.objects.create(name=Certificate.Name.API_CA, begins_at=now, ends_at=ends_at)
+    page = open_page("/health", as_user=olga, timezone_id="UTC")
+    expect(page.locator("section[aria-labelledby=certificates] time")).to_have_text(f"{ends_at:%-d %b %Y, %H:%M}")
 
 
 def test_pages_work_without_script(open_page: Callable[..., Page], olga: User) -> None:

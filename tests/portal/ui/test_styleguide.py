@@ -8,6 +8,7 @@ import pytest
 from django.http import HttpResponse
 from django.template import Context, RequestContext, Template
 from django.test import Client, RequestFactory
+from django.utils import timezone
 
 from accounts.models import User
 from cluster.models import AppliedObject
@@ -128,3 +129,11 @@ def test_what_people_typed_is_escaped() -> None:
 def test_every_word_that_rows_use_is_in_the_vocabulary(words: type[Enum]) -> None:
     said_otherwise = {"terminating"}  # shown as "stopping"
     assert {str(word.value) for word in words} - said_otherwise <= STATUSES.keys()
+
+
+def test_a_moment_of_another_year_has_its_year() -> None:
+    soon, late = timezone.now() + timedelta(days=0.1), timezone.now() + timedelta(days=3650)
+    shown = Template('{% load ui %}{% when soon "minute" %}|{% when late "minute" %}')
+    first, second = shown.render(Context({"soon": soon, "late": late})).split("|")
+    assert f">{late:%-d %b %Y, %H:%M}<" in second
+    assert str(soon.year) not in first.partition(">")[2] or soon.year != timezone.localdate().year
