@@ -56,7 +56,6 @@ class Certificate(models.Model):
     name = models.CharField(max_length=20, choices=Name, unique=True)
     begins_at = models.DateTimeField()
     ends_at = models.DateTimeField()
-    serial = models.CharField(max_length=40, blank=True, default="")
     read_at = models.DateTimeField(db_default=Now())
 
 

@@ -32,6 +32,6 @@ def record_certificates(found: Mapping[Certificate.Name, Validity | None]) -> No
     """A row stays when its certificate cannot be read: it expires nevertheless. It is removed a day later."""
     for name, valid in found.items():
         if valid is not None:
-            values = {"begins_at": valid.begins_at, "ends_at": valid.ends_at, "serial": valid.serial, "read_at": Now()}
+            values = {"begins_at": valid.begins_at, "ends_at": valid.ends_at, "read_at": Now()}
             Certificate.objects.update_or_create(name=name, defaults=values)
     Certificate.objects.filter(read_at__lt=Now() - Certificate.FORGOTTEN_AFTER).delete()

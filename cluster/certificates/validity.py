@@ -24,6 +24,8 @@ ANSWER_WITHIN_S = 3.0
 
 @dataclass(frozen=True)
 class Validity:
+    """`serial`: in hexadecimal, to tell two certificates apart; "" of a token."""
+
     begins_at: datetime
     ends_at: datetime
     serial: str = ""

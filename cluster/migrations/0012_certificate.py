@@ -18,7 +18,6 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(choices=[('portal', 'certificate of the portal'), ('api-server', 'certificate of the API server'), ('api-ca', 'CA of the API server'), ('worker', 'client certificate of the worker'), ('worker-token', 'token of the worker')], max_length=20, unique=True)),
                 ('begins_at', models.DateTimeField()),
                 ('ends_at', models.DateTimeField()),
-                ('serial', models.CharField(blank=True, default='', max_length=40)),
                 ('read_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
