@@ -17,12 +17,12 @@ from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from cluster.client.kube import Kube
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorKind, MirrorWorkload
-from cluster.reads import queries as mirror
 from portal.core import due
 from tenants.models import Namespace, Tenant
 from tests.support.cluster.worker import Worker, provision
 from tests.support.processes.preloaded import watch
 from tests.support.processes.streaming import Doors
+from tests.support.processes.watchers import is_current
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 from workloads.core import workload_sql
@@ -89,9 +89,9 @@ def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Itera
     process = watch(kubeconfig=services["kubeconfigs"]["watcher"], log=log)
     try:
         wait_until(
-            lambda: mirror.is_known(cluster.pk, "Job", "Pod", "Workload", "Node"),
+            lambda: is_current(cluster),
             within_s=90,
-            what="the mirror is known",
+            what="the mirror knows every kind",
             story=log.read_text,
         )
         yield

@@ -114,7 +114,8 @@ def test_the_launch_form_says_that_a_node_comes(ready: GpuClass, alice: User, im
 
 def test_a_class_whose_nodes_are_added_is_not_reported_as_empty(ready: GpuClass, cluster: Cluster) -> None:
     def reported() -> set[str]:
-        findings = check_report(cluster).findings or ()
+        findings = check_report(cluster).findings
+        assert findings is not None, "unknown, which is not the same as no findings"
         return {one.subject.slug for one in findings if one.code == "class_without_nodes"}
 
     assert ready.slug not in reported()
