@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,46 +15,31 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from portal.core import keepalive, single_sign_on
-from portal.core.encryption_keys import is_key
 from portal.core.postgresql.session import connection_options
+from portal.core.secret_settings import former_keys, require_encryption_keys, secret
 from portal.ops import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
-
-def secret(name: str, default: str | None = None) -> str:
-    """NAME, or the content of the file that NAME_FILE names."""
-    path = os.environ.get(f"{name}_FILE")
-    if path:
-        try:
-            return Path(path).read_text().strip()
-        except OSError as error:
-            raise ImproperlyConfigured(f"{name}_FILE names {path}, which cannot be read: {error.strerror}") from error
-    value = os.environ.get(name, default)
-    if value is None:
-        raise ImproperlyConfigured(f"Set {name} or {name}_FILE.")
-    return value
-
-
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = secret("SECRET_KEY")
+# Keys of before: signatures, notebooks and stored values that were made with them stay valid until they are removed.
+SECRET_KEY_FALLBACKS = former_keys("SECRET_KEY")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1"])
 PORTAL_URL: str = env.str("PORTAL_URL", default="http://localhost:8000").rstrip("/")
 NOTEBOOKS_DOMAIN: str = env.str("NOTEBOOKS_DOMAIN", default="notebooks.localhost:8000")
-NOTEBOOK_TOKEN_KEY: str = secret("NOTEBOOK_TOKEN_KEY", default="")
+NOTEBOOK_TOKEN_KEY = secret("NOTEBOOK_TOKEN_KEY", default="")
+NOTEBOOK_TOKEN_KEY_FALLBACKS = former_keys("NOTEBOOK_TOKEN_KEY")
 # The two keys of a pair (deploy/make_secrets.py): the first encrypts, the second decrypts.
-SECRETS_PUBLIC_KEY: str = secret("SECRETS_PUBLIC_KEY", default="")
-SECRETS_PRIVATE_KEY: str = secret("SECRETS_PRIVATE_KEY", default="")
-SECOND_FACTOR_KEY: str = secret("SECOND_FACTOR_KEY", default="")
-# Keys of before, which only decrypt, until `manage.py keys` has encrypted everything again.
-SECRETS_PRIVATE_KEY_FALLBACKS: list[str] = secret("SECRETS_PRIVATE_KEY_FALLBACKS", default="").split()
-SECOND_FACTOR_KEY_FALLBACKS: list[str] = secret("SECOND_FACTOR_KEY_FALLBACKS", default="").split()
-for _name in ("SECRETS_PUBLIC_KEY", "SECRETS_PRIVATE_KEY", "SECOND_FACTOR_KEY"):
-    if (_key := str(vars()[_name])) and not is_key(_key):
-        raise ImproperlyConfigured(f"{_name} is no key: it has to be 32 bytes in base64.")
-    if not all(map(is_key, vars().get(f"{_name}_FALLBACKS", ()))):
-        raise ImproperlyConfigured(f"{_name}_FALLBACKS are no keys: each has to be 32 bytes in base64.")
+SECRETS_PUBLIC_KEY = secret("SECRETS_PUBLIC_KEY", default="")
+SECRETS_PRIVATE_KEY = secret("SECRETS_PRIVATE_KEY", default="")
+SECRETS_PRIVATE_KEY_FALLBACKS = former_keys("SECRETS_PRIVATE_KEY")
+SECOND_FACTOR_KEY = secret("SECOND_FACTOR_KEY", default="")
+SECOND_FACTOR_KEY_FALLBACKS = former_keys("SECOND_FACTOR_KEY")
+require_encryption_keys("SECRETS_PUBLIC_KEY", SECRETS_PUBLIC_KEY)
+require_encryption_keys("SECRETS_PRIVATE_KEY", SECRETS_PRIVATE_KEY, *SECRETS_PRIVATE_KEY_FALLBACKS)
+require_encryption_keys("SECOND_FACTOR_KEY", SECOND_FACTOR_KEY, *SECOND_FACTOR_KEY_FALLBACKS)
 PORTAL_KUBECONFIG: str = env.str("PORTAL_KUBECONFIG", default="")
 CLUSTER_NAME: str = env.str("CLUSTER_NAME", default="main")
 # Models with a `cluster` whose rows the watcher wakes when nodes or devices of that cluster change.
@@ -384,6 +368,7 @@ LOGGING = logs.logging_config(
         NOTEBOOK_TOKEN_KEY,
         SECRETS_PRIVATE_KEY,
         SECOND_FACTOR_KEY,
+        *(SECRET_KEY_FALLBACKS + NOTEBOOK_TOKEN_KEY_FALLBACKS),
         *(SECRETS_PRIVATE_KEY_FALLBACKS + SECOND_FACTOR_KEY_FALLBACKS),
         OIDC.client_secret if OIDC else "",
         EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",

@@ -215,6 +215,8 @@ def read_by_settings() -> dict[str, tuple[bool, object]]:
         if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
             continue
         function = node.func
+        if isinstance(function, ast.Name) and function.id == "former_keys":
+            found[f"{node.args[0].value}_FALLBACKS"] = (True, "")
         is_secret = isinstance(function, ast.Name) and function.id == "secret"
         is_env = (
             isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "env"

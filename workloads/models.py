@@ -185,6 +185,8 @@ class Run(models.Model):
     # Why a rule or a newer push stopped it; "" if a user did, or if it was not stopped.
     stop_reason = models.CharField(max_length=60, blank=True, default="", db_default="")
     stop_message = models.CharField(max_length=500, blank=True, default="", db_default="")
+    # Which key the token of a notebook's server was made with (credentials.notebook_token.key_id); "" until it is made.
+    token_key = models.CharField(max_length=16, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ["-number"]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.http import HttpResponse
 from django.utils.crypto import salted_hmac
@@ -72,13 +73,14 @@ def idempotent(check: Callable[..., object]) -> Callable[[Handler], Handler]:
 
 def _claimed(request: Request, key: str) -> tuple[KeptAnswer, bool]:
     """Returns the key's row and whether this call created it. A second call waits here until the first one ends."""
-    person, call, kept_s = actor(request).person, _digest(request), KEPT_FOR.total_seconds()
+    person, kept_s = actor(request).person, KEPT_FOR.total_seconds()
+    call, *by_former_keys = _digests(request)
     with connection.cursor() as cursor:
         cursor.execute(_SWEEP, [kept_s, SWEPT, person.pk, key, kept_s])
         cursor.execute(_CLAIM, [person.pk, key, call])
         is_new = cursor.fetchone() is not None
     kept = KeptAnswer.objects.get(user=person, key=key)
-    if kept.call != call:
+    if kept.call not in (call, *by_former_keys):
         text = f"This key was used at {kept.at:%H:%M:%S} UTC for another call. Choose a new key for each call."
         raise refuse("key_reused", text, field="Idempotency-Key")
     return kept, is_new
@@ -90,12 +92,15 @@ def _again(kept: KeptAnswer) -> HttpResponse:
     return HttpResponse(kept.body, status=kept.status, content_type="application/json", headers=headers)
 
 
-def _digest(request: Request) -> str:
-    """A digest of the call. It is keyed (HMAC), so that values in bodies cannot be guessed from a copy of the table."""
+def _digests(request: Request) -> list[str]:
+    """Digests of the call by SECRET_KEY and by those before. They are keyed (HMAC), so that values in bodies cannot be
+    guessed from a copy of the table.
+    """
     asked = [request.method, request.path, sorted(request.query_params.lists()), dict(request.data)]
     asked.append(actor(request).confined_to)
     text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
-    return salted_hmac("accounts.idempotency", text, algorithm="sha256").hexdigest()
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return [salted_hmac("accounts.idempotency", text, key, algorithm="sha256").hexdigest() for key in keys]
 
 
 _TABLE = KeptAnswer._meta.db_table

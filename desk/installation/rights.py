@@ -153,7 +153,7 @@ RIGHTS: dict[str, dict[str, str]] = {
         "doors": READ,
         "worker": "SELECT, INSERT, UPDATE (priority, stop_requested_at, stop_reason, stop_message, next_wanted_by_id, "
         "ends_at, admitted_at, put_back_at, started_at, ready_at, ended_at, outcome, reason, message, exit_code, kept, "
-        "preemptions, disruptions)",
+        "preemptions, disruptions, token_key)",
         "watcher": MEASURE_RUN,
         "beat": MEASURE_RUN,
     },

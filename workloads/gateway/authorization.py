@@ -29,7 +29,7 @@ from cluster.models import MirrorPod
 from portal.core.due import table_label
 from tenants.models import Membership, Namespace
 from workloads.core.policy import LAUNCHERS
-from workloads.credentials.notebook_token import digest, notebook_token
+from workloads.credentials.notebook_token import digest, token_of_run
 from workloads.models import NotebookSession, Run, Workload
 
 # The format of secrets.token_urlsafe(32); a browser keeps at most this many cookies per site.
@@ -90,7 +90,7 @@ def authorise(origin: str, cookies: Collection[str]) -> NotebookUpstream | Gatew
             denied = GatewayDenial.GONE if denied is GatewayDenial.SIGN_IN else denied
             continue
         if one.number is not None and one.ip and one.pod_run == names.run_name(one.name, one.number):
-            token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=one.workload_id, run_number=one.number)
+            token = token_of_run(one.token_key or "", workload_id=one.workload_id, run_number=one.number)
             address = f"[{one.ip}]" if ":" in one.ip else one.ip
             return NotebookUpstream(f"{address}:{NOTEBOOK_PORT}", token, by_digest[one.digest])
         denied = GatewayDenial.NOT_READY
@@ -107,6 +107,7 @@ class _Found:
     workload_id: int
     name: str
     number: int | None
+    token_key: str | None
     pod_run: str | None
     ip: str | None
 
@@ -115,7 +116,7 @@ class _Found:
 # the workload's own namespace only: a user may set our labels on a pod in another namespace.
 _STATEMENT = f"""
 SELECT session.digest, person.id, person.password, portal.session_data, member.id IS NOT NULL,
-       workload.id, workload.name, run.number, pod.run, pod.record ->> 'ip'
+       workload.id, workload.name, run.number, run.token_key, pod.run, pod.record ->> 'ip'
   FROM {NotebookSession._meta.db_table} session
   JOIN {Session._meta.db_table} portal ON portal.session_key = session.session_key AND portal.expire_date > now()
   JOIN {User._meta.db_table} person ON person.id = session.user_id AND person.is_active

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import settings
+from django.conf import LazySettings, settings
 from django.contrib.sessions.models import Session
 from django.test import Client
 
@@ -40,3 +40,38 @@ def test_doors_believe_no_bare_key_either(alice: User, client: Client) -> None:
     assert session_key_in(key) == session_key_in("") == session_key_in(f"{key}:") == ""
     assert stream_caller(session_key=session_key_in(key), bearer="") is None
     assert stream_caller(session_key=session_key_in(signed_cookie(key)), bearer="") is not None
+
+
+def test_a_new_key_signs_nobody_out(alice: User, client: Client, settings: LazySettings) -> None:
+    client.force_login(alice)
+    before, session = client.cookies[settings.SESSION_COOKIE_NAME].value, Session.objects.get().session_key
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another key for tests only", [settings.SECRET_KEY]
+    assert stream_caller(session_key=session_key_in(before), bearer="") is not None
+    # A second request with the former cookie, sent before the answer to the first one has come.
+    other = Client()
+    other.cookies[settings.SESSION_COOKIE_NAME] = before
+    assert (client.get("/tokens").status_code, other.get("/tokens").status_code) == (200, 200)
+    assert Session.objects.get().session_key == session
+    renewed = client.cookies[settings.SESSION_COOKIE_NAME].value
+    assert renewed == signed_cookie(session) != before
+    assert settings.SESSION_COOKIE_NAME not in client.get("/tokens").cookies, "once"
+
+    settings.SECRET_KEY_FALLBACKS = []
+    assert client.get("/tokens").status_code == 200
+    other.cookies[settings.SESSION_COOKIE_NAME] = before
+    assert other.get("/tokens").status_code == 302
+
+
+def test_an_ended_session_gets_no_new_cookie(alice: User, client: Client, settings: LazySettings) -> None:
+    client.force_login(alice)
+    Session.objects.all().delete()
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another key for tests only", [settings.SECRET_KEY]
+    assert client.get("/tokens").status_code == 302
+    assert not Session.objects.exists()
+
+
+def test_a_new_password_ends_sessions_also_without_the_key_in_their_hash(alice: User, client: Client) -> None:
+    client.force_login(alice)
+    alice.set_password("another long passphrase")
+    alice.save()
+    assert client.get("/tokens").status_code == 302

@@ -79,6 +79,14 @@ def test_a_member_is_let_through_with_the_runs_own_token(cookie: str, notebook: 
     assert found == NotebookUpstream(f"{running.IP}:8888", token, cookie)
 
 
+def test_new_keys_of_the_portal_close_no_notebook(cookie: str, notebook: Workload, settings: Any) -> None:
+    found = authorise(notebook.origin, [cookie])
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another key for tests only", [settings.SECRET_KEY]
+    settings.NOTEBOOK_TOKEN_KEY_FALLBACKS = [settings.NOTEBOOK_TOKEN_KEY]
+    settings.NOTEBOOK_TOKEN_KEY = "another notebook key for tests only"
+    assert authorise(notebook.origin, [cookie]) == found
+
+
 def test_it_costs_one_query(cookie: str, notebook: Workload, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(1):
         authorise(notebook.origin, [cookie])

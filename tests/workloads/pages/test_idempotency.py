@@ -53,6 +53,16 @@ def launched(caller: Caller, body: dict[str, Any], **options: Any) -> Any:
     return caller.post("/api/v1/workloads", body, **options)
 
 
+def test_a_new_key_of_the_portal_forgets_no_call(bob_calls: Caller, body: dict[str, Any], settings: Any) -> None:
+    first = launched(bob_calls, body, key="of-this-push")
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another key for tests only", [settings.SECRET_KEY]
+    again = launched(bob_calls, body, key="of-this-push")
+    assert (again.status_code, again.content) == (first.status_code, first.content)
+    assert Workload.objects.count() == 1
+    other = launched(bob_calls, {**body, "units": 2}, key="of-this-push")
+    assert other.json()["code"] == "key_reused"
+
+
 def ended() -> None:
     Run.objects.update(ended_at=timezone.now(), outcome=Run.Outcome.SUCCEEDED)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -25,7 +24,7 @@ from portal.core.hints import page_hint
 from portal.ui.text import duration_text, time_with_zone
 from workloads.core import queries
 from workloads.core.notifications import page_url, recipients_of
-from workloads.credentials.notebook_token import notebook_token
+from workloads.credentials.notebook_token import token_of_run
 from workloads.interruption.loss import file_loss_of
 from workloads.launch.stopping import request_stop
 from workloads.lifetime.idle import policy as idle_policy
@@ -77,7 +76,7 @@ def _asked(run: Run, ask: AskActivity) -> NotebookActivity:
     there = [pod for pod in pods if pod.phase == "Running" and pod.deleting_since is None and pod.ip]
     if not there:
         raise NotebookUnreachable("It has no running pod at the moment.")
-    token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=workload.pk, run_number=run.number)
+    token = token_of_run(run.token_key, workload_id=workload.pk, run_number=run.number)
     return ask(there[-1].ip, token)
 
 

@@ -17,7 +17,7 @@ from cluster.models import AppliedObject
 from portal.core.due import TryLater
 from workloads.core.observation import Observation, current_container
 from workloads.credentials import sealing
-from workloads.credentials.notebook_token import notebook_token
+from workloads.credentials.notebook_token import key_id, token_of_run
 from workloads.credentials.secrets.models import TeamSecret
 from workloads.models import Run, Workload
 from workloads.status.explain.container_start import NO_KEY, OTHER_KEY
@@ -29,16 +29,23 @@ SEEN_AFTER = timedelta(seconds=15)
 
 def run_secret_manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid: str) -> Manifest | None:
     """Returns None while one of the secrets cannot be decrypted: a run never starts with only some of its secrets. One
-    query if secrets were selected, otherwise none.
+    query if secrets were selected, otherwise none; one more the first time for a notebook.
     """
-    token = ""
-    if spec.kind != JOB:
-        token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=workload.pk, run_number=run.number)
+    token = _token(workload, run) if spec.kind != JOB else ""
     opened = _opened(workload, spec)
     if missing := sorted(set(spec.secrets) - set(opened)):
         log.error("run waits for what cannot be unsealed", run=manifests.job_name(spec), names=missing)
         return None
     return manifests.token_secret(spec, token=token, job_uid=job_uid, opened=opened)
+
+
+def _token(workload: Workload, run: Run) -> str:
+    """Records its key before it is sent, so that the key can be replaced while the notebook runs."""
+    token_key = run.token_key or key_id(settings.NOTEBOOK_TOKEN_KEY)
+    token = token_of_run(token_key, workload_id=workload.pk, run_number=run.number)
+    if not run.token_key:
+        Run.objects.filter(pk=run.pk).update(token_key=token_key)
+    return token
 
 
 def require_readable_secrets(workload: Workload, spec: RunSpec, sent: AppliedObject | None) -> None:
