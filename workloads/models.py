@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from accounts.core.actor import Actor
 from catalog.models import GpuClass
+from cluster.manifests.site import READ_WRITE_MANY, READ_WRITE_ONCE, OfferedStorage
 from portal.core.due import Due
 from portal.core.errors import constraint_sentence
 from portal.core.hints import BACKGROUND
@@ -33,9 +34,18 @@ class Volume(Due):
     (workloads/storage/policy.py); its name is free when it is gone.
     """
 
+    class AccessMode(models.TextChoices):
+        READ_WRITE_ONCE = READ_WRITE_ONCE, READ_WRITE_ONCE
+        READ_WRITE_MANY = READ_WRITE_MANY, READ_WRITE_MANY
+
     namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="volumes")
     name = models.CharField(max_length=40)
     size_gib = models.PositiveIntegerField()
+    # As the site profile offered it when the volume was created; "": the default class of the cluster.
+    storage_class = models.CharField(max_length=253, blank=True, default="", db_default="")
+    access_mode = models.CharField(
+        max_length=13, choices=AccessMode, default=AccessMode.READ_WRITE_ONCE, db_default=AccessMode.READ_WRITE_ONCE
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     delete_requested_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
@@ -51,6 +61,10 @@ class Volume(Due):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def storage(self) -> OfferedStorage:
+        return OfferedStorage(self.storage_class, self.access_mode)
 
 
 class WorkloadQuerySet(models.QuerySet["Workload"]):

@@ -30,7 +30,9 @@ class CheckReport:
 
 
 def check_report(cluster: Cluster) -> CheckReport:
-    """Six queries, whatever the number of nodes and classes; one while nothing is known."""
+    """Six queries, whatever the number of nodes and classes; one while nothing is known. Two more if the site offers
+    storage classes.
+    """
     has_kueue = cluster.has_kueue
     as_of = mirror.as_of(cluster.pk, "Node", "ResourceSlice", *(["ClusterQueue"] if has_kueue else []))
     if as_of.at is None:
@@ -48,9 +50,16 @@ def check_report(cluster: Cluster) -> CheckReport:
         if has_kueue
         else None,
         profile=profile,
+        storage_classes=_storage_classes(cluster) if profile.storage_classes else None,
         dismissed=frozenset(dismissed_proposals(cluster).values_list("slug", flat=True)),
     )
     return CheckReport(suite.check_site(site), as_of.at, as_of.is_current, as_of.problem)
+
+
+def _storage_classes(cluster: Cluster) -> set[str] | None:
+    if not mirror.is_known(cluster.pk, "StorageClass"):
+        return None
+    return {one.name for one in mirror.objects(cluster.pk, kind="StorageClass")}
 
 
 def _node(node: observed.Node, gpu_taints: Collection[str]) -> CheckedNode:

@@ -46,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     check_nodes.no_taint,
     check_nodes.too_many_profiles,
     profile.site_profile,
+    profile.storage_class_missing,
 )
 
 

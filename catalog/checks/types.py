@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -129,6 +129,8 @@ class CheckedSite:
     dismissed: frozenset[str] = frozenset()
     device_classes: Mapping[str, str] = field(default_factory=lambda: DEVICE_CLASS_RESOURCES)
     profile: SiteProfile = DEFAULT
+    # Names of those in the cluster. None: not read.
+    storage_classes: Collection[str] | None = None
 
     @cached_property
     def open(self) -> tuple[CheckedClass, ...]:

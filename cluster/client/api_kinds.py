@@ -18,6 +18,7 @@ API_KINDS = {
     "ServiceAccount": ("api/v1", "serviceaccounts"),
     "PersistentVolume": ("api/v1", "persistentvolumes"),
     "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
+    "StorageClass": ("apis/storage.k8s.io/v1", "storageclasses"),
     "Service": ("api/v1", "services"),
     "Secret": ("api/v1", "secrets"),
     "ConfigMap": ("api/v1", "configmaps"),

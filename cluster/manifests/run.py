@@ -171,8 +171,9 @@ def volume_claim(spec: ClaimSpec) -> Manifest:
         "kind": "PersistentVolumeClaim",
         "metadata": object_meta(spec.name, owner=spec.owner, namespace=spec.namespace),
         "spec": {
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": [spec.storage.access_mode],
             "resources": {"requests": {"storage": f"{spec.size_gib}Gi"}},
+            **({"storageClassName": spec.storage.name} if spec.storage.name else {}),
         },
     }
 

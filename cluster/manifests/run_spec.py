@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any
 
+from cluster.manifests.site import DEFAULT_STORAGE, OfferedStorage
+
 NOTEBOOK = "notebook"
 JOB = "job"
 # Priorities of a team's workloads, first to last: names of the WorkloadPriorityClasses in deploy/base/queues.yaml.
@@ -113,9 +115,10 @@ class RunSpec(PodSpec):
 
 @dataclass(frozen=True)
 class ClaimSpec:
-    """A volume as a PersistentVolumeClaim; it outlives the workloads that attach it."""
+    """A volume as a PersistentVolumeClaim; it outlives the workloads that attach it. `storage`: of the volume."""
 
     owner: str
     namespace: str
     name: str
     size_gib: int
+    storage: OfferedStorage = DEFAULT_STORAGE

@@ -18,6 +18,7 @@ CONFIG_MAP = "site"
 # The value with which the cluster chooses the user and group of a pod, as OpenShift does.
 AS_CLUSTER_ASSIGNS = "cluster"
 DEFAULT_USER = 1000
+READ_WRITE_ONCE, READ_WRITE_MANY = "ReadWriteOnce", "ReadWriteMany"
 DEFAULT_GROUP = 100
 _DOMAIN = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 _KEY = rf"({_DOMAIN}/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -40,6 +41,22 @@ class ProfileProblem:
 
 
 @dataclass(frozen=True)
+class OfferedStorage:
+    """A StorageClass for new volumes; the name "" is the default class of the cluster."""
+
+    name: str = ""
+    access_mode: str = READ_WRITE_ONCE
+
+    @property
+    def is_shared(self) -> bool:
+        """Several runs, on several nodes, may use such a volume at the same time."""
+        return self.access_mode == READ_WRITE_MANY
+
+
+DEFAULT_STORAGE = OfferedStorage()
+
+
+@dataclass(frozen=True)
 class SiteProfile:
     """The parsed profile; without arguments, that of a site that sets nothing. `user` and `group` None: the cluster
     assigns them.
@@ -58,6 +75,8 @@ class SiteProfile:
     class_devices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # Class → GiB for each pod; "" for the other classes.
     pod_disk: Mapping[str, int] = field(default_factory=dict)
+    # For new volumes; the first one unless another is chosen. Empty: the default class of the cluster.
+    storage_classes: tuple[OfferedStorage, ...] = ()
     problems: tuple[ProfileProblem, ...] = ()
 
     @property
@@ -175,6 +194,16 @@ def _pod_disk(lines: list[str]) -> dict[str, int]:
     return found
 
 
+def _storage_classes(lines: list[str]) -> tuple[OfferedStorage, ...]:
+    found: dict[str, OfferedStorage] = {}
+    for line in lines:
+        match = re.fullmatch(rf"({_DOMAIN})(?: +({READ_WRITE_ONCE}|{READ_WRITE_MANY}))?", line)
+        if match is None or match[1] in found:
+            raise _WrongEntry(line)
+        found[match[1]] = OfferedStorage(match[1], match[3] or READ_WRITE_ONCE)
+    return tuple(found.values())
+
+
 _LABELS_WAY_OUT = "Write key=value; labels of the portal, of Kueue and of Pod Security cannot be set."
 # Key → (parser, field of SiteProfile or "" where only the policy reads it, way out).
 _KEYS: Mapping[str, tuple[Callable[[list[str]], object], str, str]] = {
@@ -207,5 +236,10 @@ _KEYS: Mapping[str, tuple[Callable[[list[str]], object], str, str]] = {
         "Write class resource=amount for each worker, such as h100 vpc.amazonaws.com/efa=4; GPUs are not among them.",
     ),
     "pod-disk": (_pod_disk, "pod_disk", "Write whole GiB for all classes, such as 50, or for one: h100 500."),
+    "storage-classes": (
+        _storage_classes,
+        "storage_classes",
+        f"Write each StorageClass once, with {READ_WRITE_ONCE} or {READ_WRITE_MANY}, such as efs {READ_WRITE_MANY}.",
+    ),
 }
 KEYS = frozenset(_KEYS)

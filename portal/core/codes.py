@@ -241,6 +241,7 @@ Code = Literal[
     "unknown_scope",
     "unknown_secret",
     "unknown_state",
+    "unknown_storage_class",
     "unknown_team",
     "unsupported_media_type",
     "volume_elsewhere",

@@ -113,7 +113,8 @@ WORDS = (
     "link", "location", "manifest_hash", "min_cuda", "name", "namespace", "node", "notebooks_domain", "object_kind",
     "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase", "prefix", "priority", "queue",
     "reason", "reference", "registry", "renewal", "request_id", "resource", "resource_version", "row", "run",
-    "session_key", "since", "slug", "stop_reason", "subject", "tenant", "uid", "verb", "via",
+    "session_key", "since", "slug", "stop_reason", "storage_class", "subject", "tenant", "token_key", "uid", "verb",
+    "via",
 )  # fmt: skip
 
 # Columns that a database constraint requires together with this one.

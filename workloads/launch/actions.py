@@ -16,6 +16,7 @@ from accounts.events.actions import record
 from catalog.models import GpuClass
 from cluster.manifests import names
 from cluster.manifests.run_spec import NOTEBOOK
+from cluster.manifests.site import DEFAULT_STORAGE
 from portal.core.due import table_label, touch
 from portal.core.errors import Refused, refuse, refuse_if
 from portal.core.hints import page_hint, worker_hint
@@ -175,17 +176,29 @@ def accept_if_needed(gpu_class: GpuClass, facts: core_policy.ClassFacts, ticked:
 
 
 def _volume(namespace: Namespace, wanted: launch_types.LaunchSpec) -> Volume | None:
-    """Attaches the existing volume of that name, whatever size was entered; otherwise creates the volume."""
+    """Attaches the existing volume of that name, whatever size and class were entered; otherwise creates it."""
     if not wanted.volume:
         return None
     known = Volume.objects.filter(namespace=namespace, name=wanted.volume, gone_at=None).first()
+    refuse_if(
+        volume_queries.storage_refusal(
+            known, namespace, wanted.volume, storage_class=wanted.volume_class, workers=wanted.workers
+        )
+    )
     if known is not None:
         refuse_if(storage_policy.may_attach(known.name, volume_queries.deletes_at(known)))
         return known
     refuse_if(storage_policy.may_create(storage_facts(namespace), wanted.volume_gib))
-    # The worker creates the claim with the run; until then the volume's row is not due.
+    storage = volume_queries.storage_of(None, namespace, wanted.volume_class) or DEFAULT_STORAGE
     return Volume.objects.create(
-        namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib, due_at=None, observed_generation=1
+        namespace=namespace,
+        name=wanted.volume,
+        size_gib=wanted.volume_gib,
+        storage_class=storage.name,
+        access_mode=storage.access_mode,
+        # The worker creates the claim with the run; until then the row is not due.
+        due_at=None,
+        observed_generation=1,
     )
 
 

@@ -48,5 +48,11 @@ def restartable_names(
 def _may_take(volume: Volume | None, users: dict[str, VolumeHolder]) -> bool:
     if volume is None:
         return True
-    facts = VolumeFacts(volume.name, deletes_at(volume), volume.gone_at is not None, users.get(volume.name))
+    facts = VolumeFacts(
+        volume.name,
+        deletes_at(volume),
+        is_gone=volume.gone_at is not None,
+        holder=users.get(volume.name),
+        is_shared=volume.storage.is_shared,
+    )
     return may_mount(facts) is None

@@ -124,6 +124,12 @@ class WantedSerializer(StrictSerializer):
         max_length=40, allow_blank=True, default="", help_text="Empty: files are deleted when it stops."
     )
     volume_gib = serializers.IntegerField(min_value=1, max_value=VOLUME_GIB_LIMIT, default=10)
+    volume_class = serializers.CharField(
+        max_length=253,
+        allow_blank=True,
+        default="",
+        help_text="StorageClass of a new volume, one that the site offers. Empty: the first one.",
+    )
     accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
     visibility = serializers.ChoiceField(
         choices=VISIBILITIES,

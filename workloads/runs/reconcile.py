@@ -146,7 +146,7 @@ def _ensure_claim(work: _Work, volume: Volume) -> None:
     owner = f"workloads.volume.{volume.pk}"
     if AppliedObject.objects.filter(owner=owner, result=Result.APPLIED).exists():
         return
-    spec = ClaimSpec(owner=owner, namespace=work.workload.namespace.name, name=volume.name, size_gib=volume.size_gib)
+    spec = ClaimSpec(owner, work.workload.namespace.name, volume.name, volume.size_gib, volume.storage)
     work.deadline.check()
     apply_reconcile.create_once(
         kube=work.kube, cluster_id=work.cluster_id, owner=owner, manifest=manifests.volume_claim(spec)

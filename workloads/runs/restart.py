@@ -66,7 +66,14 @@ def request_restart(
     if workload.volume is not None:
         volume = workload.volume
         refuse_if(
-            storage_queries.volume_refusal(namespace, volume.name, volume.size_gib, workload.gpu_class, instead_of=name)
+            storage_queries.volume_refusal(
+                namespace,
+                volume.name,
+                volume.size_gib,
+                workload.gpu_class,
+                instead_of=name,
+                workers=said.workers or 1,
+            )
         )
     units = workload.total_units
     refuse_if(

@@ -31,10 +31,18 @@ class HolderSerializer(serializers.Serializer[Any]):
 class TeamVolumeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     size_gib = serializers.IntegerField()
+    storage_class = serializers.CharField(
+        source="storage.name", allow_blank=True, help_text="Empty: the default class of the cluster."
+    )
+    access_mode = serializers.CharField(
+        source="storage.access_mode", help_text="ReadWriteOnce: one run at a time. ReadWriteMany: several runs."
+    )
     created_at = serializers.DateTimeField()
     state = serializers.CharField(help_text="bound, pending, lost, terminating, missing, refused, unmade or unknown.")
     message = serializers.CharField(source="said", allow_blank=True, help_text="What the state means.")
-    used_by = HolderSerializer(source="holder", allow_null=True, help_text="The queued or running run that uses it.")
+    used_by = HolderSerializer(
+        source="holder", allow_null=True, help_text="The first run that uses it, queued or running."
+    )
     deletes_at = serializers.DateTimeField(allow_null=True, help_text="null: not marked for deletion.")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Scope
+from cluster.manifests.site import DEFAULT_STORAGE, READ_WRITE_MANY, OfferedStorage
 from portal.core.errors import Refusal
 from portal.ui.text import date_and_time
 from workloads.core.observation import UNUSABLE_PHASES
@@ -15,6 +17,7 @@ from workloads.core.policy import LAUNCHERS, MANAGER, MEMBER, OWNER, TeamFacts
 
 # From the request to delete a volume until its claim is deleted; the request can be cancelled until then.
 GRACE = timedelta(hours=24)
+SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -50,25 +53,53 @@ def may_create(storage: StorageFacts | None, gib: int) -> Refusal | None:
     return Refusal("exceeds_storage", text, "volume_gib")
 
 
+def offered_storage(offered: Sequence[OfferedStorage], name: str) -> OfferedStorage | None:
+    """What a new volume gets; None if the site does not offer it. `offered`: of the site profile."""
+    if not name:
+        return offered[0] if offered else DEFAULT_STORAGE
+    return next((one for one in offered if one.name == name), None)
+
+
+def may_choose_storage(offered: Sequence[OfferedStorage], name: str) -> Refusal | None:
+    if offered_storage(offered, name) is not None:
+        return None
+    names = [one.name for one in offered]
+    way_out = f"Choose {' or '.join(names)}, or none for {names[0]}." if names else "Leave it empty."
+    text = f"No storage class {name[:SHOWN]} is offered for volumes. {way_out}"
+    return Refusal("unknown_storage_class", text, "volume_class")
+
+
+def may_use_on_workers(name: str, storage: OfferedStorage, workers: int) -> Refusal | None:
+    if workers == 1 or storage.is_shared:
+        return None
+    text = (
+        f"The volume {name} can be attached to one node only, and {workers} workers can be on several nodes. Use 1 "
+        f"worker, a volume of a storage class with {READ_WRITE_MANY}, or an object store instead of a volume."
+    )
+    return Refusal("volume_on_one_node", text, "volume")
+
+
 @dataclass(frozen=True)
 class VolumeHolder:
-    """The run that uses a volume: a ReadWriteOnce claim is for one run at a time, queued runs included."""
+    """The first run that uses a volume, queued runs included, and how many others do."""
 
     workload: str
     person: str
     since: datetime
+    others: int = 0
 
     @property
     def words(self) -> str:
-        return f"{self.workload}, started by {self.person} on {date_and_time(self.since)}"
+        more = f", and {self.others} more run{'s' if self.others > 1 else ''}" if self.others else ""
+        return f"{self.workload}, started by {self.person} on {date_and_time(self.since)}{more}"
 
 
 @dataclass(frozen=True)
 class VolumeFacts:
     """`deletes_at`: None if not marked for deletion. `is_own`: only the actor has ever launched workloads with it.
 
-    `phase`: of its claim in the cluster, "" if unknown. `out_of_reach`: the class of the run, if none of its nodes can
-    mount the volume, which is `where`.
+    `is_shared`: several runs may use it. `phase`: of its claim in the cluster, "" if unknown. `out_of_reach`: the class
+    of the run, if none of its nodes can mount the volume, which is `where`.
     """
 
     name: str
@@ -76,6 +107,7 @@ class VolumeFacts:
     is_gone: bool = False
     holder: VolumeHolder | None = None
     is_own: bool = False
+    is_shared: bool = False
     phase: str = ""
     out_of_reach: str = ""
     where: str = ""
@@ -99,7 +131,7 @@ def may_mount(volume: VolumeFacts) -> Refusal | None:
     """May a run that starts now mount it?"""
     if refusal := may_attach(volume.name, volume.deletes_at, is_gone=volume.is_gone):
         return refusal
-    if volume.holder is not None:
+    if volume.holder is not None and not volume.is_shared:
         text = (
             f"The volume {volume.name} is used by {volume.holder.words}. Only one run at a time can use it. Stop "
             f"{volume.holder.workload}, or choose another volume."

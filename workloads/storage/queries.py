@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from catalog.classes.capacity.queries import GIB
 from catalog.models import GpuClass
+from cluster.manifests.site import OfferedStorage
 from cluster.models import AppliedObject
 from cluster.reads import queries as mirror
 from cluster.reads import queries as read_queries
@@ -39,6 +40,7 @@ class VolumeRow:
     pk: int
     name: str
     size_gib: int
+    storage: OfferedStorage
     created_at: datetime
     state: str
     said: str
@@ -66,8 +68,12 @@ def holders(namespace_id: int, *, name: str = "") -> dict[str, VolumeHolder]:
     rows = alive.select_related("workload", "requested_by").order_by("requested_at")
     found: dict[str, VolumeHolder] = {}
     for run in rows:
-        holder = VolumeHolder(run.workload.name, run.requested_by.name, run.requested_at)
-        found.setdefault(run.spec["claim"], holder)
+        first = found.get(run.spec["claim"])
+        found[run.spec["claim"]] = (
+            VolumeHolder(run.workload.name, run.requested_by.name, run.requested_at)
+            if first is None
+            else replace(first, others=first.others + 1)
+        )
     return found
 
 
@@ -76,7 +82,8 @@ def volume_facts(volume: Volume, namespace: Namespace, gpu_class: GpuClass) -> V
     volume can be mounted on some nodes only.
     """
     holder = holders(namespace.pk, name=volume.name).get(volume.name)
-    found = VolumeFacts(volume.name, deletes_at(volume), volume.gone_at is not None, holder)
+    is_gone, is_shared = volume.gone_at is not None, volume.storage.is_shared
+    found = VolumeFacts(volume.name, deletes_at(volume), is_gone, holder, is_shared=is_shared)
     claim = claim_states(namespace.cluster_id, namespace.name, [volume.name]).get(volume.name)
     if claim is None:
         return found
@@ -97,13 +104,39 @@ def attach_refusal(volume: Volume | None, namespace: Namespace, gpu_class: GpuCl
     return None if volume is None else storage_policy.may_mount(volume_facts(volume, namespace, gpu_class))
 
 
-def volume_refusal(
-    namespace: Namespace, name: str, size_gib: int, gpu_class: GpuClass, *, instead_of: str = ""
+def storage_of(volume: Volume | None, namespace: Namespace, storage_class: str) -> OfferedStorage | None:
+    """Of the volume, or of a new one. None if the site does not offer that class."""
+    if volume is not None:
+        return volume.storage
+    return storage_policy.offered_storage(namespace.cluster.site_profile.storage_classes, storage_class)
+
+
+def storage_refusal(
+    volume: Volume | None, namespace: Namespace, name: str, *, storage_class: str, workers: int
 ) -> Refusal | None:
-    """For a run that would start now, with a volume of that name or a new one of that size; `instead_of`: the workload
-    whose own run ends first. One query besides those of `volume_facts`, three for a new volume.
+    """Whether this volume, or a new one of the class, is of a kind that so many workers can use."""
+    storage = storage_of(volume, namespace, storage_class)
+    if storage is None:
+        return storage_policy.may_choose_storage(namespace.cluster.site_profile.storage_classes, storage_class)
+    return storage_policy.may_use_on_workers(name, storage, workers)
+
+
+def volume_refusal(
+    namespace: Namespace,
+    name: str,
+    size_gib: int,
+    gpu_class: GpuClass,
+    *,
+    instead_of: str = "",
+    storage_class: str = "",
+    workers: int = 1,
+) -> Refusal | None:
+    """For a run that would start now, with a volume of that name or a new one of that size and class; `instead_of`: the
+    workload whose own run ends first. One query besides those of `volume_facts`, three for a new volume.
     """
     known = undeleted(namespace).filter(name=name).first()
+    if refusal := storage_refusal(known, namespace, name, storage_class=storage_class, workers=workers):
+        return refusal
     if known is None:
         return storage_policy.may_create(storage_facts(namespace), size_gib)
     found = volume_facts(known, namespace, gpu_class)
@@ -136,12 +169,20 @@ def volume_rows(
     found = []
     for row in rows:
         state, said = _state(row, seen.get(row.name), sent.get(owner_label(row)), as_of)
-        one = VolumeFacts(row.name, deletes_at(row), False, users.get(row.name), row.is_own, phase=state)
+        one = VolumeFacts(
+            row.name,
+            deletes_at(row),
+            holder=users.get(row.name),
+            is_own=row.is_own,
+            is_shared=row.storage.is_shared,
+            phase=state,
+        )
         found.append(
             VolumeRow(
                 pk=row.pk,
                 name=row.name,
                 size_gib=row.size_gib,
+                storage=row.storage,
                 created_at=row.created_at,
                 state=state,
                 said=said,

@@ -15,7 +15,7 @@ from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
 # Created once, then written by controllers: a second writer is normal, not drift.
 _NEVER_APPLIED = {
     *("Node", "Pod", "Job", "Workload", "Event", "ConfigMap"),
-    *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology", "PersistentVolume"),
+    *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology", "PersistentVolume", "StorageClass"),
 }
 
 
@@ -79,6 +79,7 @@ _ALL = (
     MirroredKind("PersistentVolumeClaim", namespaces.volume_claim_record),
     # Where the storage of a claim can be mounted.
     MirroredKind("PersistentVolume", namespaces.volume_record, is_everywhere=True),
+    MirroredKind("StorageClass", namespaces.storage_class_record, is_everywhere=True),
     MirroredKind("NetworkPolicy", namespaces.network_policy_record),
     MirroredKind("RoleBinding", namespaces.role_binding_record),
     MirroredKind("Event", namespaces.warning_record, "warning", field_selector="type=Warning", has_bookmarks=False),

@@ -59,6 +59,11 @@ def volume_record(raw: Raw) -> RecordContent:
     return RecordContent({}, {"nodes": terms}, is_kept=spec.get("claimRef") is not None)
 
 
+def storage_class_record(raw: Raw) -> RecordContent:
+    """Nothing: that it exists is what is asked."""
+    return record_only()
+
+
 def network_policy_record(raw: Raw) -> RecordContent:
     """types [Ingress, Egress], rules (how many of both)."""
     spec = raw.get("spec") or {}

@@ -22,7 +22,7 @@ from catalog.discovery import queries
 from catalog.discovery import types as discovery_types
 from catalog.models import DismissedProposal, GpuClass
 from cluster.manifests.site import site_profile
-from cluster.models import Cluster, MirrorEpoch
+from cluster.models import Cluster, MirrorEpoch, MirrorKind
 from tests.support.rows import make, mirrored
 
 A100 = "NVIDIA-A100-SXM4-80GB"
@@ -443,6 +443,13 @@ CASES = [
         "unknown key dns-adresses",
         Subject("catalog"),
     ),
+    Case(
+        "storage_class_missing",
+        site(profile=site_profile({"storage-classes": "fast\nefs ReadWriteMany"}), storage_classes={"fast", "slow"}),
+        site(profile=site_profile({"storage-classes": "fast"}), storage_classes={"fast"}),
+        "offers the storage class efs, which the cluster does not have",
+        Subject("catalog"),
+    ),
 ]
 
 
@@ -548,6 +555,16 @@ def test_without_a_mirror_nothing_is_said_to_be_well(cluster: Cluster) -> None:
     MirrorEpoch.objects.all().delete()
     assert check_report(cluster).findings is None
     assert check_report(cluster).problem
+
+
+def test_the_storage_classes_of_the_site_are_compared_with_those_of_the_cluster(cluster: Cluster) -> None:
+    cluster.site = {"storage-classes": "fast\nefs ReadWriteMany"}
+    mirrored.seen(cluster, StorageClass=[mirrored.with_metadata({"metadata": {"name": "fast"}})])
+    missing = [one for one in check_report(cluster).findings or () if one.code == "storage_class_missing"]
+    assert len(missing) == 1
+    assert "efs" in missing[0].sentence
+    MirrorKind.objects.filter(kind="StorageClass").delete()
+    assert not [one for one in check_report(cluster).findings or () if one.code == "storage_class_missing"]
 
 
 def test_dismissed_capacity_is_no_finding(cluster: Cluster) -> None:

@@ -48,6 +48,7 @@ WRONG = [
     ("class-devices", "rdma/hca=1", "resource=amount"),
     ("pod-disk", "h100 500Gi", "whole GiB"),
     ("pod-disk", "0", "whole GiB"),
+    ("storage-classes", "efs RWX", "ReadWriteOnce or ReadWriteMany"),
 ]
 
 

@@ -392,6 +392,7 @@ OBJECTS: list[tuple[str, Raw, Raw]] = [
         {"nodes": ZONES},
     ),
     ("PersistentVolume", {"spec": {"claimRef": {"name": "data"}, "nfs": {}}}, {"nodes": []}),
+    ("StorageClass", {"provisioner": "x"}, {}),
     (
         "ResourceQuota",
         {"spec": {"hard": {"pods": "9"}}, "status": {"used": {"pods": "1"}}},

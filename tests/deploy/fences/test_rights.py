@@ -38,6 +38,7 @@ WATCHER = {
         "persistentvolumes": "list watch",
     },
     "batch": {"jobs": "list watch"},
+    "storage.k8s.io": {"storageclasses": "list watch"},
     "networking.k8s.io": {"networkpolicies": "list watch"},
     "rbac.authorization.k8s.io": {"rolebindings": "list watch"},
     "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors topologies workloads": "list watch"},

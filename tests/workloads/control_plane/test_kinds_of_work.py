@@ -16,6 +16,7 @@ from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.workloads.cases.run_state import is_ready, is_running, named, run_of, shown
 from workloads.launch import actions
+from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
@@ -106,6 +107,24 @@ def test_without_a_gpu_in_a_team_that_holds_no_other_class(
     provision(namespace_a, kube_worker)
     actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
     worker(lambda: is_running("train"))
+
+
+def test_all_workers_of_a_job_use_a_shared_volume(
+    everything: Tenant, namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
+) -> None:
+    """The storage of the demo is local, and provides whatever access mode is asked for."""
+    Cluster.objects.filter(pk=namespace_a.cluster_id).update(site={"storage-classes": "standard ReadWriteMany"})
+    two = replace(job, units=1, options=Options(workers=2), volume="all")
+    actions.launch("team-a", two, by=by_alice)
+    worker(lambda: is_running("train"), within_s=90)
+    claim = admin.get("v1/persistentvolumeclaims", "all", namespace=namespace_a.name)
+    assert (claim["spec"]["storageClassName"], claim["spec"]["accessModes"]) == ("standard", ["ReadWriteMany"])
+    pods = admin.list("v1/pods", namespace=namespace_a.name)
+    mounted = [
+        [one["persistentVolumeClaim"]["claimName"] for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one]
+        for pod in pods
+    ]
+    assert mounted == [["all"], ["all"]]
 
 
 def test_a_volume_outlives_the_workload_that_made_it(

@@ -92,7 +92,7 @@ def test_the_same_by_a_call_and_what_it_answers(her: Client, a100: GpuClass) -> 
             "priority",
             "Only owners and managers of Team A may launch a job with priority production",
         ),
-        ({"workers": 2, "volume": "data"}, "volume", "A volume can be attached to one node only"),
+        ({"workers": 2, "volume": "data"}, "volume", "The volume data can be attached to one node only"),
         ({"workers": 2, "kind": "notebook", "image": "minimal"}, "workers", "A notebook has 1 worker"),
         ({"workers": 0, "kind": "notebook", "image": "minimal"}, "workers", "A notebook has 1 worker"),
     ],

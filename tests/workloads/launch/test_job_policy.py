@@ -84,8 +84,6 @@ def test_a_gang_fits_into_the_grant_whole_and_each_worker_on_a_node(
         (job(priority="batch"), "", None),
         (replace(job(workers=2), name="3d"), "bad_name", "name"),
         (replace(job(), name="3d"), "", None),
-        (replace(job(workers=2), volume="data"), "volume_on_one_node", "volume"),
-        (replace(job(workers=1), volume="data"), "", None),
         (job(workers=2, env=(("RANK", "0"),)), "forbidden_variable", "env"),
         (job(workers=2, secrets=("MASTER_ADDR",)), "forbidden_variable", "secrets"),
         (job(env=(("RANK", "0"),)), "", None),

@@ -15,6 +15,7 @@ from catalog.images import compatibility
 from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass, Image
 from cluster.manifests.run_spec import JOB, NOTEBOOK
+from cluster.manifests.site import OfferedStorage
 from tenants.class_access.image_prefixes.queries import prefixes_of
 from tenants.models import Namespace
 from workloads.core import policy as core_policy
@@ -59,11 +60,12 @@ class VolumeChoice:
     name: str
     size_gib: int
     users: tuple[str, ...]
+    is_shared: bool = False
 
     @property
     def words(self) -> str:
         now = f"used by {', '.join(self.users)}" if self.users else "not in use"
-        return f"{self.size_gib:,} GiB, {now}"
+        return f"{self.size_gib:,} GiB, {'shared, ' if self.is_shared else ''}{now}"
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class LaunchChoices:
     images: tuple[ImageChoice, ...]
     terms: ClassTerms | None
     volumes: tuple[VolumeChoice, ...]
+    storage_classes: tuple[OfferedStorage, ...] = ()
     prefixes: tuple[str, ...] = ()
 
     @property
@@ -142,6 +145,7 @@ def launch_choices(by: Actor, namespace: Namespace, asked: FormSelection) -> Lau
         images=tuple(_images(namespace, gpu_class, kind, rows)),
         terms=terms_to_accept(by, gpu_class) if gpu_class else None,
         volumes=tuple(volume_choices(namespace)),
+        storage_classes=namespace.cluster.site_profile.storage_classes,
         prefixes=tuple(prefixes_of(namespace.tenant_id)),
     )
 
@@ -173,7 +177,7 @@ def volume_choices(namespace: Namespace) -> list[VolumeChoice]:
     alive = Run.objects.filter(workload__namespace=namespace, ended_at=None).exclude(spec__claim="")
     for run in alive.select_related("workload").order_by("workload__name") if rows else ():
         users.setdefault(run.spec["claim"], []).append(run.workload.name)
-    return [VolumeChoice(one.name, one.size_gib, tuple(users.get(one.name, ()))) for one in rows]
+    return [VolumeChoice(one.name, one.size_gib, tuple(users.get(one.name, ())), one.storage.is_shared) for one in rows]
 
 
 def terms_to_accept(by: Actor, gpu_class: GpuClass) -> ClassTerms | None:

@@ -142,6 +142,9 @@ class LaunchForm(StrictForm):
     volume_gib = forms.IntegerField(
         required=False, min_value=1, max_value=VOLUME_GIB_LIMIT, initial=VOLUME_GIB, label="Size if new (GiB)"
     )
+    volume_class = AnyChoice(
+        required=False, label="Storage class if new", help_text="Shared: several runs can use the volume at a time."
+    )
     mount_path = forms.CharField(
         required=False,
         max_length=PATH_LIMIT,
@@ -207,6 +210,9 @@ class LaunchForm(StrictForm):
         image.widget.refused = {one.name for one in offer.images if one.problem}
         has_error = self.is_bound and "image" in self.errors
         image.widget.attrs["aria-describedby"] = "id_image_error image-notes" if has_error else "image-notes"
+        storage = self.fields["volume_class"]
+        assert isinstance(storage, AnyChoice)
+        storage.choices = [(one.name, f"{one.name}{', shared' * one.is_shared}") for one in offer.storage_classes]
         order = sorted(KINDS, key=lambda kind: kind[0] != offer.kind)
         of_kind = {kind: [(one.name, one.title) for one in offer.images if one.kind == kind] for kind, _ in KINDS}
         image.choices = [(f"{word}s", of_kind[kind]) for kind, word in order if of_kind[kind]]
@@ -294,6 +300,7 @@ class LaunchForm(StrictForm):
             command=data["command"],
             volume=data["volume"],
             volume_gib=data["volume_gib"] or VOLUME_GIB,
+            volume_class=data["volume_class"],
             accept_terms=accepted_version(data["accept_terms"], data["gpu_class"]),
             visibility="" if data["kind"] == JOB else data.get("visibility", ""),
             options=self.options(),

@@ -83,7 +83,7 @@ def _choices(workload: Workload) -> PrefilledValues:
     if volume is not None and volume.delete_requested_at is None:
         rows = Run.objects.filter(workload__namespace_id=workload.namespace_id, ended_at=None, spec__claim=volume.name)
         users = list(rows.order_by("workload__name").values_list("workload__name", flat=True)[:3])
-        if users:
+        if users and not volume.storage.is_shared:
             said.append(f"Its volume {volume.name} is used by {', '.join(users)} and was not filled in.")
             values.pop("mount_path", None)
         else:

@@ -21,6 +21,7 @@ from cluster.manifests import run as manifests
 from cluster.manifests import workers
 from cluster.manifests.metadata import Manifest
 from cluster.manifests.run_spec import NOTEBOOK, ClaimSpec, RunSpec
+from cluster.manifests.site import DEFAULT_STORAGE
 from cluster.models import Cluster
 from portal.core.errors import Refusal, refuse
 from tenants.models import Namespace
@@ -85,7 +86,13 @@ def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> Laun
     own = wanted.name if place.number > 1 else ""
     if wanted.volume and (
         refusal := storage_queries.volume_refusal(
-            namespace, wanted.volume, wanted.volume_gib, target.gpu_class, instead_of=own
+            namespace,
+            wanted.volume,
+            wanted.volume_gib,
+            target.gpu_class,
+            instead_of=own,
+            storage_class=wanted.volume_class,
+            workers=wanted.workers,
         )
     ):
         return LaunchPreview(refusal)
@@ -104,13 +111,24 @@ def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> Laun
         own_image=target.image.is_own,
         command=list(wanted.command),
         options=wanted.options.to_json(),
-        volume=Volume(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib) if wanted.volume else None,
+        volume=_new_volume(namespace, wanted) if wanted.volume else None,
     )
     spec = replace(launch_spec.frozen_spec(workload, place.number), owner=f"workloads.workload.{NUMBERED}")
     made = previewed_objects(
         namespace.cluster, spec, volume=workload.volume if wanted.volume not in place.volumes else None
     )
     return LaunchPreview(None, made, api_call(namespace.tenant.slug, wanted))
+
+
+def _new_volume(namespace: Namespace, wanted: LaunchSpec) -> Volume:
+    storage = storage_queries.storage_of(None, namespace, wanted.volume_class) or DEFAULT_STORAGE
+    return Volume(
+        namespace=namespace,
+        name=wanted.volume,
+        size_gib=wanted.volume_gib,
+        storage_class=storage.name,
+        access_mode=storage.access_mode,
+    )
 
 
 def previewed_objects(cluster: Cluster, spec: RunSpec, *, volume: Volume | None) -> tuple[PreviewedObject, ...]:
@@ -135,7 +153,7 @@ def previewed_objects(cluster: Cluster, spec: RunSpec, *, volume: Volume | None)
         found.append(_planned(sign_in, f"Credentials to pull from {spec.registry}, if the team has them."))
     if volume is not None:
         owner = f"workloads.volume.{NUMBERED}"
-        claim = ClaimSpec(owner=owner, namespace=spec.namespace, name=volume.name, size_gib=volume.size_gib)
+        claim = ClaimSpec(owner, spec.namespace, volume.name, volume.size_gib, volume.storage)
         found.append(_planned(manifests.volume_claim(claim), "The new volume. It is kept when the run ends."))
     return tuple(found)
 
@@ -161,6 +179,7 @@ def api_call_body(wanted: LaunchSpec) -> dict[str, Any]:
         "command": list(wanted.command),
         "volume": wanted.volume,
         "volume_gib": wanted.volume_gib if wanted.volume else 0,
+        "volume_class": wanted.volume_class if wanted.volume else "",
         "accept_terms": wanted.accept_terms,
         "visibility": wanted.visibility,
         "options": wanted.options.to_json(),

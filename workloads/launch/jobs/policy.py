@@ -53,13 +53,6 @@ def _workers(wanted: LaunchSpec) -> Refusal | None:
     if not wanted.name[:1].isalpha():
         text = "The name of a job with several workers must start with a letter. Choose another name."
         return Refusal("bad_name", text, "name")
-    if wanted.volume:
-        return Refusal(
-            "volume_on_one_node",
-            f"A volume can be attached to one node only, and {count} workers can be on several nodes. "
-            "Use 1 worker, or remove the volume and store files in an object store.",
-            "volume",
-        )
     names = [*(name for name, _value in wanted.options.env), *wanted.options.secrets]
     if taken := sorted(SET_FOR_WORKERS.intersection(names)):
         field = "secrets" if taken[0] in wanted.options.secrets else "env"
