@@ -1,10 +1,13 @@
-"""gunicorn reads this file by its name from the directory it starts in. Addresses and numbers: command line."""
+"""gunicorn reads this file by its name from the directory it starts in. Numbers of workers: command line."""
 
 import os
 import shutil
+import socket
 import tempfile
 from typing import Any
 
+# All addresses, IPv6 where the machine has it: a socket of IPv6 also takes connections of IPv4.
+bind = "[::]:8000" if socket.has_dualstack_ipv6() else "0.0.0.0:8000"
 # Loaded once and forked: processes share unchanged memory, and a start needs one import.
 preload_app = True
 # Longer than the gateway keeps idle connections (deploy/Caddyfile): the gateway closes first, so it never sends a POST

@@ -316,7 +316,7 @@ def _notebook(spec: RunSpec) -> Manifest:
             "jupyter",
             "lab",
             "--no-browser",
-            "--ServerApp.ip=0.0.0.0",
+            "--ServerApp.ip=*",
             f"--ServerApp.port={NOTEBOOK_PORT}",
             f"--ServerApp.root_dir={HOME}",
             NO_TOKEN_IN_PAGES,

@@ -7,6 +7,7 @@ one has it and the others wait until it is free.
 from __future__ import annotations
 
 import errno
+import socket
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,6 +51,12 @@ class OpsHandler(BaseHTTPRequestHandler):
 class OpsServer(ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, host: str, port: int) -> None:
+        """`host` "": all addresses, IPv6 where the machine has it; that socket also takes connections of IPv4."""
+        host = host or ("::" if socket.has_dualstack_ipv6() else "0.0.0.0")
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), OpsHandler)
+
     def handle_error(self, request: object, client_address: object) -> None:
         """The library prints a stack trace, also for a probe that ended its wait and left before the answer."""
         if not isinstance(sys.exception(), ConnectionError):
@@ -81,7 +88,7 @@ def _serve() -> None:
     waiting = threading.Event()
     while True:
         try:
-            server = OpsServer((settings.INTERNAL_ADDRESS, settings.INTERNAL_PORT), OpsHandler)
+            server = OpsServer(settings.INTERNAL_ADDRESS, settings.INTERNAL_PORT)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 log.exception("internal_port_unusable", port=settings.INTERNAL_PORT)

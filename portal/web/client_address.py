@@ -18,19 +18,23 @@ def client_address(request: HttpRequest) -> str:
 def network_of(address: str) -> str:
     """The network that one machine may use freely: an IPv4 address, or an IPv6 /64. Other text stays as it is."""
     try:
-        parsed = ipaddress.ip_address(address)
+        parsed = _parsed(address)
     except ValueError:
         return address
     if isinstance(parsed, ipaddress.IPv4Address):
         return str(parsed)
-    if parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
     return str(ipaddress.ip_network((parsed.packed, 64), strict=False))
 
 
 def _is_gateway(peer: str) -> bool:
     try:
-        address = ipaddress.ip_address(peer)
+        address = _parsed(peer)
     except ValueError:
         return peer == ""  # a Unix socket: only the gateway can reach it
     return any(address in network for network in settings.TRUSTED_PROXIES)
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """A socket for both protocols shows an IPv4 address as ::ffff:192.0.2.1. Raises ValueError."""
+    parsed = ipaddress.ip_address(address)
+    return getattr(parsed, "ipv4_mapped", None) or parsed

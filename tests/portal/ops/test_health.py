@@ -191,7 +191,7 @@ def test_a_probe_that_leaves_before_the_answer_is_no_error(
         return 200, "text/plain", b"x"
 
     monkeypatch.setattr(ops_server, "answer", answer_late)
-    with ops_server.OpsServer(("127.0.0.1", 0), ops_server.OpsHandler) as server:
+    with ops_server.OpsServer("127.0.0.1", 0) as server:
         server.daemon_threads = False  # so that the end of the block waits for the answer
         threading.Thread(target=server.serve_forever).start()
         probe = socket.create_connection(server.server_address)
