@@ -104,7 +104,7 @@ NODE = Recipe(
 )
 RENDERING = Recipe(
     folder="rendering-programs",
-    what="Helm and kustomize, once per user: 2 to 5 minutes on two cores",
+    what="Helm and kustomize, once per user: 4 to 8 minutes on two cores",
     builds={"helm": [("bin/helm", ["helm.sh/helm/v4/cmd/helm"])], "kustomize": [_KUSTOMIZE]},
     manifests={},
 )
