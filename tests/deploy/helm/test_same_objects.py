@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.deploy.helm.chart import Chart, by_name, is_hook
+from devcluster.client import yaml_files
+from tests.deploy.helm.chart import RELEASE, Chart, by_name, is_hook
 from tests.support.shipped import DEPLOY, documents
 
 Json = dict[str, Any]
@@ -70,6 +72,18 @@ def test_without_values_both_give_the_same_objects(chart: Chart) -> None:
     assert ours.keys() == theirs.keys()
     for name, one in ours.items():
         assert one == theirs[name]
+
+
+def test_a_packaged_chart_gives_the_same_objects(chart: Chart, tmp_path: Path) -> None:
+    """Nothing that a template reads is left out, and nothing that no template reads is in it."""
+    assert not chart.helm("package", str(DEPLOY), "--destination", str(tmp_path)).returncode
+    [archive] = tmp_path.iterdir()
+
+    done = chart.helm("template", RELEASE, str(archive))
+
+    assert yaml_files.parse(done.stdout) == chart.objects()
+    with tarfile.open(archive) as opened:
+        assert not {"alerts.yaml", "make_secrets.py", "kueue"} & {name.split("/")[1] for name in opened.getnames()}
 
 
 def test_the_rules_are_the_text_of_the_files(chart: Chart) -> None:
