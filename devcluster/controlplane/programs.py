@@ -1,5 +1,5 @@
-"""The Go programs of the embedded cluster, and Caddy, and those of a real node: built once and cached per user, under
-the hash of their build recipe.
+"""The Go programs of the embedded cluster, and Caddy, those of a real node, and those that render `deploy/`: built once
+and cached per user, under the hash of their build recipe.
 
 The Go modules in `tools/` contain no code of this project, only pinned `tool` lines and CoreDNS's list of plugins. A
 build happens in its own directory, which is renamed at the end, so an incomplete build is never used. An interrupted
@@ -81,6 +81,7 @@ CLUSTER = Recipe(
         "sigs.k8s.io/kwok": [("kustomize/crd/bases", "kwok/crd"), ("kustomize/stage", "kwok/stage")],
     },
 )
+_KUSTOMIZE = ("bin/kustomize", ["sigs.k8s.io/kustomize/kustomize/v5"])
 NODE = Recipe(
     folder="node-programs",
     what="kubelet, kube-proxy, containerd, CoreDNS and kustomize, once per user: 5 to 12 minutes on two cores",
@@ -97,9 +98,15 @@ NODE = Recipe(
             )
         ],
         "coredns": [("bin/coredns", ["."])],
-        "kustomize": [("bin/kustomize", ["sigs.k8s.io/kustomize/kustomize/v5"])],
+        "kustomize": [_KUSTOMIZE],
     },
     manifests={"k8s.io/kubelet": [("pkg/apis/deviceplugin/v1beta1", "deviceplugin")]},
+)
+RENDERING = Recipe(
+    folder="rendering-programs",
+    what="Helm and kustomize, once per user: 4 to 8 minutes on two cores",
+    builds={"helm": [("bin/helm", ["helm.sh/helm/v4/cmd/helm"])], "kustomize": [_KUSTOMIZE]},
+    manifests={},
 )
 
 
