@@ -20,6 +20,7 @@ from catalog.classes.validation.run_limits import (
     RUN_HOURS_MOST,
 )
 from catalog.pool.models import NodeUnits as NodeUnits
+from catalog.trials.models import DeviceTrial as DeviceTrial
 from cluster.models import Cluster
 from portal.core.due import Due
 from portal.core.errors import constraint_sentence

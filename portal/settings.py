@@ -281,6 +281,7 @@ CELERY_BEAT_SCHEDULE = {
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
     "usage": {"task": "workloads.usage.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
     "certificates": {"task": "cluster.validity", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
+    "trials": {"task": "catalog.trials.try", "schedule": 10.0, "options": {"queue": "background", "expires": 10}},
     "starts": {
         "task": "workloads.predicting.predict",
         "schedule": 60.0,

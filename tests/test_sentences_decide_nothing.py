@@ -27,6 +27,7 @@ PATTERNS = frozenset({"search", "match", "fullmatch", "findall", "finditer"})
 
 # Module: names of texts in it that are not the portal's own, and their source.
 OTHERS_TEXTS: dict[str, tuple[Collection[str], str]] = {
+    "catalog/trials/verdicts.py": ({"message"}, "Kueue's condition QuotaReserved"),
     "cluster/reads/namespace_deletion.py": ({"message"}, "conditions of a namespace, by Kubernetes"),
     "workloads/interruption/preemption.py": ({"message"}, "Kueue's condition Preempted"),
     "workloads/status/explain/admission.py": ({"message"}, "answers of the API server and of webhooks"),

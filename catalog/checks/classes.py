@@ -33,7 +33,7 @@ def class_without_nodes(site: CheckedSite) -> Iterator[Finding]:
             continue
         ready = {node.name: node for node in site.nodes if node.is_ready}
         has = site.held[offer.id]
-        if ready.keys() & has.keys() or (offer.is_dra and offer.device_class not in site.device_classes):
+        if ready.keys() & has.keys() or (offer.is_dra and not site.counted.get(offer.device_class)):
             continue
         selected = [node for node in site.nodes if offer.selects(node)]
         since = None
@@ -49,8 +49,11 @@ def class_without_nodes(site: CheckedSite) -> Iterator[Finding]:
                 f"Class {offer.name} has {counted(len(selected), 'node')} "
                 f"({first_names(node.name for node in selected)}), but none of them advertises {what}."
             )
+            # The resource of an open class cannot change.
             remedy = (
-                "Correct the resource name of the class, check the device plugin on these nodes, or retire the class."
+                "Check the DRA driver on these nodes, or retire the class."
+                if offer.is_dra
+                else "Check the device plugin on these nodes, or retire the class: an open class keeps its resource."
             )
         elif offer.is_autoscaled:
             continue

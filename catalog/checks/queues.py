@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from catalog.checks.types import CheckedSite, Finding, Severity, Subject, counted
+from catalog.checks.types import CheckedClass, CheckedSite, Finding, Severity, Subject
+from catalog.checks.types import counted as counted_text
+from catalog.discovery.dra_devices import mapping_line
 from portal.ui.text import first_names
 
 # Resources that Kueue ignores. Equal to excludeResourcePrefixes in deploy/kueue/manager-config.yaml (a test compares).
@@ -39,20 +41,67 @@ def resource_not_covered(site: CheckedSite) -> Iterator[Finding]:
 
 
 def device_class_not_mapped(site: CheckedSite) -> Iterator[Finding]:
+    """A class whose device class is not known to be counted is not reported: unknown is not wrong."""
     for offer in site.open if site.queues is not None else ():
-        if not offer.is_dra or (mapped := site.device_classes.get(offer.device_class)) == offer.resource:
+        counted = site.counted.get(offer.device_class)
+        if not offer.is_dra or counted is None or counted == offer.resource or _is_missing(offer, site):
             continue
-        says = f"maps it to {mapped}, not to {offer.resource}" if mapped else "does not map it to any resource"
+        line = mapping_line(offer.device_class, offer.resource)
+        says = f"counts it as {counted}, not as {offer.resource}" if counted else "does not count it"
         yield Finding(
             "device_class_not_mapped",
             Severity.ERROR,
             offer.subject,
             f"Class {offer.name} requests device class {offer.device_class}, but Kueue {says}: "
             "its workloads are never admitted.",
-            f"Correct the resource name of the class: {mapped}."
-            if mapped
-            else "Add it to deviceClassMappings of Kueue's manager configuration and restart Kueue.",
+            # An open class keeps its resource.
+            f"Replace that name in resources.deviceClassMappings of Kueue's configuration by {line} and restart Kueue, "
+            f"or create a class with the resource {counted} and retire this one."
+            if counted
+            else f"Add {line} to resources.deviceClassMappings of Kueue's configuration and restart Kueue.",
         )
+
+
+def device_class_missing(site: CheckedSite) -> Iterator[Finding]:
+    for offer in site.open:
+        if _is_missing(offer, site):
+            yield Finding(
+                "device_class_missing",
+                Severity.ERROR,
+                offer.subject,
+                f"Class {offer.name} requests device class {offer.device_class}, which the cluster does not have: "
+                "its workloads are never admitted.",
+                "Install the DRA driver that creates it, or retire the class.",
+            )
+
+
+def selector_refused(site: CheckedSite) -> Iterator[Finding]:
+    for offer in site.open:
+        if offer.trial == "refused":
+            what = f"The API server refuses the CEL selector of class {offer.name}: {offer.trial_text}"
+        elif offer.trial == "failed":
+            what = f"The CEL selector of class {offer.name} fails on a device of the cluster: {offer.trial_text}"
+        else:
+            continue
+        text = f"{what.rstrip('.')}. Its workloads never start."
+        yield Finding("selector_refused", Severity.ERROR, offer.subject, text, "Correct the selector of the class.")
+
+
+def no_device_matches(site: CheckedSite) -> Iterator[Finding]:
+    for offer in site.open:
+        if offer.trial == "no-device" and not offer.is_autoscaled and not _is_missing(offer, site):
+            yield Finding(
+                "no_device_matches",
+                Severity.WARNING,
+                offer.subject,
+                f"No device of device class {offer.device_class} matches the CEL selector of class {offer.name}: "
+                "its workloads stay queued.",
+                "Compare the selector with the ResourceSlices of its nodes, or check their DRA driver.",
+            )
+
+
+def _is_missing(offer: CheckedClass, site: CheckedSite) -> bool:
+    return offer.is_dra and site.device_classes is not None and offer.device_class not in site.device_classes
 
 
 def queue_limits(site: CheckedSite) -> Iterator[Finding]:
@@ -64,20 +113,20 @@ def queue_limits(site: CheckedSite) -> Iterator[Finding]:
     for resource, number in sorted(flavors.items()):
         if number > FLAVORS:
             yield _limit(
-                f"{counted(number, 'class')} use {resource}; Kueue supports at most {FLAVORS} flavors per group.",
+                f"{counted_text(number, 'class')} use {resource}; Kueue supports at most {FLAVORS} flavors per group.",
                 f"Retire {number - FLAVORS}, or give them another resource name.",
             )
     if (groups := len(flavors) + PLAIN) > GROUPS:
         yield _limit(
             f"The catalog has {len(flavors)} resources, which with the queue's own is {groups} groups; "
             f"Kueue supports at most {GROUPS} per queue.",
-            f"Retire the classes of {counted(groups - GROUPS, 'resource')}.",
+            f"Retire the classes of {counted_text(groups - GROUPS, 'resource')}.",
         )
     if (total := len(offers) + PLAIN) > FLAVORS_OF_A_QUEUE:
         yield _limit(
-            f"The catalog has {counted(len(offers), 'class')}, which with the queue's own flavor is {total}; "
+            f"The catalog has {counted_text(len(offers), 'class')}, which with the queue's own flavor is {total}; "
             f"Kueue supports at most {FLAVORS_OF_A_QUEUE} per queue.",
-            f"Retire {counted(total - FLAVORS_OF_A_QUEUE, 'class')}.",
+            f"Retire {counted_text(total - FLAVORS_OF_A_QUEUE, 'class')}.",
         )
     for offer in offers:
         if len(offer.node_labels) > LABELS:

@@ -10,7 +10,6 @@ from functools import cached_property
 
 from catalog.discovery import inventory
 from catalog.discovery import types as discovery_types
-from catalog.discovery.inventory import DEVICE_CLASS_RESOURCES
 from catalog.discovery.types import ClassProposal, Device
 from cluster.manifests.site import DEFAULT, SiteProfile
 
@@ -94,6 +93,9 @@ class CheckedClass:
     device_selector: str = ""
     memory_mib: int | None = None
     is_autoscaled: bool = False
+    # What was found when its selector was tried: a value of DeviceTrial.Verdict, "" if it was not; and in whose words.
+    trial: str = ""
+    trial_text: str = ""
 
     @property
     def subject(self) -> Subject:
@@ -127,7 +129,10 @@ class CheckedSite:
     classes: tuple[CheckedClass, ...] = ()
     queues: tuple[CheckedQueue, ...] | None = ()
     dismissed: frozenset[str] = frozenset()
-    device_classes: Mapping[str, str] = field(default_factory=lambda: DEVICE_CLASS_RESOURCES)
+    # Device class → how Kueue counts it: discovery.queries.counted_device_classes.
+    counted: Mapping[str, str] = field(default_factory=dict)
+    # Of the cluster; None: unknown.
+    device_classes: frozenset[str] | None = None
     profile: SiteProfile = DEFAULT
     # Names of those in the cluster. None: not read.
     storage_classes: Collection[str] | None = None
@@ -167,14 +172,14 @@ class CheckedSite:
     @cached_property
     def discovery(self) -> discovery_types.Discovery:
         """Covers only the nodes that represent others in `alike`: its units and nodes are those of these alone."""
-        return inventory.discover([node.seen for node in self._first], self.slices)
+        return inventory.discover([node.seen for node in self._first], self.slices, self.counted)
 
     @cached_property
     def kinds(self) -> dict[str, tuple[ClassProposal, ...]]:
         """Node → its hardware, as discovery would propose classes for it."""
         found: dict[str, tuple[ClassProposal, ...]] = {}
         for node in self._first:
-            has = inventory.discover([node.seen], self.slices_of.get(node.name, ())).proposals
+            has = inventory.discover([node.seen], self.slices_of.get(node.name, ()), self.counted).proposals
             found |= dict.fromkeys(self.alike[node.name], has)
         return found
 

@@ -17,8 +17,10 @@ from accounts.models import User
 from catalog.classes import commitments, policy
 from catalog.classes import queries as class_queries
 from catalog.classes.policy import PeerClass
-from catalog.classes.validation import field_checks
+from catalog.classes.validation import cel, field_checks
+from catalog.discovery.queries import device_capacities
 from catalog.models import GpuClass, Image, NodeUnits, Pool
+from catalog.trials.queries import trials_of
 from cluster.models import Cluster
 from cluster.reads import queries
 from portal.core.due import touch
@@ -52,6 +54,7 @@ def create_class(*, slug: str, cluster: Cluster | None = None, by: Actor, **valu
     _known_fields(values)
     gpu_class = GpuClass(cluster=cluster or queries.current_cluster(), slug=slug, **values)
     refuse_invalid(gpu_class)
+    _refuse_selector(gpu_class)
     gpu_class.save(force_insert=True)
     record(by, "class.created", gpu_class, after={"slug": slug, **values})
     return gpu_class
@@ -78,6 +81,8 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
     for name, value in changed.items():
         setattr(gpu_class, name, value)
     refuse_invalid(gpu_class, known=known)
+    if "device_selector" in changed:
+        _refuse_selector(gpu_class)
     if gpu_class.life_cycle != LifeCycle.DRAFT:
         _refuse_confusion(gpu_class)
     gpu_class.save(update_fields=list(changed))
@@ -92,7 +97,8 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
 @transaction.atomic
 def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
     """Moves a class along draft → active → retiring → retired. Raises Refused: not_allowed (403), not_found (404),
-    bad_step, orphans_grants, orphans_runs (409), selector_overlaps, no_labels, too_many_resources (422).
+    bad_step, orphans_grants, orphans_runs (409), selector_overlaps, no_labels, too_many_resources, bad_cel, not_counted
+    (422).
     """
     if to == LifeCycle.RETIRING:
         return retire_class(class_id, successor="", message="", runs_until=None, by=by)
@@ -105,6 +111,7 @@ def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
     if to == LifeCycle.ACTIVE:
         if gpu_class.life_cycle == LifeCycle.DRAFT:
             refuse_invalid(gpu_class)
+        _refuse_uncounted(gpu_class)
         _refuse_confusion(gpu_class)
     return _change(gpu_class, "class.moved", by=by, life_cycle=LifeCycle(to), **_STAYS)
 
@@ -246,5 +253,24 @@ def _refuse_confusion(gpu_class: GpuClass) -> None:
     refuse_if(policy.queue_refusal(_neighbour(gpu_class), others))
 
 
+def _refuse_selector(gpu_class: GpuClass) -> None:
+    """By the devices of the cluster."""
+    if gpu_class.interface != GpuClass.Interface.DRA:
+        return
+    if problem := cel.capacity_problem(gpu_class.device_selector, device_capacities(gpu_class.cluster)):
+        raise refuse("bad_cel", problem, field="device_selector")
+
+
+def _refuse_uncounted(gpu_class: GpuClass) -> None:
+    if gpu_class.interface != GpuClass.Interface.DRA or not gpu_class.cluster.has_kueue:
+        return
+    counted, selected = trials_of(gpu_class)
+    refuse_if(
+        policy.device_refusal(
+            device_class=gpu_class.device_class, resource=gpu_class.resource, counted=counted, selected=selected
+        )
+    )
+
+
 def _neighbour(gpu_class: GpuClass) -> PeerClass:
-    return PeerClass(gpu_class.slug, gpu_class.resource, gpu_class.node_labels)
+    return PeerClass(gpu_class.slug, gpu_class.resource, gpu_class.node_labels, gpu_class.device_selector)

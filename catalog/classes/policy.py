@@ -10,6 +10,7 @@ from typing import Protocol
 from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Scope
+from catalog.discovery.dra_devices import are_disjoint, mapping_line
 from portal.core.errors import Refusal
 from portal.core.plain_text import hidden_refusal
 from portal.ui.text import plural
@@ -38,6 +39,17 @@ class Holdable(Protocol):
     def held_since(self) -> datetime | None: ...
 
 
+class Trial(Protocol):
+    """What the cluster said of a device class or selector: a row of DeviceTrial."""
+
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def resource(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class PeerClass:
     """Another class of the same cluster, already in the catalog."""
@@ -45,6 +57,7 @@ class PeerClass:
     slug: str
     resource: str
     node_labels: Mapping[str, str]
+    device_selector: str = ""
 
 
 # Slugs that are paths of other pages beside those of the classes.
@@ -188,6 +201,9 @@ def selector_refusal(one: PeerClass, others: Collection[PeerClass], *, has_topol
     for other in others:
         if other.resource != one.resource or not one.resource or other.slug == one.slug:
             continue
+        if one.device_selector and other.device_selector and are_disjoint(one.device_selector, other.device_selector):
+            # A claim takes only devices that its selector matches, on whichever node.
+            continue
         mine, theirs = one.node_labels.items(), other.node_labels.items()
         if mine <= theirs or theirs <= mine:
             text = (
@@ -211,4 +227,30 @@ def queue_refusal(one: PeerClass, others: Collection[PeerClass]) -> Refusal | No
         return Refusal("too_many_resources", text, "resource")
     if one.resource and len(by_resource[one.resource]) > FLAVORS_MAX:
         return Refusal("too_many_classes", f"At most {FLAVORS_MAX} classes can use one resource name.", "resource")
+    return None
+
+
+def device_refusal(
+    *, device_class: str, resource: str, counted: Trial | None, selected: Trial | None
+) -> Refusal | None:
+    """Whether a DRA class can be opened, by what the cluster said of its device class (`counted`) and of its selector.
+    What is not known refuses nothing.
+    """
+    if selected is not None and selected.verdict == "refused":
+        return Refusal("bad_cel", f"The API server refuses the CEL selector: {selected.text}", "device_selector")
+    if selected is not None and selected.verdict == "failed":
+        text = f"The CEL selector fails on a device of the cluster: {selected.text}"
+        return Refusal("bad_cel", text, "device_selector")
+    if counted is not None and counted.verdict == "not-counted":
+        line = mapping_line(device_class, resource)
+        text = (
+            f"Kueue does not count device class {device_class}, so workloads would never start: add {line} to "
+            "resources.deviceClassMappings of its configuration and restart it."
+        )
+        return Refusal("not_counted", text, "device_class")
+    if counted is not None and counted.verdict == "counted" and counted.resource != resource:
+        text = (
+            f"Kueue counts device class {device_class} as {counted.resource}, not as {resource}: enter that resource."
+        )
+        return Refusal("not_counted", text, "resource")
     return None

@@ -13,6 +13,8 @@ _EQUALITY = re.compile(
     r"""device\.attributes\[(["'])(?P<driver>[^"']+)\1\]\.(?P<name>\w+)\s*==\s*(["'])(?P<value>[^"']*)\4"""
 )
 _READ = ("productName", "profile", "type")
+# Shipped by NVIDIA's driver, on a cluster without such devices too.
+NVIDIA_CLASSES = frozenset({"gpu.nvidia.com", "mig.nvidia.com"})
 
 
 def device_class(device: Mapping[str, str]) -> str:
@@ -36,3 +38,17 @@ def equalities(selector: str) -> list[tuple[str, str, str]]:
         return []
     found = (_EQUALITY.fullmatch(part.strip()) for part in selector.split("&&"))
     return [(one["driver"], one["name"], one["value"]) for one in found if one and one["name"] in _READ]
+
+
+def are_disjoint(selector: str, other: str) -> bool:
+    """Whether two selectors can never take the same device, as far as they are read: they require different values of
+    one attribute.
+    """
+    required = {(driver, name): value for driver, name, value in equalities(selector)}
+    return any(required.get((driver, name), value) != value for driver, name, value in equalities(other))
+
+
+def mapping_line(device_class: str, resource: str = "") -> str:
+    """A line of `deviceClassMappings` in Kueue's configuration; without a resource its name is a suggestion."""
+    name = resource or f"dra.portal/{device_class.partition('.')[0]}"
+    return f"{{name: {name}, deviceClassNames: [{device_class}]}}"

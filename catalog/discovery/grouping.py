@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from catalog.discovery.dra_devices import are_disjoint
 from catalog.discovery.naming import SLUG_LIMIT, class_title, product_slug
 from catalog.discovery.types import ClassProposal, NodeFacts
 from cluster.manifests.names import dns_label, short_hash
@@ -46,13 +47,20 @@ def merge_sightings(seen: Iterable[Sighting]) -> tuple[tuple[ClassProposal, ...]
     kinds = _named_apart([_merge(group) for group in split])
     proposals, problems = [], set()
     for kind in kinds:
-        others = [other for other in kinds if other is not kind and other.proposal.resource == kind.proposal.resource]
+        others = [other for other in kinds if other is not kind and _may_be_confused(kind.proposal, other.proposal)]
         separated, confused = _separated(kind, others)
         if confused:
             problems.add(confused)
         else:
             proposals.append(separated)
     return tuple(sorted(proposals, key=lambda proposal: proposal.slug)), problems
+
+
+def _may_be_confused(one: ClassProposal, other: ClassProposal) -> bool:
+    """A claim takes only devices that its selector matches, so labels need not distinguish the nodes of such kinds."""
+    is_of_selectors = bool(one.device_selector and other.device_selector)
+    apart = is_of_selectors and are_disjoint(one.device_selector, other.device_selector)
+    return one.resource == other.resource and not apart
 
 
 def _key(one: ClassProposal) -> Any:

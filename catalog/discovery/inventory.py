@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
-from catalog.discovery import vendors
+from catalog.discovery import dra_devices, vendors
 from catalog.discovery.grouping import Sighting, merge_sightings
 from catalog.discovery.types import (
     ClassProposal,
@@ -25,13 +26,16 @@ from catalog.discovery.types import (
     tolerations,
 )
 
-# Kueue counts DRA devices under names that its manager configuration maps to device classes; no API returns them. Equal
-# to deploy/kueue/manager-config.yaml (a test compares).
-DEVICE_CLASS_RESOURCES: Mapping[str, str] = {"gpu.nvidia.com": "dra.portal/h100"}
+NOT_COUNTED = ""
 
 
-def discover(nodes: Iterable[NodeFacts], devices: Iterable[Device] = ()) -> Discovery:
-    """Deterministic: the same hardware gives the same slugs, in any order."""
+def discover(
+    nodes: Iterable[NodeFacts], devices: Iterable[Device] = (), counted: Mapping[str, str] = MappingProxyType({})
+) -> Discovery:
+    """Deterministic: the same hardware gives the same slugs, in any order.
+
+    `counted`: device class → the name under which Kueue counts it, NOT_COUNTED, or not in it while that is unknown.
+    """
     by_name = {node.name: node for node in nodes}
     by_node: dict[str, list[Device]] = {}
     for device in devices:
@@ -41,7 +45,7 @@ def discover(nodes: Iterable[NodeFacts], devices: Iterable[Device] = ()) -> Disc
     for node in by_name.values():
         here = by_node.get(node.name, [])
         seen += _plugged(node, problems)
-        seen += _claimable(node, here, problems)
+        seen += _claimable(node, here, counted, problems)
         if not here and not is_gpu_node(node) and (cores := _cpu_only(node)) is not None:
             seen.append(Sighting(node, cores))
     proposals, confused = merge_sightings(seen)
@@ -69,18 +73,24 @@ def _plugged(node: NodeFacts, problems: set[str]) -> Iterable[Sighting]:
             yield Sighting(node, _sized(found, node, int(units), devices))
 
 
-def _claimable(node: NodeFacts, devices: list[Device], problems: set[str]) -> Iterable[Sighting]:
+def _claimable(
+    node: NodeFacts, devices: list[Device], counted: Mapping[str, str], problems: set[str]
+) -> Iterable[Sighting]:
     """What a DRA driver publishes for the node."""
     groups: dict[Any, list[Device]] = {}
     for device in devices:
         kind = (device.attributes.get("productName", ""), device.attributes.get("profile", ""))
         groups.setdefault((vendors.device_class_of(device), *kind), []).append(device)
     for (device_class, *_kind), group in groups.items():
-        resource = DEVICE_CLASS_RESOURCES.get(device_class)
+        resource = counted.get(device_class)
         if resource is None:
+            problems.add(f"It is not known yet how Kueue counts device class {device_class} on node {node.name}.")
+            continue
+        if resource == NOT_COUNTED:
             problems.add(
-                f"Device class {device_class} on node {node.name} is not mapped in Kueue: "
-                "add it to deviceClassMappings of its manager configuration."
+                f"Device class {device_class} on node {node.name} is not counted by Kueue: add "
+                f"{dra_devices.mapping_line(device_class)} to resources.deviceClassMappings of its configuration, with "
+                "a name of your choice, and restart it."
             )
             continue
         yield Sighting(node, _sized(vendors.of_devices(node, group, resource), node, len(group), len(devices)))

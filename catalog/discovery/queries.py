@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from catalog.discovery import inventory
+from catalog.discovery import inventory, vendors
 from catalog.discovery import types as discovery_types
+from catalog.models import DeviceTrial
 from cluster.models import Cluster
 from cluster.reads import observed
 from cluster.reads import queries as mirror
@@ -20,7 +21,37 @@ def discover_cluster(cluster: Cluster) -> discovery_types.Discovery | None:
     return inventory.discover(
         [discovery_node(node, gpu_taints) for node in mirror.nodes(cluster.pk)],
         [device for one in slices for device in discovery_devices(one)],
+        counted_device_classes(cluster),
     )
+
+
+def counted_device_classes(cluster: Cluster) -> dict[str, str]:
+    """Device class → the name under which Kueue counts it, as it was tried; NOT_COUNTED if it counts it under none.
+    What is not known is left out. One query.
+    """
+    return counted_in(DeviceTrial.objects.filter(cluster=cluster, selector=""))
+
+
+def counted_in(trials: Iterable[DeviceTrial]) -> dict[str, str]:
+    known = (DeviceTrial.Verdict.COUNTED, DeviceTrial.Verdict.NOT_COUNTED)
+    return {one.device_class: one.resource for one in trials if not one.selector and one.verdict in known}
+
+
+def seen_device_classes(cluster: Cluster) -> set[str]:
+    """The device classes that the drivers' devices belong to. One query."""
+    slices = mirror.objects(cluster.pk, kind="ResourceSlice")
+    return {vendors.device_class_of(device) for one in slices for device in discovery_devices(one)}
+
+
+def device_capacities(cluster: Cluster) -> dict[str, set[str]]:
+    """Driver → the names of its devices' capacities that are not names of attributes. One query."""
+    capacities: dict[str, set[str]] = {}
+    attributes: dict[str, set[str]] = {}
+    for one in mirror.objects(cluster.pk, kind="ResourceSlice"):
+        for device in one.record["devices"]:
+            capacities.setdefault(one.record["driver"], set()).update(device["capacity"])
+            attributes.setdefault(one.record["driver"], set()).update(device["attributes"])
+    return {driver: names - attributes[driver] for driver, names in capacities.items()}
 
 
 def discovery_node(node: observed.Node, gpu_taints: Collection[str] = ()) -> discovery_types.NodeFacts:

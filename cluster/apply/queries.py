@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from cluster.apply.messages import drift_record_sentence
 from cluster.apply.status import Result
+from cluster.manifests.metadata import TRIALS_OWNER
 from cluster.mirror.records.kinds import KINDS
 from cluster.models import AppliedObject, MirrorJob, MirrorObject, MirrorPod, ObjectDrift
 from cluster.reads import queries as mirror
@@ -109,6 +110,8 @@ def _without_row(owners: Iterable[str]) -> list[str]:
     gone = []
     for owner in owners:
         model, _, pk = owner.rpartition(".")
+        if owner == TRIALS_OWNER:
+            continue
         if pk.isdigit():
             by_model.setdefault(model, {})[int(pk)] = owner
         else:

@@ -10,6 +10,8 @@ KUEUE_API = "kueue.x-k8s.io/v1beta2"
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
 MANAGED_BY = "gpu-portal"
 OWNER_LABEL = "gpu-portal/owner"
+# Owner of the objects of device trials (catalog/trials). No row: a portal that is installed again finds them.
+TRIALS_OWNER = "gpu-portal.trials"
 CLASS_LABEL = "gpu-portal/class"
 RUN_LABEL = "gpu-portal/run"
 

@@ -20,6 +20,8 @@ from catalog.contract.types import Contract
 from catalog.guide.troubleshooting import KnownFailure, known_failures
 from catalog.images import compatibility, image_references
 from catalog.models import GpuClass, Image
+from catalog.trials.queries import trials_of
+from catalog.trials.shown import counted_text, selector_text
 from cluster.manifests.samples import DEPLOYMENT, JOB, POD, sample_yaml
 from cluster.reads import queries as read_queries
 from desk.classes.api_rows import image_rows
@@ -180,8 +182,15 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
 
 
 def _for_operators(by: Actor, one: GpuClass) -> Iterable[dict[str, Any]]:
-    """One query for operators, none for others."""
-    if by.has_role(Role.OPERATOR) and (said := estimate_accuracy(one).sentence):
+    """One query for operators, two for a DRA class; none for others."""
+    if not by.has_role(Role.OPERATOR):
+        return
+    if one.interface == GpuClass.Interface.DRA:
+        counted, selected = trials_of(one)
+        if one.cluster.has_kueue:
+            yield {"term": "Device class on the cluster", "value": counted_text(counted, one.resource)}
+        yield {"term": "CEL selector on the cluster", "value": selector_text(selected)}
+    if said := estimate_accuracy(one).sentence:
         yield {"term": "Start estimates", "value": said}
 
 

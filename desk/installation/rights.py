@@ -93,6 +93,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     **{f"cluster_mirror{name}": _MIRROR for name in _MIRROR_TABLES},
     # ---- catalog
     "catalog_banner": _BY_WEB,
+    "catalog_devicetrial": {**_EVERYBODY, "worker": WRITE},
     "catalog_dismissedproposal": {"web": WRITE},
     "catalog_gpuclass": {**_BY_WEB, "watcher": READ, "beat": READ},
     "catalog_image": _BY_WEB,

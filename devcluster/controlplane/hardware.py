@@ -127,17 +127,7 @@ def _flat(labels: Json, prefix: str = "") -> dict[str, str]:
 
 def _slice(node_name: str, group: Json, *, origin: str) -> Json:
     driver = group["driver"]
-    devices = [
-        {
-            "name": f"gpu-{minor}",
-            "attributes": {
-                key: value if isinstance(value, dict) else {"string": value}
-                for key, value in {**group["attributes"], **own, "uuid": _gpu_uuid(node_name, minor)}.items()
-            },
-            "capacity": {key: {"value": value} for key, value in group["capacity"].items()},
-        }
-        for minor, own in enumerate(group["devices"])
-    ]
+    devices = [_device(node_name, minor, group, own) for minor, own in enumerate(group["devices"])]
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
@@ -148,6 +138,20 @@ def _slice(node_name: str, group: Json, *, origin: str) -> Json:
             "pool": {"name": node_name, "generation": 1, "resourceSliceCount": 1},
             "devices": devices,
         },
+    }
+
+
+def _device(node_name: str, minor: int, group: Json, own: Json) -> Json:
+    """`own`: attributes of this device, and under `capacity` what it has of its own, as a slice of a GPU does."""
+    capacity = {**group["capacity"], **own.get("capacity", {})}
+    attributes = {**group["attributes"], **own, "uuid": _gpu_uuid(node_name, minor)}
+    attributes.pop("capacity", None)
+    return {
+        "name": f"gpu-{minor}",
+        "attributes": {
+            key: value if isinstance(value, dict) else {"string": value} for key, value in attributes.items()
+        },
+        "capacity": {key: {"value": value} for key, value in capacity.items()},
     }
 
 

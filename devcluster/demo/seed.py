@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
+from django.conf import settings
 from django.core.management import call_command
 
 from devcluster.demo import scenarios
@@ -30,6 +31,7 @@ from devcluster.processes.private_files import write_private
 if TYPE_CHECKING:
     from accounts.core.actor import Actor
     from accounts.models import User
+    from cluster.models import Cluster
 
 TOKEN_DAYS = 90
 MIRROR_WITHIN_S = 60.0
@@ -185,11 +187,14 @@ def _catalog(scenario: Scenario) -> None:
     from cluster.reads import queries as read_queries
 
     olga = _by("Olga")
+    cluster = read_queries.current_cluster()
     deadline = time.monotonic() + MIRROR_WITHIN_S
-    while (found := queries.discover_cluster(read_queries.current_cluster())) is None:
+    while queries.discover_cluster(cluster) is None or not _is_tried(cluster):
         if time.monotonic() > deadline:
-            sys.exit(f"The watcher has not listed the cluster within {MIRROR_WITHIN_S:.0f} s.")
+            sys.exit(f"The cluster was not listed, or its device classes not tried, within {MIRROR_WITHIN_S:.0f} s.")
         time.sleep(0.2)
+    found = queries.discover_cluster(cluster)
+    assert found is not None
     proposal_actions.accept_proposals(list(found.proposals), by=olga)
     has_real_node = GpuClass.objects.filter(product=LABELS["nvidia.com/gpu.product"]).exists()
     offered = {**IMAGES, **(images.CATALOG if has_real_node else {})}
@@ -208,6 +213,22 @@ def _catalog(scenario: Scenario) -> None:
         activity.create_activity(_by, names)
     else:
         _let_charlie_ask()
+
+
+def _is_tried(cluster: Cluster) -> bool:
+    """Takes one step of the trials that a worker would make within seconds: proposals need what Kueue counts."""
+    from django.utils import timezone
+
+    from catalog.trials.queries import device_requests, trials
+    from catalog.trials.reconcile import try_devices
+    from cluster.client.kube import connect
+    from portal.core.due import Deadline
+
+    wanted = device_requests(cluster)
+    if not settings.PORTAL_KUBECONFIG or not wanted - trials(cluster).keys():
+        return True
+    try_devices(cluster, wanted, kube=connect(), deadline=Deadline(), now=timezone.now())
+    return False
 
 
 def _open_storage(scenario: Scenario, olga: Actor) -> None:

@@ -153,6 +153,7 @@ Code = Literal[
     "not_allowed",
     "not_an_object",
     "not_approver",
+    "not_counted",
     "not_deleting",
     "not_dra",
     "not_found",

@@ -175,7 +175,11 @@ def test_kueue_counts_devices_of_jobs_and_nothing_else() -> None:
     assert settings["integrations"] == {"frameworks": ["batch/job"]}
     assert settings["resources"] == {
         "excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage", "hugepages-", "rdma/", "vpc.amazonaws.com/"],
-        "deviceClassMappings": [{"name": "dra.portal/h100", "deviceClassNames": ["gpu.nvidia.com"]}],
+        "deviceClassMappings": [
+            {"name": "dra.portal/h100", "deviceClassNames": ["gpu.nvidia.com"]},
+            {"name": "dra.portal/mig", "deviceClassNames": ["mig.nvidia.com"]},
+            {"name": "dra.portal/amd", "deviceClassNames": ["gpu.amd.com"]},
+        ],
     }
     assert settings["manageJobsWithoutQueueName"] is False
     assert "waitForPodsReady" not in settings

@@ -83,6 +83,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "catalog.Banner": ("text",),
     "catalog.GpuClass": ("name", "summary", "vendor", "product", "partition", "interconnect_note", "eligibility",
                          "terms", "retiring_message", "held_reason"),
+    "catalog.DeviceTrial": ("text",),
     "catalog.DismissedProposal": ("reason",),
     "catalog.Image": ("version", "contents", "vendor"),
     "catalog.Pool": ("error_text",),
@@ -113,8 +114,8 @@ WORDS = (
     "link", "location", "manifest_hash", "min_cuda", "name", "namespace", "node", "notebooks_domain", "object_kind",
     "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase", "prefix", "priority", "queue",
     "reason", "reference", "registry", "renewal", "request_id", "resource", "resource_version", "row", "run",
-    "session_key", "since", "slug", "stop_reason", "storage_class", "subject", "tenant", "token_key", "uid", "verb",
-    "via",
+    "selector", "session_key", "since", "slug", "stop_reason", "storage_class", "subject", "tenant", "token_key", "uid",
+    "verb", "via",
 )  # fmt: skip
 
 # Columns that a database constraint requires together with this one.

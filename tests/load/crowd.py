@@ -29,6 +29,7 @@ def crowd(cluster: Cluster, *, nodes: int) -> list[GpuClass]:
     Returns the classes that discovery proposes for them, active. Statistics are fresh, as with autovacuum.
     """
     mirrored.seen(cluster)
+    mirrored.device_classes_tried(cluster)
     rows: dict[str, list[Raw]] = {"Node": [], "Pod": [], "ResourceSlice": [], "ResourceClaim": []}
     for number in range(nodes):
         for kind, raw in _of_node(number):

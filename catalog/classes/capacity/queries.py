@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from catalog.classes.capacity.types import Capacity, NodeCapacity
-from catalog.discovery import dra_devices, inventory
+from catalog.discovery import dra_devices
 from catalog.discovery import types as discovery_types
 from catalog.models import GpuClass
 from cluster.models import Cluster
@@ -42,7 +42,7 @@ def _of_nodes(cluster: Cluster, classes: Collection[GpuClass], with_nodes: bool)
         cluster.pk, {_asked(one) for one in classes}, labels=sorted(labels), by_node=with_nodes
     )
     known = {dra_devices.device_class(one.device) for one in seen if one.resource == SLICES}
-    known |= inventory.DEVICE_CLASS_RESOURCES.keys()
+    known |= dra_devices.NVIDIA_CLASSES
     found = {gpu_class.pk: _of(gpu_class, seen, known) for gpu_class in classes}
     if not with_nodes and any(_has_several_kinds(units) for units in found.values()):
         # The sum of several kinds of devices on one node is only known node by node.

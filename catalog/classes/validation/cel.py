@@ -1,13 +1,15 @@
 """CEL, the language in which a class of dynamic resource allocation selects its devices.
 
-Parsed by the library of the language's authors, so that a syntax error is shown at the field. Functions that only the
-API server knows (`quantity`, `semver`) are accepted unchecked: the API server refuses errors there.
+Parsed by the library of the language's authors, so that an error is shown at the field, with the types of a device as
+the API server declares them. Functions that only the API server knows (`quantity`, `semver`) are accepted unchecked: it
+refuses errors there, see `catalog/trials`.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Collection, Mapping
 
 import cel_expr_python.cel as cel
 
@@ -15,11 +17,26 @@ import cel_expr_python.cel as cel
 _ENVIRONMENT = """
 name: device-selector
 extensions: [{name: optional, version: latest}, {name: bindings, version: latest}, {name: strings, version: latest}]
-variables: [{name: device, type_name: dyn}]
+variables:
+- {name: device, type_name: dyn}
+- {name: device.driver, type_name: string}
+- name: device.attributes
+  type_name: map
+  params: [{type_name: string}, {type_name: map, params: [{type_name: string}, {type_name: dyn}]}]
+- name: device.capacity
+  type_name: map
+  params: [{type_name: string}, {type_name: map, params: [{type_name: string}, {type_name: kubernetes.Quantity}]}]
 """
 _SYNTAX = re.compile(r"ERROR: <input>:(\d+):(\d+): (.+)")
 _UNEXPECTED = re.compile(r"(?:mismatched|extraneous) input (.+?)(?: expecting .*)?$")
+_MISMATCH = re.compile(r"ERROR: <input>:(\d+):(\d+): (found no matching overload for .+)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
+_HINTS = {
+    "kubernetes.Quantity": " Compare a capacity with a quantity, for example "
+    "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0.",
+    "map(string, ": " Attributes and capacities are selected by the domain of the driver and their name, for example "
+    "device.attributes['gpu.nvidia.com'].type; memory is a capacity.",
+}
 _TOO_DEEP = "The CEL selector is nested too deeply to be read."
 
 
@@ -42,6 +59,25 @@ def selector_problem(expression: str) -> str:
     return ""
 
 
+_ATTRIBUTE = re.compile(
+    r"""device\.attributes\[(["'])(?P<domain>[^"']+)\1\](?:\.(?P<name>\w+)|\[(["'])(?P<key>[^"']+)\4\])"""
+)
+
+
+def capacity_problem(expression: str, capacities: Mapping[str, Collection[str]]) -> str:
+    """Returns a sentence if it reads as an attribute what devices have as a capacity; "" otherwise. `capacities`: of
+    the cluster's devices, by domain, without names that are attributes as well.
+    """
+    for found in _ATTRIBUTE.finditer(expression):
+        domain, name = found["domain"], found["name"] or found["key"]
+        if name in capacities.get(domain, ()):
+            return (
+                f"`{name}` is a capacity of the devices of {domain}, not an attribute: write, for example, "
+                f"device.capacity['{domain}'].{name}.compareTo(quantity('40Gi')) >= 0."
+            )
+    return ""
+
+
 @functools.cache
 def _environment() -> cel.Env:
     return cel.NewEnv(config=cel.NewEnvConfigFromYaml(_ENVIRONMENT))
@@ -61,6 +97,11 @@ def _syntax_sentence(error: str) -> str:
 
 
 def _unknown_sentence(expression: str, error: str) -> str:
+    if found := _MISMATCH.search(error):
+        line, column, reason = found.groups()
+        reason = reason.removesuffix(" [INVALID_ARGUMENT]")
+        hint = next((text for words, text in _HINTS.items() if words in reason), "")
+        return f"The CEL selector is wrong at line {line}, column {column}: {reason}.{hint}"
     for name in _UNDECLARED.findall(error):
         if not re.search(rf"\b{re.escape(name)}\s*\(", expression):
             return f"The CEL selector refers to `{name}`, which does not exist; a selector can only use `device`."

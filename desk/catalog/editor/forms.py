@@ -111,6 +111,12 @@ class ClassEditorForm(StrictForm, forms.ModelForm):
             for name in IDENTITY_FIELDS:
                 self.fields[name].help_text = "Fixed since the class was opened."
 
+    def show_trials(self, counted: str, selected: str) -> None:
+        """What the cluster said of the stored values, beside their fields."""
+        for name, text in (("device_class", counted), ("device_selector", selected)):
+            field = self.fields[name]
+            field.help_text = f"{field.help_text} {text}".strip()
+
     def _post_clean(self) -> None:
         """Does nothing to the instance: only actions write."""
 

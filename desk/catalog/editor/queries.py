@@ -12,6 +12,8 @@ from catalog.classes import queries as catalog
 from catalog.discovery import mig_profiles
 from catalog.images.compatibility import VENDORS
 from catalog.models import GpuClass, Image
+from catalog.trials.queries import trials_of
+from catalog.trials.shown import counted_text, selector_text
 from cluster.models import Cluster, MirrorNode, MirrorUnits
 from tenants.core.queries import database_now
 from tenants.grants.queries import units_by_team
@@ -86,6 +88,16 @@ def images_by_kind() -> dict[str, list[EditableImage]]:
         )
         found.setdefault(one.get_kind_display(), []).append(row)
     return dict(sorted(found.items(), reverse=True))
+
+
+def trial_texts(one: GpuClass) -> tuple[str, str]:
+    """What the cluster said of its device class and of its selector; "" for a class of another interface. One query for
+    a DRA class.
+    """
+    if one.interface != GpuClass.Interface.DRA:
+        return "", ""
+    counted, selected = trials_of(one)
+    return counted_text(counted, one.resource) if one.cluster.has_kueue else "", selector_text(selected)
 
 
 def suggestions(cluster: Cluster, product: str) -> dict[str, list[str]]:

@@ -152,6 +152,8 @@ def _form_page(
                 messages.success(request, f"{saved.name} saved." if one else f"{saved.name} is a draft. Activate it.")
                 return redirect("class-edit", saved.slug)
             plan = actions.plan_class(one, **change)
+    if one is not None:
+        form.show_trials(*queries.trial_texts(one))
     context = {
         "gpu_class": one,
         "form": form,

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from catalog.discovery.dra_devices import mapping_line
 from cluster.manifests.metadata import KUEUE_API, MANAGED_BY, MANAGED_LABEL
 from desk.health.preflight.types import (
     ClusterFacts,
@@ -29,6 +30,7 @@ NEEDED = (0, 18)
 VISIBILITY = "visibility.kueue.x-k8s.io"
 # The Lease that the watcher may read: deploy/base/rights-watcher.yaml.
 LEASE = "c1f6bfd2.kueue.x-k8s.io"
+NOT_FOR_TEAMS = ("compute-domain-", "vfio.")
 COUNTED_BY_OTHERS = ("cpu", "memory", "ephemeral-storage")
 # Labels of the namespaces that Kueue must leave alone, and manage: the portal's own, and one of a team.
 PORTAL_NAMESPACE = {"kubernetes.io/metadata.name": "gpu-portal", "app.kubernetes.io/part-of": "gpu-portal"}
@@ -166,10 +168,16 @@ def _namespaces(settings: Mapping[str, Any]) -> Iterator[PreflightFinding]:
 def _device_classes(settings: Mapping[str, Any], facts: ClusterFacts) -> Iterator[PreflightFinding]:
     mappings = (settings.get("resources") or {}).get("deviceClassMappings") or []
     mapped = {name for one in mappings for name in one.get("deviceClassNames") or []}
-    if unmapped := sorted({name_of(one) for one in facts.all("deviceclasses")} - mapped):
+    there = {name_of(one) for one in facts.all("deviceclasses")}
+    # Channels and pass-through of whole GPUs to virtual machines: no class of the catalog can offer them.
+    if unmapped := sorted(one for one in there - mapped if not one.startswith(NOT_FOR_TEAMS)):
         told = f"Kueue does not count these device classes: {listed(unmapped)}. Their Jobs would be inadmissible."
+        lines = ", ".join(mapping_line(one) for one in unmapped)
         yield warning(
-            "kueue-device-classes", told, f"List those that teams may use in resources.deviceClassMappings. {CHANGE}"
+            "kueue-device-classes",
+            told,
+            f"Add those that teams may use to resources.deviceClassMappings, with names of your choice: {lines}. "
+            f"{CHANGE}",
         )
 
 

@@ -65,7 +65,7 @@ def dra(resource: str = "dra.portal/h100", device_class: str = "gpu.nvidia.com")
 
 
 def site(*nodes: CheckedNode, classes: tuple[CheckedClass, ...] = (), **fields: Any) -> CheckedSite:
-    return CheckedSite(nodes=nodes, classes=classes, **fields)
+    return CheckedSite(nodes=nodes, classes=classes, **{"counted": mirrored.MAPPED, **fields})
 
 
 NODE = Subject("node", "n1")
@@ -83,6 +83,7 @@ class Case:
 
 
 A_CLASS = Subject("class", "A100", "a100")
+OF_DRA = Subject("class", "H100", "h100")
 SLICED = {"gpu.sharing-strategy": "time-slicing", "gpu.replicas": "4"}
 SLICES = {GPU: 0, "nvidia.com/mig-1g.10gb": 7}
 BY_PRODUCT = {"gpu.product": A100}
@@ -281,17 +282,46 @@ CASES = [
     ),
     Case(
         "device_class_not_mapped",
-        site(classes=(dra(device_class="mig.nvidia.com"),)),
-        site(classes=(dra(),)),
-        "Class H100 requests device class mig.nvidia.com, but Kueue does not map it to any resource",
-        Subject("class", "H100", "h100"),
+        site(classes=(dra(),), counted={"gpu.nvidia.com": ""}),
+        # Not tried yet.
+        site(classes=(dra(),), counted={}),
+        "Class H100 requests device class gpu.nvidia.com, but Kueue does not count it",
+        OF_DRA,
     ),
     Case(
         "device_class_not_mapped",
         site(classes=(dra(resource="dra.portal/other"),)),
-        site(classes=(dra(device_class="mig.nvidia.com"),), queues=None),
-        "Kueue maps it to dra.portal/h100, not to dra.portal/other",
-        Subject("class", "H100", "h100"),
+        site(classes=(dra(resource="dra.portal/other"),), queues=None),
+        "Kueue counts it as dra.portal/h100, not as dra.portal/other",
+        OF_DRA,
+    ),
+    Case(
+        "device_class_missing",
+        site(classes=(dra(),), device_classes=frozenset({"mig.nvidia.com"})),
+        site(classes=(dra(),), device_classes=None),
+        "device class gpu.nvidia.com, which the cluster does not have",
+        OF_DRA,
+    ),
+    Case(
+        "selector_refused",
+        site(classes=(replace(dra(), trial="refused", trial_text="1:7: undefined field 'foo'"),)),
+        site(classes=(replace(dra(), trial="counted"),)),
+        "The API server refuses the CEL selector of class H100: 1:7: undefined field 'foo'. Its workloads never start.",
+        OF_DRA,
+    ),
+    Case(
+        "selector_refused",
+        site(classes=(replace(dra(), trial="failed", trial_text="no such key: memory"),)),
+        site(classes=(replace(dra(), trial="unknown"),)),
+        "fails on a device of the cluster: no such key: memory",
+        OF_DRA,
+    ),
+    Case(
+        "no_device_matches",
+        site(classes=(replace(dra(), trial="no-device"),)),
+        site(classes=(replace(dra(), trial="no-device", is_autoscaled=True),)),
+        "No device of device class gpu.nvidia.com matches the CEL selector of class H100",
+        OF_DRA,
     ),
     Case(
         "queue_limit",
@@ -585,3 +615,25 @@ def test_the_number_of_queries_does_not_grow(cluster: Cluster, nodes: int, djang
     with django_assert_num_queries(6):
         assert check_report(cluster).findings is not None
     assert GpuClass.objects.count() == nodes // 100
+
+
+def test_a_device_class_that_is_not_there_is_not_to_be_mapped() -> None:
+    missing = site(classes=(dra(),), counted={"gpu.nvidia.com": ""}, device_classes=frozenset())
+    codes = [one.code for one in suite.check_site(missing)]
+    assert "device_class_missing" in codes
+    assert "device_class_not_mapped" not in codes
+
+
+@pytest.mark.parametrize(
+    ("counted", "said"),
+    [
+        ("", "Add {name: dra.portal/h100, deviceClassNames: [gpu.nvidia.com]} to resources.deviceClassMappings"),
+        ("dra.portal/all", "by {name: dra.portal/h100, deviceClassNames: [gpu.nvidia.com]} and restart Kueue"),
+    ],
+)
+def test_the_remedy_is_the_line_that_is_missing(counted: str, said: str) -> None:
+    """Never to change the resource of an open class, which is refused."""
+    found = suite.check_site(site(classes=(dra(),), counted={"gpu.nvidia.com": counted}))
+    (remedy,) = [one.remedy for one in found if one.code == "device_class_not_mapped"]
+    assert said in remedy
+    assert "Correct the resource" not in remedy

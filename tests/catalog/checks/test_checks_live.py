@@ -16,16 +16,18 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import User
 from catalog.checks import suite
 from catalog.classes import queries
-from catalog.models import GpuClass
+from catalog.models import DeviceTrial, GpuClass
+from catalog.trials.types import DeviceRequest
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
-from tests.support.rows import make
+from tests.support.rows import make, mirrored
 from tests.support.waiting import wait_until
 
 GPU = "nvidia.com/gpu"
@@ -56,6 +58,7 @@ class Site:
         self.cluster = cluster
         self.unique = unique
         self.nodes: list[str] = []
+        self.device_classes: list[str] = []
 
     def name(self, stage: str) -> str:
         return f"check-{stage}-{self.unique}"
@@ -71,9 +74,18 @@ class Site:
         hardware.add(self.admin, node)
         return name
 
-    def remove_nodes(self) -> None:
+    def device_class(self) -> str:
+        name = f"uncounted-{self.unique}.example"
+        kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
+        self.device_classes.append(name)
+        self.admin.create({**kind, "metadata": {"name": name}, "spec": {}})
+        return name
+
+    def remove(self) -> None:
         for name in self.nodes:
             self.admin.delete("v1/nodes", name)
+        for name in self.device_classes:
+            self.admin.delete("resource.k8s.io/v1/deviceclasses", name)
 
     def label(self, node: str, **labels: str | None) -> Change:
         return partial(self.admin.patch, "v1/nodes", node, {"metadata": {"labels": _gpu_labels(labels)}})
@@ -228,12 +240,43 @@ def resource_not_covered(site: Site) -> Stage:
     return Stage(f"which queue {queue} neither covers", other, break_it, mend)
 
 
+DRA: dict[str, Any] = {"interface": "dra", "device_selector": "true", "resource": "dra.portal/h100"}
+
+
 def device_class_not_mapped(site: Site) -> Stage:
-    fields: dict[str, Any] = {"interface": "dra", "device_selector": "true", "resource": "dra.portal/h100"}
-    offer = site.offer("unmapped", device_class="gpu.nvidia.com", **fields)
-    site.offer("mapped", device_class="gpu.nvidia.com", **fields)
-    break_it = site.edit(offer, device_class="mig.nvidia.com")
+    offer = site.offer("unmapped", device_class="gpu.nvidia.com", **DRA)
+    site.offer("mapped", device_class="gpu.nvidia.com", **DRA)
+    uncounted = site.device_class()
+    mirrored.device_classes_tried(site.cluster, **{uncounted: ""})
+    break_it = site.edit(offer, device_class=uncounted)
     return Stage(offer.name, site.name("mapped"), break_it, site.edit(offer, device_class="gpu.nvidia.com"))
+
+
+def device_class_missing(site: Site) -> Stage:
+    offer = site.offer("nodriver", device_class="gpu.nvidia.com", **DRA)
+    site.offer("driver", device_class="gpu.nvidia.com", **DRA)
+    break_it = site.edit(offer, device_class=f"{site.unique}.example")
+    about = f"Class {offer.name} requests device class {site.unique}.example"
+    return Stage(about, site.name("driver"), break_it, site.edit(offer, device_class="gpu.nvidia.com"))
+
+
+def selector_refused(site: Site) -> Stage:
+    return _tried(site, "badcel", "goodcel", DeviceTrial.Verdict.REFUSED, "The API server refuses the CEL selector of")
+
+
+def no_device_matches(site: Site) -> Stage:
+    return _tried(site, "nomatch", "match", DeviceTrial.Verdict.NO_DEVICE, "matches the CEL selector of")
+
+
+def _tried(site: Site, stage: str, other: str, verdict: DeviceTrial.Verdict, words: str) -> Stage:
+    offer = site.offer(stage, device_class="gpu.nvidia.com", **DRA)
+    site.offer(other, device_class="gpu.nvidia.com", **DRA)
+    selector = f"device.driver == '{site.name(stage)}'"
+    asked = DeviceRequest("gpu.nvidia.com", selector)
+    found = {"device_class": asked.device_class, "selector": selector, "verdict": verdict, "tried_at": timezone.now()}
+    DeviceTrial.objects.create(cluster=site.cluster, key=asked.key, **found)
+    break_it = site.edit(offer, device_selector=selector)
+    return Stage(f"{words} class {offer.name}", site.name(other), break_it, site.edit(offer, device_selector="true"))
 
 
 def queue_limit(site: Site) -> Stage:
@@ -336,6 +379,9 @@ STAGES: tuple[Callable[[Site], Stage], ...] = (
     selector_is_part,
     resource_not_covered,
     device_class_not_mapped,
+    device_class_missing,
+    selector_refused,
+    no_device_matches,
     layout_not_named,
     mig_invalid,
     mig_state,
@@ -365,7 +411,7 @@ def site(admin: Api, cluster: Cluster, unique: str, clean_cluster: None) -> Iter
     try:
         yield found
     finally:
-        found.remove_nodes()
+        found.remove()
 
 
 @pytest.fixture
@@ -395,7 +441,7 @@ def test_every_check_shows_and_goes_within_five_seconds(
     site: Site, watcher: None, shown: Callable[[str], list[str]], subtests: pytest.Subtests
 ) -> None:
     stages = {build.__name__: build(site) for build in STAGES}
-    known = {"Node", "ResourceSlice", "ClusterQueue"}
+    known = {"Node", "ResourceSlice", "DeviceClass", "ClusterQueue"}
     wait_until(lambda: known <= mirror.known_kinds(site.cluster.pk), what="the mirror is known")
     wait_until(lambda: set(site.nodes) <= {one.name for one in mirror.nodes(site.cluster.pk) if one.ready})
     slowest: dict[str, float] = {}

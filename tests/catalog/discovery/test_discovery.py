@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from accounts.core.actor import Actor, system_actor
 from accounts.models import User
 from catalog.classes import actions as class_actions
 from catalog.classes.proposals import actions
 from catalog.discovery import queries
-from catalog.discovery.inventory import DEVICE_CLASS_RESOURCES, discover
+from catalog.discovery.inventory import discover
 from catalog.discovery.types import ClassProposal, Device, Discovery, NodeFacts
 from catalog.models import GpuClass, Pool
 from cluster.models import Cluster
@@ -380,7 +379,8 @@ def test_a_slice_is_a_part_of_its_own_gpu(
 def test_a_claimed_slice_is_a_part_of_its_own_gpu() -> None:
     node = NodeFacts("n1", {}, (), {"cpu": 64, "memory": 256})
     attributes = {"productName": "NVIDIA A30", "profile": "1g.6gb", "type": "gpu"}
-    (found,) = discover([node], [Device("gpu.nvidia.com", "n1", attributes, 5836)]).proposals
+    counted = {"gpu.nvidia.com": "dra.portal/h100"}
+    (found,) = discover([node], [Device("gpu.nvidia.com", "n1", attributes, 5836)], counted).proposals
     assert found.weight == Fraction(1, 4)
 
 
@@ -397,20 +397,15 @@ def test_amd_partitions_under_the_name_of_a_card_are_told_by_the_label() -> None
     }
 
 
-def test_slices_by_claim_keep_the_profile_as_the_driver_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(dict_of_resources(), "mig.nvidia.com", "dra.portal/mig")
+def test_slices_by_claim_keep_the_profile_as_the_driver_writes_it() -> None:
     attributes = {"type": "mig", "productName": "NVIDIA H100", "profile": "1g.10gb+me"}
     node = NodeFacts("n1", {"nvidia.com/gpu.product": "NVIDIA-H100"}, (), {"cpu": 64, "memory": 256})
-    (found,) = discover([node], [Device("gpu.nvidia.com", "n1", attributes, 9984)]).proposals
+    counted = {"mig.nvidia.com": "example.org/slices"}
+    (found,) = discover([node], [Device("gpu.nvidia.com", "n1", attributes, 9984)], counted).proposals
     assert (found.slug, found.partition, found.weight) == ("h100-1g-10gb-me", "1g.10gb+me", Fraction(1, 7))
+    assert (found.device_class, found.resource) == ("mig.nvidia.com", "example.org/slices")
     assert found.device_selector.endswith('.profile == "1g.10gb+me"')
     assert found.units_per_workload == 1
-
-
-def dict_of_resources() -> dict[str, str]:
-    found = DEVICE_CLASS_RESOURCES
-    assert isinstance(found, dict)
-    return found
 
 
 def test_a_tainted_node_without_cards_is_not_offered_for_cpu_work() -> None:
@@ -437,15 +432,31 @@ def test_the_same_hardware_gives_the_same_classes_in_any_order() -> None:
 def test_a_device_class_that_kueue_does_not_count_is_a_problem_and_no_class() -> None:
     node = NodeFacts("n1", {}, (), {"cpu": 8})
     device = Device("gpu.example.com", "n1", {"productName": "X"}, None)
-    found = discover([node], [device])
+    found = discover([node], [device], {"gpu.example.com": ""})
     assert found.proposals == ()
-    assert "deviceClassMappings" in found.problems[0]
+    assert "deviceClassNames: [gpu.example.com]" in found.problems[0]
 
 
-def test_the_names_of_dra_devices_are_those_that_kueue_is_configured_with() -> None:
-    configuration = yaml.safe_load((ROOT / "deploy/kueue/manager-config.yaml").read_text())
-    mappings = configuration["resources"]["deviceClassMappings"]
-    assert {name: one["name"] for one in mappings for name in one["deviceClassNames"]} == DEVICE_CLASS_RESOURCES
+def test_a_device_class_that_was_not_tried_yet_is_neither_counted_nor_missing() -> None:
+    node = NodeFacts("n1", {}, (), {"cpu": 8})
+    found = discover([node], [Device("gpu.example.com", "n1", {"productName": "X"}, None)])
+    assert found.proposals == ()
+    assert found.problems == ("It is not known yet how Kueue counts device class gpu.example.com on node n1.",)
+
+
+def test_two_device_classes_of_one_driver_and_a_second_driver_are_classes_of_their_own(cluster: Cluster) -> None:
+    mirrored.hardware_seen(cluster, "dra")
+    found = queries.discover_cluster(cluster)
+    assert found is not None
+    assert found.problems == ()
+    told = {one.slug: (one.device_class, one.resource, one.units, one.memory_mib) for one in found.proposals}
+    assert told == {
+        "h100-80gb-hbm3": ("gpu.nvidia.com", "dra.portal/h100", 3, 81559),
+        "h100-80gb-hbm3-1g-10gb": ("mig.nvidia.com", "dra.portal/mig", 2, 9984),
+        "h100-80gb-hbm3-3g-40gb": ("mig.nvidia.com", "dra.portal/mig", 2, 40448),
+        "mi300x-oam": ("gpu.amd.com", "dra.portal/amd", 2, 196592),
+        "cpu": ("", "", 62, None),
+    }
 
 
 def test_nothing_is_proposed_while_nothing_is_known(cluster: Cluster) -> None:

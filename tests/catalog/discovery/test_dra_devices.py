@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.discovery.dra_devices import device_class, equalities, may_take
+from catalog.discovery.dra_devices import are_disjoint, device_class, equalities, may_take
 
 KNOWN = {"gpu.nvidia.com", "mig.nvidia.com", "gpu.amd.com"}
 H100 = {"driver": "gpu.nvidia.com", "type": "gpu", "productName": "NVIDIA H100"}
@@ -57,3 +57,17 @@ def test_equalities_are_read_beside_what_is_not_read() -> None:
     assert equalities(f"{OF_H100} && device.capacity['d'].memory.isGreaterThan(quantity('1Gi'))") == [
         ("gpu.nvidia.com", "productName", "NVIDIA H100")
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (OF_SLICE, OF_SLICE.replace("1g.10gb", "3g.40gb"), True),
+        (OF_H100, OF_SLICE, False),
+        (OF_H100, "true", False),
+        (OF_SLICE, f"{OF_SLICE.replace('1g.10gb', '3g.40gb')} || true", False),
+    ],
+)
+def test_selectors_that_require_different_values_take_no_common_device(one: str, other: str, expected: bool) -> None:
+    assert are_disjoint(one, other) is expected
+    assert are_disjoint(other, one) is expected

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from catalog.trials import objects
 from devcluster.client.kube import APPLY, MERGE, Api, ApiError, path_of
 from tests.support.cluster.identities import Impersonating, namespace
 
@@ -401,3 +402,37 @@ def test_no_job_elsewhere_gets_a_priority_by_the_worker(worker: Api, admin: Api,
         assert_fenced(patch(worker, foreign, {"metadata": {"labels": {PRIORITY: "production"}}}))
     finally:
         admin.delete("batch/v1/jobs", "probe", namespace=foreign)
+
+
+@DRY_RUN
+def test_a_workload_without_a_job_only_in_the_namespace_of_trials(
+    worker: Api, admin: Api, ours: str, dry_run: bool
+) -> None:
+    """In the namespace of a team it would hold the team's quota, and another's run would wait for it."""
+    admin.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": objects.NAMESPACE, "labels": OURS}})
+    resource, name = f"{QUEUES}/workloads", f"probe-{uuid.uuid4().hex[:8]}"
+    body = objects.workload(name)
+    try:
+        assert_fenced(create(worker, resource, _moved(body, ours), ours, dry_run=dry_run))
+        assert admin.find(resource, name, namespace=ours) is None
+
+        status, text = create(worker, resource, body, objects.NAMESPACE, dry_run=dry_run)
+        assert status == 201, text
+        worker.delete(resource, name, namespace=objects.NAMESPACE)
+    finally:
+        for place in (ours, objects.NAMESPACE):
+            admin.delete(resource, name, namespace=place)
+
+
+def test_a_workload_of_a_team_is_not_deleted_by_the_worker(worker: Api, admin: Api, ours: str) -> None:
+    resource, name = f"{QUEUES}/workloads", f"probe-{uuid.uuid4().hex[:8]}"
+    admin.create(_moved(objects.workload(name), ours))
+    try:
+        status, data = worker.raw("DELETE", path_of(resource, name, namespace=ours))
+        assert_fenced((status, data.decode()))
+    finally:
+        admin.delete(resource, name, namespace=ours)
+
+
+def _moved(body: Json, to: str) -> Json:
+    return {**body, "metadata": {**body["metadata"], "namespace": to}}

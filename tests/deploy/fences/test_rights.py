@@ -30,7 +30,7 @@ WORKER = {
     },
     "batch": {"jobs": "get create patch delete"},
     "resource.k8s.io": {"resourceclaimtemplates": "get create delete"},
-    "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors": WRITE, "workloads": "get"},
+    "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors": WRITE, "workloads": "get create delete"},
 }
 WATCHER = {
     "": {

@@ -8,22 +8,51 @@ from typing import Any
 
 from django.utils import timezone
 
+from catalog.models import DeviceTrial
+from catalog.trials.types import DeviceRequest
 from cluster.mirror.records.kinds import KINDS
 from cluster.mirror.watch import NoteType, WatchNote
 from cluster.mirror.writer import MirrorWriter
 from cluster.models import Cluster, MirrorEpoch, MirrorKind
+from devcluster.client import yaml_files
 from devcluster.controlplane import hardware
+from devcluster.processes.paths import ROOT
 
 Raw = dict[str, Any]
+_SETTINGS = yaml_files.read(ROOT / "deploy/kueue/manager-config.yaml")
+MAPPED: dict[str, str] = {
+    name: one["name"] for one in _SETTINGS["resources"]["deviceClassMappings"] for name in one["deviceClassNames"]
+}
 
 
 def hardware_seen(cluster: Cluster, name: str = "mixed", **more: Iterable[Raw]) -> MirrorWriter:
-    """Mirrors all nodes of the file, ready, and its device slices. `more`: raw objects of further kinds, for example
-    pods.
+    """Mirrors all nodes of the file, ready, its device slices and device classes. `more`: raw objects of further kinds,
+    for example pods.
     """
     found = _read(name)
     slices = [with_metadata(one) for one in found.slices]
-    return seen(cluster, Node=[ready(one) for one in found.nodes], ResourceSlice=slices, **more)
+    made = [with_metadata(one) for one in found.objects if one["kind"] == "DeviceClass"]
+    kinds = {"Node": [ready(one) for one in found.nodes], "ResourceSlice": slices, "DeviceClass": made}
+    return seen(cluster, **{**kinds, **more})
+
+
+def device_classes_tried(cluster: Cluster, **resources: str) -> None:
+    """As if Kueue had been asked: with the mapping of deploy/kueue/manager-config.yaml and `resources`, "" for a device
+    class that it does not count.
+    """
+    for device_class, resource in {**MAPPED, **resources}.items():
+        asked = DeviceRequest(device_class)
+        verdict = DeviceTrial.Verdict.COUNTED if resource else DeviceTrial.Verdict.NOT_COUNTED
+        DeviceTrial.objects.update_or_create(
+            cluster=cluster,
+            key=asked.key,
+            defaults={
+                "device_class": device_class,
+                "verdict": verdict,
+                "resource": resource,
+                "tried_at": timezone.now(),
+            },
+        )
 
 
 @functools.cache
@@ -33,8 +62,11 @@ def _read(name: str) -> hardware.Hardware:
 
 def seen(cluster: Cluster, **kinds: Iterable[Raw]) -> MirrorWriter:
     """Lists every kind, with these objects. On the first call the kinds without objects get the writer's marks in one
-    statement: two queries for each of twenty empty kinds would take longer than all objects.
+    statement: two queries for each of twenty empty kinds would take longer than all objects. With device slices, Kueue
+    counts the device classes as shipped.
     """
+    if "ResourceSlice" in kinds:
+        device_classes_tried(cluster)
     mirror = MirrorWriter(cluster.pk)
     mirror.open()
     notes: list[Any] = []

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts.core.actor import system_actor
 from accounts.models import Event, Role, User
 from catalog.classes import actions as class_actions
 from catalog.classes.proposals import queries as proposal_queries
 from catalog.classes.proposals.actions import accept_proposals
-from catalog.models import GpuClass, Pool
+from catalog.models import DeviceTrial, GpuClass, Pool
+from catalog.trials.types import DeviceRequest
 from cluster.models import Cluster
 from tenants.models import Tenant
 from tests.support.rows import make, mirrored
@@ -240,3 +242,31 @@ def test_it_is_for_who_may_edit_the_catalog_with_a_second_factor(
     ):
         assert "second factor" in plain.post(path, sent, follow=True).text
     assert not Event.objects.filter(verb__startswith="class.").exists()
+
+
+def test_what_the_cluster_said_stands_beside_the_fields(staff: Client, cluster: Cluster) -> None:
+    selector = "device.driver == '<b>nobody</b>'"
+    one = make.gpu_class(
+        cluster, interface="dra", resource="dra.portal/h100", device_class="gpu.nvidia.com", device_selector=selector
+    )
+    assert staff.get(address(one)).text.count("Not tried on the cluster yet.") == 2
+    for asked, found in (
+        (DeviceRequest("gpu.nvidia.com"), {"verdict": "counted", "resource": "dra.portal/other"}),
+        (DeviceRequest("gpu.nvidia.com", selector), {"verdict": "refused", "text": "1:7: <b>undefined</b>"}),
+    ):
+        DeviceTrial.objects.create(
+            cluster=cluster, key=asked.key, device_class=asked.device_class, selector=asked.selector,
+            tried_at=timezone.now(), **found,
+        )  # fmt: skip
+    page = staff.get(address(one)).text
+    assert "Kueue counts it as dra.portal/other, not as dra.portal/h100: workloads would never start." in page
+    assert "The API server refuses it: 1:7: &lt;b&gt;undefined&lt;/b&gt;" in page
+
+
+def test_the_seed_of_an_old_guide_is_refused_beside_its_field(staff: Client, cluster: Cluster) -> None:
+    one = make.gpu_class(
+        cluster, interface="dra", resource="dra.portal/h100", device_class="gpu.nvidia.com", device_selector="true"
+    )
+    sent = class_form(one, device_selector="device.attributes['memory'] >= 40000")
+    (told,) = errors(staff.post(address(one), sent))["device_selector"]
+    assert "line 1, column 29" in told

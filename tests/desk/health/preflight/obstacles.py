@@ -133,8 +133,8 @@ OBSTACLES = {
     "an unknown device class": Obstacle(
         "kueue-device-classes",
         WARN,
-        (cluster_object("resource.k8s.io/v1", "DeviceClass", "mig.nvidia.com", spec={}),),
-        "mig.nvidia.com",
+        (cluster_object("resource.k8s.io/v1", "DeviceClass", "npu.example.com", spec={}),),
+        "npu.example.com",
     ),
     "dns on another port": Obstacle("dns", WARN, (dns_service("kube-system", targetPort=5353),), "port 5353"),
     "a dns cache": Obstacle(
