@@ -14,6 +14,7 @@ from catalog.classes.proposals.queries import dismissed_proposals
 from catalog.discovery import types as discovery_types
 from catalog.discovery.queries import discovery_devices, discovery_node
 from catalog.models import GpuClass
+from cluster.manifests import names
 from cluster.models import Cluster
 from cluster.reads import observed
 from cluster.reads import queries as mirror
@@ -44,7 +45,9 @@ def check_report(cluster: Cluster) -> CheckReport:
         slices=tuple(device for one in slices for device in discovery_devices(one)),
         classes=tuple(_offer(gpu_class) for gpu_class in on_nodes),
         # During the grace period of a grant, its team's queue is in a Cohort of its own.
-        queues=tuple(_queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, one.name))
+        queues=tuple(
+            _queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, names.own_cohort(one.name))
+        )
         if has_kueue
         else None,
         profile=profile,

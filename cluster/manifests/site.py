@@ -1,7 +1,7 @@
 """The site profile: what differs from cluster to cluster, parsed from the ConfigMap `site` in the portal's namespace.
 Pure.
 
-The admission policy in deploy/base/fence-pods.yaml reads the same ConfigMap. A list has one entry in each line; blank
+Admission policies in deploy/base read the same ConfigMap. A list has one entry in each line; blank
 lines and lines that begin with # are ignored. A key with a wrong value counts as not set, and `problems` says so.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cluster.manifests import names
+from cluster.manifests.egress import NOTHING, PUBLIC, EgressTarget, egress_target
 
 CONFIG_MAP = "site"
 # The value with which the cluster chooses the user and group of a pod, as OpenShift does.
@@ -52,6 +53,7 @@ class SiteProfile:
     pod_labels: Mapping[str, str] = field(default_factory=dict)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     dns_addresses: tuple[str, ...] = ()
+    egress: tuple[EgressTarget, ...] = PUBLIC
     gpu_node_labels: tuple[str, ...] = ()
     gpu_taints: tuple[str, ...] = ()
     # Class → resource → amount for each worker.
@@ -91,6 +93,7 @@ def site_profile(data: Mapping[str, str]) -> SiteProfile:
         except _WrongEntry as wrong:
             sentence = f"The key {key} of the site profile is ignored, because “{wrong}” is not valid."
             problems.append(ProfileProblem(sentence, way_out))
+            found |= wrong.instead
             continue
         if attribute and lines:
             found[attribute] = value
@@ -98,7 +101,11 @@ def site_profile(data: Mapping[str, str]) -> SiteProfile:
 
 
 class _WrongEntry(ValueError):
-    """The text is the wrong entry."""
+    """The text is the wrong entry. `instead`: what is then set, where the default would allow more."""
+
+    def __init__(self, entry: str, **instead: object) -> None:
+        super().__init__(entry)
+        self.instead = instead
 
 
 def _lines(text: str) -> list[str]:
@@ -136,6 +143,16 @@ def _addresses(lines: list[str]) -> tuple[str, ...]:
         except ValueError:
             raise _WrongEntry(line) from None
     return tuple(lines)
+
+
+def _egress(lines: list[str]) -> tuple[EgressTarget, ...]:
+    found = []
+    for line in [] if lines == [NOTHING] else lines:
+        try:
+            found.append(egress_target(line))
+        except (TypeError, ValueError):
+            raise _WrongEntry(line, egress=()) from None
+    return tuple(found)
 
 
 def _number(lines: list[str]) -> int | None:
@@ -195,6 +212,12 @@ _KEYS: Mapping[str, tuple[Callable[[list[str]], object], str, str]] = {
     "pod-labels": (_labels, "pod_labels", _LABELS_WAY_OUT),
     "namespace-labels": (_labels, "namespace_labels", _LABELS_WAY_OUT),
     "dns-addresses": (_addresses, "dns_addresses", "Write IP addresses, such as 169.254.20.10."),
+    "egress": (
+        _egress,
+        "egress",
+        "Until then nothing outside is open. Write internet, nothing, or blocks of addresses, each maybe with a port: "
+        "10.20.0.0/16 443. Addresses that give credentials of the cloud cannot be opened.",
+    ),
     "gpu-node-labels": (_entries(_KEY), "gpu_node_labels", "Write names of node labels without values."),
     "gpu-taints": (
         _entries(_KEY, unless=re.compile(r"((.+\.)?kubernetes\.io|gpu-portal)/.*")),
