@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cluster.manifests import names
-from cluster.manifests.egress import EgressTarget
 from cluster.manifests.metadata import KUEUE_API, Manifest, object_meta
+from cluster.manifests.site import EgressTarget
 from cluster.manifests.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
 
 PORTAL_NAMESPACE = "gpu-portal"

@@ -55,19 +55,20 @@ def job(name: str, gpu_class: str = "mi300x") -> Json:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": "passes", "namespace": name, "labels": labels},
+        "metadata": {"name": f"of-{gpu_class}", "namespace": name, "labels": labels},
         "spec": {"template": inner, "backoffLimit": 0, "podReplacementPolicy": "Failed"},
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def queues(worker: Api, admin: Api, ours: str) -> Iterator[str]:
     objects = queue_objects(ours)
     for body in objects:
         metadata = body["metadata"] | {"labels": OURS}
         worker.create({"apiVersion": QUEUES, **body, "metadata": metadata})
     yield ours
-    admin.delete("batch/v1/jobs", "passes", namespace=ours, grace_s=0)
+    for gpu_class in ("mi300x", "another"):
+        admin.delete("batch/v1/jobs", f"of-{gpu_class}", namespace=ours, grace_s=0)
     for body in reversed(objects):
         plural = body["kind"].lower() + "s"
         admin.delete(f"{QUEUES}/{plural}", body["metadata"]["name"], namespace=body["metadata"].get("namespace", ""))
@@ -90,15 +91,16 @@ def test_a_job_gets_no_device_of_another_class(worker: Api, admin: Api, queues: 
     """
     worker.create(job(queues, "another"))
 
-    said = _refusal_of_kueue(admin, queues)
+    said = _refusal_of_kueue(admin, queues, "of-another")
 
     assert "untolerated taint {gpu-portal/class mi300x NoSchedule" in said
-    assert admin.get("batch/v1/jobs", "passes", namespace=queues)["spec"]["suspend"] is True
+    assert admin.get("batch/v1/jobs", "of-another", namespace=queues)["spec"]["suspend"] is True
 
 
-def _refusal_of_kueue(admin: Api, namespace: str) -> str:
+def _refusal_of_kueue(admin: Api, namespace: str, job_name: str) -> str:
     for _kind, workload in admin.watch(f"{QUEUES}/workloads", namespace=namespace, timeout_s=DEADLINE_S):
-        for one in workload.get("status", {}).get("conditions", []):
+        owners = [one["name"] for one in workload.get("metadata", {}).get("ownerReferences", [])]
+        for one in workload.get("status", {}).get("conditions", []) if job_name in owners else []:
             if (one["type"], one["status"]) == ("QuotaReserved", "False"):
                 return str(one["message"])
     raise AssertionError(f"Kueue said nothing within {DEADLINE_S:.0f} s")

@@ -17,7 +17,7 @@ from cluster.manifests import namespace as manifests
 from cluster.manifests.specs import CohortSpec, FlavorSpec, NamespaceSpec, QuotaCell, QuotaSpec
 from devcluster.client.kube import MERGE, Api, path_of
 from tests.deploy.fences.site_copies import ADMISSION, config_map
-from tests.deploy.fences.test_fence_worker import FENCE, QUEUES, assert_fenced, create, queue_object
+from tests.deploy.fences.test_fence_worker import FENCE, OURS, QUEUES, assert_fenced, create, queue_object
 from tests.support.cluster.identities import Impersonating, namespace, until
 from tests.support.cluster.removal import remove_namespace
 from tests.support.shipped import DEPLOY
@@ -155,6 +155,7 @@ def site(services: Json, admin: Api) -> Iterator[tuple[Api, str]]:
     policy, binding = (copy.deepcopy(one) for one in documents if one["metadata"]["name"] == "gpu-portal-worker-labels")
     policy["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
     # Only namespaces that name it: the absence of a profile stops every creator.
+    assert policy["spec"]["matchConstraints"]["objectSelector"] == {"matchLabels": OURS}
     policy["spec"]["matchConstraints"]["objectSelector"] = {"matchLabels": {"gpu-portal/owner": name}}
     [condition] = policy["spec"]["matchConditions"]
     condition["expression"] = f"request.userInfo.username == '{name}'"
