@@ -17,6 +17,7 @@ from catalog.discovery.queries import discovery_devices, discovery_node
 from catalog.models import DeviceTrial, GpuClass
 from catalog.trials.queries import trials
 from catalog.trials.types import DeviceRequest
+from cluster.manifests import names
 from cluster.models import Cluster
 from cluster.reads import observed
 from cluster.reads import queries as mirror
@@ -52,7 +53,9 @@ def check_report(cluster: Cluster) -> CheckReport:
         slices=tuple(device for one in slices for device in discovery_devices(one)),
         classes=tuple(_offer(gpu_class, tried) for gpu_class in on_nodes),
         # During the grace period of a grant, its team's queue is in a Cohort of its own.
-        queues=tuple(_queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, one.name))
+        queues=tuple(
+            _queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, names.own_cohort(one.name))
+        )
         if has_kueue
         else None,
         counted=discovery_queries.counted_in(tried.values()),

@@ -21,6 +21,8 @@ PRIORITY_CLASS = "gpu-portal"
 # Shipped in deploy/base/queues.yaml: a flavor without a topology, for a resource that nobody requests.
 PLAIN_FLAVOR = "gpu-portal-plain"
 PLAIN_RESOURCE = "gpu-portal/none"
+# Names of cohorts, which deploy/base/fence-worker.yaml limits to these: that of all queues is this one or gpu-portal-…
+COHORT = "gpu-portal"
 TENANT_ROLE = "gpu-portal-tenant"
 LOGS_ROLE = "gpu-portal-logs"
 
@@ -39,6 +41,16 @@ def dns_label(text: str, *, limit: int = LABEL_LIMIT) -> str:
 
 def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def is_cohort_name(text: str) -> bool:
+    """Whether the worker may put queues into a cohort of that name."""
+    return bool(re.fullmatch(rf"{COHORT}(-[a-z0-9]+)*", text)) and len(text) <= LABEL_LIMIT
+
+
+def own_cohort(namespace: str) -> str:
+    """The cohort of one namespace's queue alone (`namespace.grace_cohort`). No other cohort may have such a name."""
+    return f"{COHORT}--{namespace}"
 
 
 def run_name(workload: str, number: int) -> str:

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from cluster.manifests import names
 from cluster.manifests.metadata import KUEUE_API, Manifest, object_meta
+from cluster.manifests.site import EgressTarget
 from cluster.manifests.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
 
 PORTAL_NAMESPACE = "gpu-portal"
 SERVICE_ACCOUNT = "gpu-portal"
 NOTEBOOK_PORT = 8888
-DNS_PORT = 53
-# Where clouds give the credentials of the node or of a role to any pod that asks. Their DNS servers are not among them.
-METADATA_V4 = [
-    "169.254.0.0/16",  # link-local: most clouds, and EKS Pod Identity
-    "168.63.129.16/32",  # Azure's agent of the host
-    "100.100.100.200/32",  # Alibaba
-]
-METADATA_V6 = [
-    "fe80::/10",  # link-local
-    "fd00:ec2::254/128",  # AWS
-    "fd00:ec2::23/128",  # EKS Pod Identity
-    "fd20:ce::254/128",  # Google
-    "fd00:c1::a9fe:a9fe/128",  # Oracle
-]
+# 5353: the servers of OpenShift. Policies see the port of the pod, not that of its Service.
+DNS_PORTS = (53, 5353)
 # Defaults for containers without requests: the quota counts cpu and memory, so every container must request them.
 CONTAINER_DEFAULT = {"cpu": "1", "memory": "2Gi"}
 
@@ -128,11 +117,11 @@ def network_ingress(spec: NamespaceSpec) -> Manifest:
 
 
 def network_egress(spec: NamespaceSpec) -> Manifest:
-    """Allows all targets except the addresses where clouds give credentials to pods, and there only DNS of the site.
+    """Everything is closed but the pods of the namespace, servers for names, and what the site opens.
 
-    Data sets and package indexes have addresses that we cannot know, so nothing else is closed; other teams are closed
-    by their own ingress policies. Pods are named apart from address blocks: several network plugins do not match pods
-    by block.
+    Pods that resolve names are in a namespace of the distribution's choice, so all pods are open on these ports; those
+    of teams are closed by their own ingress policies. Pods are named apart from address blocks: several network plugins
+    do not match pods by block.
     """
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -142,24 +131,30 @@ def network_egress(spec: NamespaceSpec) -> Manifest:
             "podSelector": {},
             "policyTypes": ["Egress"],
             "egress": [
-                {"to": [{"namespaceSelector": {}}]},
+                {"to": [{"podSelector": {}}]},
+                {"to": [{"namespaceSelector": {}}], "ports": _ports(*DNS_PORTS)},
                 *_dns_caches(spec),
-                {
-                    "to": [
-                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": METADATA_V4}},
-                        {"ipBlock": {"cidr": "::/0", "except": METADATA_V6}},
-                    ]
-                },
+                *(_opened(one) for one in spec.site.egress),
             ],
         },
     }
 
 
+def _ports(*numbers: int) -> list[Manifest]:
+    return [{"protocol": protocol, "port": port} for port in numbers for protocol in ("UDP", "TCP")]
+
+
 def _dns_caches(spec: NamespaceSpec) -> list[Manifest]:
-    """DNS caches of the nodes have link-local addresses (NodeLocal DNSCache: 169.254.20.10), which are closed below."""
+    """DNS caches of the nodes have link-local addresses (NodeLocal DNSCache: 169.254.20.10)."""
     blocks = [{"ipBlock": {"cidr": f"{one}/{128 if ':' in one else 32}"}} for one in spec.site.dns_addresses]
-    ports = [{"protocol": protocol, "port": DNS_PORT} for protocol in ("UDP", "TCP")]
-    return [{"to": blocks, "ports": ports}] if blocks else []
+    return [{"to": blocks, "ports": _ports(DNS_PORTS[0])}] if blocks else []
+
+
+def _opened(target: EgressTarget) -> Manifest:
+    blocks = [
+        {"ipBlock": {"cidr": cidr, **({"except": list(closed)} if closed else {})}} for cidr, closed in target.blocks
+    ]
+    return {"to": blocks, **({"ports": [{"protocol": "TCP", "port": target.port}]} if target.port else {})}
 
 
 def service_account(spec: NamespaceSpec) -> Manifest:
@@ -209,7 +204,7 @@ def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest
         "kind": "ClusterQueue",
         "metadata": object_meta(spec.name, owner=spec.owner),
         "spec": {
-            "cohortName": spec.name if spec.grace else spec.cohort,
+            "cohortName": names.own_cohort(spec.name) if spec.grace else spec.cohort,
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": spec.name}},
             "queueingStrategy": "BestEffortFIFO",
             "resourceGroups": [*resource_groups(cells), plain_resource_group(spec.wakes)],
@@ -233,7 +228,7 @@ def grace_cohort(spec: NamespaceSpec) -> list[Manifest]:
         {
             "apiVersion": KUEUE_API,
             "kind": "Cohort",
-            "metadata": object_meta(spec.name, owner=spec.owner),
+            "metadata": object_meta(names.own_cohort(spec.name), owner=spec.owner),
             "spec": wanted,
         }
     ]

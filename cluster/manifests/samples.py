@@ -1,7 +1,7 @@
 """Sample Pod, Job and Deployment of a class, as text to copy: complete, commented, and accepted by a team's namespace.
 
 `sample_objects` builds them, `sample_yaml` writes them as text. The portal itself starts only Jobs (`run.py`); the
-other two are for users who may create objects in a team's namespace, and are not queued.
+other two are not queued; a team's namespace accepts them, and templates of claims, from operators only.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def sample_objects(spec: PodSpec, site: SiteProfile = DEFAULT) -> dict[str, list
 
 _HEADS: Mapping[str, tuple[str, ...]] = {
     POD: (
-        "Not queued: the queue of this cluster accepts Jobs only. The pod starts as soon as a",
+        "Not queued: the queue of this cluster accepts Jobs only. A team's namespace accepts this",
+        "pod from operators only; others use the Job. The pod starts as soon as a",
         "node has room, and is Pending until then. It counts against the namespace's",
         "ResourceQuota, not against the team's queue quota.",
     ),
@@ -80,7 +81,8 @@ _HEADS: Mapping[str, tuple[str, ...]] = {
         "The portal creates Jobs of this form.",
     ),
     DEPLOYMENT: (
-        "Not queued: the queue of this cluster accepts Jobs only. Its pod starts as soon as a",
+        "Not queued: the queue of this cluster accepts Jobs only. A team's namespace accepts this",
+        "Deployment from operators only; others use the Job. Its pod starts as soon as a",
         "node has room and keeps its devices until the Deployment is deleted. It counts",
         "against the namespace's ResourceQuota, not against the team's queue quota.",
     ),

@@ -1,7 +1,7 @@
 """The site profile: what differs from cluster to cluster, parsed from the ConfigMap `site` in the portal's namespace.
 Pure.
 
-The admission policy in deploy/base/fence-pods.yaml reads the same ConfigMap. A list has one entry in each line; blank
+Admission policies in deploy/base read the same ConfigMap. A list has one entry in each line; blank
 lines and lines that begin with # are ignored. A key with a wrong value counts as not set, and `problems` says so.
 """
 
@@ -20,6 +20,31 @@ AS_CLUSTER_ASSIGNS = "cluster"
 DEFAULT_USER = 1000
 READ_WRITE_ONCE, READ_WRITE_MANY = "ReadWriteOnce", "ReadWriteMany"
 DEFAULT_GROUP = 100
+# Values of `egress`.
+INTERNET = "internet"
+NOTHING = "nothing"
+# Where clouds give the credentials of the node or of a role to any pod that asks. Their DNS servers are not among them.
+METADATA = (
+    "169.254.0.0/16",  # link-local: most clouds, and EKS Pod Identity
+    "168.63.129.16/32",  # Azure's agent of the host
+    "100.100.100.200/32",  # Alibaba
+    "fe80::/10",  # link-local
+    "fd00:ec2::254/128",  # AWS
+    "fd00:ec2::23/128",  # EKS Pod Identity
+    "fd20:ce::254/128",  # Google
+    "fd00:c1::a9fe:a9fe/128",  # Oracle
+)
+# Where clusters have their nodes, pods, Services and API servers, and sites what is only for them.
+PRIVATE = (
+    "10.0.0.0/8",
+    "100.64.0.0/10",  # carriers; also pods of EKS and GKE
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "240.0.0.0/4",  # reserved; also pods of large clusters
+    "fc00::/7",
+)
+EVERYWHERE = ("0.0.0.0/0", "::/0")
 _DOMAIN = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 _KEY = rf"({_DOMAIN}/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 _LABEL_VALUE = r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?"
@@ -57,6 +82,41 @@ DEFAULT_STORAGE = OfferedStorage()
 
 
 @dataclass(frozen=True)
+class EgressTarget:
+    """`blocks`: each with the blocks in it that stay closed. `port`: the only one, of TCP; None: all."""
+
+    blocks: tuple[tuple[str, tuple[str, ...]], ...]
+    port: int | None = None
+
+
+def egress_target(line: str) -> EgressTarget:
+    """Of one entry: `internet` or a block of addresses, then maybe a port. Raises ValueError."""
+    block, *rest = line.split()
+    port = int(*rest) if rest else None
+    if port is not None and not 0 < port < 65536:
+        raise ValueError(line)
+    if block == INTERNET:
+        return EgressTarget(tuple(_opened(one, *METADATA, *PRIVATE) for one in EVERYWHERE), port)
+    if any(_is_in(block, one) for one in METADATA):
+        raise ValueError(line)
+    return EgressTarget((_opened(block, *METADATA),), port)
+
+
+def _opened(block: str, *closed: str) -> tuple[str, tuple[str, ...]]:
+    """With the largest closed blocks inside."""
+    inside = [one for one in closed if _is_in(one, block)]
+    return block, tuple(one for one in inside if not any(_is_in(one, other) for other in inside if other != one))
+
+
+def _is_in(inner: str, outer: str) -> bool:
+    one, other = ipaddress.ip_network(inner), ipaddress.ip_network(outer)
+    return one.version == other.version and one.subnet_of(other)  # type: ignore[arg-type]
+
+
+PUBLIC = (egress_target(INTERNET),)
+
+
+@dataclass(frozen=True)
 class SiteProfile:
     """The parsed profile; without arguments, that of a site that sets nothing. `user` and `group` None: the cluster
     assigns them.
@@ -69,6 +129,7 @@ class SiteProfile:
     pod_labels: Mapping[str, str] = field(default_factory=dict)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     dns_addresses: tuple[str, ...] = ()
+    egress: tuple[EgressTarget, ...] = PUBLIC
     gpu_node_labels: tuple[str, ...] = ()
     gpu_taints: tuple[str, ...] = ()
     # Class → resource → amount for each worker.
@@ -110,6 +171,7 @@ def site_profile(data: Mapping[str, str]) -> SiteProfile:
         except _WrongEntry as wrong:
             sentence = f"The key {key} of the site profile is ignored, because “{wrong}” is not valid."
             problems.append(ProfileProblem(sentence, way_out))
+            found |= wrong.instead
             continue
         if attribute and lines:
             found[attribute] = value
@@ -117,7 +179,11 @@ def site_profile(data: Mapping[str, str]) -> SiteProfile:
 
 
 class _WrongEntry(ValueError):
-    """The text is the wrong entry."""
+    """The text is the wrong entry. `instead`: what is then set, where the default would allow more."""
+
+    def __init__(self, entry: str, **instead: object) -> None:
+        super().__init__(entry)
+        self.instead = instead
 
 
 def _lines(text: str) -> list[str]:
@@ -155,6 +221,16 @@ def _addresses(lines: list[str]) -> tuple[str, ...]:
         except ValueError:
             raise _WrongEntry(line) from None
     return tuple(lines)
+
+
+def _egress(lines: list[str]) -> tuple[EgressTarget, ...]:
+    found = []
+    for line in [] if lines == [NOTHING] else lines:
+        try:
+            found.append(egress_target(line))
+        except (TypeError, ValueError):
+            raise _WrongEntry(line, egress=()) from None
+    return tuple(found)
 
 
 def _number(lines: list[str]) -> int | None:
@@ -224,6 +300,12 @@ _KEYS: Mapping[str, tuple[Callable[[list[str]], object], str, str]] = {
     "pod-labels": (_labels, "pod_labels", _LABELS_WAY_OUT),
     "namespace-labels": (_labels, "namespace_labels", _LABELS_WAY_OUT),
     "dns-addresses": (_addresses, "dns_addresses", "Write IP addresses, such as 169.254.20.10."),
+    "egress": (
+        _egress,
+        "egress",
+        "Until then nothing outside is open. Write internet, nothing, or blocks of addresses, each maybe with a port: "
+        "10.20.0.0/16 443. Addresses that give credentials of the cloud cannot be opened.",
+    ),
     "gpu-node-labels": (_entries(_KEY), "gpu_node_labels", "Write names of node labels without values."),
     "gpu-taints": (
         _entries(_KEY, unless=re.compile(r"((.+\.)?kubernetes\.io|gpu-portal)/.*")),

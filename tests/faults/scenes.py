@@ -121,11 +121,12 @@ class Stage:
 
     def pool(self, name: str) -> Scene:
         full = f"{name}-{self.unique}"
-        cluster = Cluster.objects.create(name=full, notebooks_domain="notebooks.localhost", cohort=full)
+        cohort = f"gpu-portal-{full}"
+        cluster = Cluster.objects.create(name=full, notebooks_domain="notebooks.localhost", cohort=cohort)
         gpu_class = make.gpu_class(cluster, slug=f"c-{full}")
         row = Pool.objects.create(cluster=cluster)
         flavor = queries.flavor_name(gpu_class)
-        return Scene(row, ((flavor, "FLAVOR"), (gpu_class.slug, "SLUG"), (full, "NAME"), (owner_label(row), "OWNER")))
+        return Scene(row, ((flavor, "FLAVOR"), (gpu_class.slug, "SLUG"), (cohort, "NAME"), (owner_label(row), "OWNER")))
 
     def scene(self, sort: str, name: str) -> Scene:
         return self.pool(name) if sort == "pool" else self.team(name)

@@ -34,7 +34,7 @@ SHIPPED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "topologies": {names.TOPOLOGY: {"spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}}},
     "resourceflavors": {names.PLAIN_FLAVOR: {"spec": {}}},
 }
-COHORT = "gpu-portal"
+COHORT = names.COHORT
 
 
 def check_names(facts: ClusterFacts) -> Iterator[PreflightFinding]:
@@ -64,7 +64,8 @@ def _cohort(facts: ClusterFacts) -> Iterator[PreflightFinding]:
         told = (
             f"Others use the cohort {COHORT}: {listed(foreign)}. Their queues would lend to teams and borrow from them."
         )
-        yield failure("names", told, "Rename theirs, or choose another one: manage.py catalog settle --cohort NAME.")
+        do = f"Rename theirs, or choose another one: manage.py catalog settle --cohort {COHORT}-NAME."
+        yield failure("names", told, do)
 
 
 def _namespaces(facts: ClusterFacts) -> Iterator[PreflightFinding]:

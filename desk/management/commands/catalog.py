@@ -17,6 +17,7 @@ from catalog.classes.proposals import actions as proposal_actions
 from catalog.classes.proposals import queries
 from catalog.discovery.types import Discovery
 from catalog.pool import actions
+from cluster.manifests import names
 from cluster.reads import queries as read_queries
 from desk.catalog.file import actions as file_actions
 from desk.catalog.file import queries as file_queries
@@ -33,7 +34,11 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         settle = verbs.add_parser("settle", help="create or change the configuration of the cluster CLUSTER_NAME")
         settle.add_argument("--notebooks-domain", default=settings.NOTEBOOKS_DOMAIN)
-        settle.add_argument("--cohort", default="gpu-portal", help="name of the Kueue cohort for borrowing")
+        settle.add_argument(
+            "--cohort",
+            default=names.COHORT,
+            help=f"name of the Kueue cohort for borrowing: {names.COHORT} or {names.COHORT}-…",
+        )
         verbs.add_parser("propose", help="list the proposed classes, one for each kind of capacity")
         accept = verbs.add_parser("accept", help="create and open proposed classes; existing classes are not changed")
         accept.add_argument("slug", nargs="*", help="only these (default: all proposed classes)")
@@ -59,6 +64,11 @@ class Command(BaseCommand):
             raise CommandError(str(refused)) from refused
 
     def _settle(self, options: dict[str, Any]) -> None:
+        if not names.is_cohort_name(options["cohort"]):
+            raise CommandError(
+                f"The worker may not use the cohort {options['cohort']}; choose {names.COHORT} or a name such as "
+                f"{names.COHORT}-2: lower case letters, digits and single hyphens."
+            )
         cluster = actions.configure_cluster(
             name=settings.CLUSTER_NAME,
             notebooks_domain=options["notebooks_domain"],

@@ -126,6 +126,16 @@ def test_staff_without_the_role_do_not_come_into_the_admin(a100: GpuClass) -> No
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("cohort", ["research", "gpu-portals", "gpu-portal-", "gpu-portal--team-a", "gpu-portal-A"])
+def test_a_cohort_that_the_worker_may_not_use_is_refused(cohort: str) -> None:
+    with pytest.raises(CommandError, match="choose gpu-portal or a name such as gpu-portal-2"):
+        call_command("catalog", "settle", "--cohort", cohort)
+    assert not Cluster.objects.exists()
+    call_command("catalog", "settle", "--cohort", "gpu-portal-2", stdout=io.StringIO())
+    assert Cluster.objects.get().cohort == "gpu-portal-2"
+
+
+@pytest.mark.django_db
 def test_from_an_empty_database_to_a_catalog() -> None:
     with pytest.raises(CommandError, match="No cluster is set up yet"):
         call_command("catalog", "propose")

@@ -29,6 +29,13 @@ def quota(namespace: str, *, pods: int) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
 
 
+def limits(namespace: str, *, least: str) -> dict[str, Any]:
+    """Refused if the least is above 2."""
+    spec = {"limits": [{"type": "Container", "min": {"cpu": least}, "max": {"cpu": "2"}}]}
+    metadata = meta("gpu-portal", namespace=namespace)
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": spec}
+
+
 def secret(namespace: str, *, owner: str = OWNER) -> dict[str, Any]:
     metadata = meta("key", namespace=namespace, owner=owner)
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "b"}}

@@ -18,7 +18,7 @@ from cluster.models import AppliedObject, Cluster
 from devcluster.client.kube import Api
 from devcluster.faults.api_proxy import ApiProxy
 from portal.core.due import Deadline
-from tests.cluster.apply.objects import OWNER, namespace, quota, secret
+from tests.cluster.apply.objects import OWNER, limits, namespace, quota, secret
 
 
 @pytest.fixture
@@ -174,13 +174,13 @@ class TestConverge:
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
         """A refusal says nothing about the existing object: without its recorded uid it would never be deleted."""
-        made = [namespace(name), quota(name, pods=3)]
+        made = [namespace(name), limits(name, least="1")]
         converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=made, deadline=deadline)
-        bad = [namespace(name), quota(name, pods=-1)]
+        bad = [namespace(name), limits(name, least="5")]
         refused = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=bad, deadline=deadline)
         last = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=made[:1], deadline=deadline)
-        assert refused.refused == last.deleted == (("ResourceQuota", name, "gpu-portal"),)
-        assert admin.find("v1/resourcequotas", "gpu-portal", namespace=name) is None
+        assert refused.refused == last.deleted == (("LimitRange", name, "gpu-portal"),)
+        assert admin.find("v1/limitranges", "gpu-portal", namespace=name) is None
 
     def test_a_refusal_of_a_name_with_uid_in_it_is_not_taken_for_a_foreign_object(
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline

@@ -140,14 +140,15 @@ class Recording(Kube):
 
 
 def shared_cohort(name: str, units: int) -> dict[str, Any]:
-    cells = (QuotaCell(resource="nvidia.com/gpu", flavor="some", nominal=units),)
-    return cohort(CohortSpec(name=name, owner=OWNER, cells=cells))
+    cells = (QuotaCell(resource="nvidia.com/gpu", flavor="some-00000000", nominal=units),)
+    return cohort(CohortSpec(name=f"gpu-portal-{name}", owner=OWNER, cells=cells))
 
 
 def queue(name: str, units: int) -> dict[str, Any]:
     """Kueue adds defaults to `preemption` and `flavorFungibility`."""
     spec = {
-        "cohortName": name,
+        "cohortName": f"gpu-portal-{name}",
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
         "resourceGroups": [plain_resource_group(units)],
         "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
     }

@@ -25,7 +25,7 @@ SPECS: dict[str, Json] = {
     "v1/resourcequotas": {"kind": "ResourceQuota", "spec": {"hard": {"pods": "1"}}},
     "v1/limitranges": {"kind": "LimitRange", "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}},
     "v1/serviceaccounts": {"kind": "ServiceAccount"},
-    "v1/services": {"kind": "Service", "spec": {"ports": [{"port": 80}]}},
+    "v1/services": {"kind": "Service", "spec": {"clusterIP": "None", "ports": [{"port": 80}]}},
     "v1/persistentvolumeclaims": {
         "kind": "PersistentVolumeClaim",
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
@@ -61,7 +61,7 @@ SPECS: dict[str, Json] = {
         "kind": "ResourceClaimTemplate",
         "spec": {"spec": {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}}},
     },
-    f"{QUEUES}/localqueues": {"kind": "LocalQueue", "spec": {"clusterQueue": "nobody"}},
+    f"{QUEUES}/localqueues": {"kind": "LocalQueue"},
 }
 DRY_RUN = pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "for real"])
 
@@ -70,7 +70,8 @@ def manifest(resource: str, name: str, in_namespace: str = "", labels: Json | No
     spec = SPECS.get(resource, {})
     metadata = {"name": name} | ({"namespace": in_namespace} if in_namespace else {})
     all_labels = OURS | spec.get("metadata", {}).get("labels", {}) if labels is None else labels
-    return {"apiVersion": resource.rpartition("/")[0], **spec, "metadata": metadata | {"labels": all_labels}}
+    body = {"apiVersion": resource.rpartition("/")[0], **spec, "metadata": metadata | {"labels": all_labels}}
+    return body | {"spec": {"clusterQueue": in_namespace}} if resource.endswith("localqueues") else body
 
 
 def create(api: Api, resource: str, body: Json, in_namespace: str = "", *, dry_run: bool = True) -> tuple[int, str]:
@@ -266,18 +267,29 @@ def test_the_fence_does_not_lean_on_rbac(services: Json, ours: str) -> None:
     assert create(almighty, "v1/configmaps", manifest("v1/configmaps", "probe") | {"kind": "ConfigMap"}, ours)[0] == 201
 
 
-QUEUE_SPECS: dict[str, Json] = {
-    "resourceflavors": {"kind": "ResourceFlavor"},
-    "cohorts": {"kind": "Cohort"},
-    "clusterqueues": {"kind": "ClusterQueue", "spec": {"stopPolicy": "Hold", "namespaceSelector": {}}},
-}
+QUEUE_KINDS = {"resourceflavors": "ResourceFlavor", "cohorts": "Cohort", "clusterqueues": "ClusterQueue"}
 
 
-@pytest.mark.parametrize("plural", QUEUE_SPECS)
+def queue_object(plural: str, name: str, labels: Json | None = None) -> Json:
+    """A valid one of the worker."""
+    specs = {
+        "resourceflavors": {"nodeTaints": [{"key": "gpu-portal/class", "value": "a100", "effect": "NoSchedule"}]},
+        "cohorts": {},
+        "clusterqueues": {
+            "stopPolicy": "Hold",
+            "cohortName": "gpu-portal-fences",
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+        },
+    }
+    metadata = {"name": name, "labels": OURS if labels is None else labels}
+    return {"apiVersion": QUEUES, "kind": QUEUE_KINDS[plural], "metadata": metadata, "spec": specs[plural]}
+
+
+@pytest.mark.parametrize("plural", QUEUE_KINDS)
 def test_the_worker_changes_only_queue_objects_that_carry_our_label(worker: Api, admin: Api, plural: str) -> None:
-    resource, name = f"{QUEUES}/{plural}", f"fence-{uuid.uuid4().hex[:8]}"
-    own = {"apiVersion": QUEUES, **QUEUE_SPECS[plural], "metadata": {"name": name, "labels": OURS}}
-    somebodys = own | {"metadata": {"name": f"{name}-foreign"}}
+    resource, name = f"{QUEUES}/{plural}", f"gpu-portal-{uuid.uuid4().hex[:8]}"
+    own = queue_object(plural, name)
+    somebodys = queue_object(plural, f"{name}-foreign", {})
     adopt = {"metadata": {"labels": OURS}}
     abandon = {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}
     admin.create(somebodys)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from cluster.client import api_kinds
+from cluster.manifests import pool, run, workers
+from cluster.manifests.namespace import namespace_objects
+from cluster.manifests.run_spec import ClaimSpec
+from cluster.manifests.specs import CohortSpec, FlavorSpec
+from cluster.mirror.leases import LEASES
+from cluster.mirror.records import kinds
 from devcluster.client.kube import Api, ApiError, path_of
+from tests.cluster.manifests.test_manifests_namespace import SPEC
+from tests.cluster.manifests.test_manifests_run import DRA, NOTEBOOK
 from tests.support.cluster.identities import Impersonating, until
 
 Json = dict[str, Any]
@@ -20,7 +30,9 @@ WRITE = "get create patch delete"
 # group: resources: verbs. Nothing here may grow without the design saying so.
 WORKER = {
     "": {
-        "namespaces resourcequotas limitranges serviceaccounts persistentvolumeclaims services": WRITE,
+        "namespaces limitranges serviceaccounts": WRITE,
+        "resourcequotas": "get create patch",
+        "persistentvolumeclaims services": "get create delete",
         "secrets": "create patch delete",
     },
     "networking.k8s.io": {"networkpolicies": WRITE},
@@ -43,7 +55,6 @@ WATCHER = {
     "rbac.authorization.k8s.io": {"rolebindings": "list watch"},
     "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors topologies workloads": "list watch"},
     "resource.k8s.io": {"resourceclaims resourceslices deviceclasses": "list watch"},
-    "visibility.kueue.x-k8s.io": {"clusterqueues/pendingworkloads": "get"},
     "coordination.k8s.io": {
         "leases[c1f6bfd2.kueue.x-k8s.io] leases[kube-scheduler] leases[kube-controller-manager]": "list"
     },
@@ -101,6 +112,48 @@ def test_the_shipped_roles_equal_the_table() -> None:
     assert not any("nonResourceURLs" in rule for rules in roles.values() for rule in rules)
     [one] = [body for body in shipped() if body["kind"] == "Role"]
     assert (one["metadata"]["namespace"], rights(one["rules"])) == ("gpu-portal", written_out(SITE))
+
+
+def test_the_watcher_may_read_exactly_what_it_follows() -> None:
+    of_kinds = [kind for kind in kinds.KINDS.values() if not kind.namespace]
+    read = {(*_group_and_plural(kind.path), verb) for kind in of_kinds for verb in ("list", "watch")}
+    of_leases = {("coordination.k8s.io", f"leases[{name}]", "list") for _namespace, name in LEASES.values()}
+
+    assert written_out(WATCHER) == read | of_leases
+    [site] = [kind for kind in kinds.KINDS.values() if kind.namespace]
+    assert (site.name, site.namespace, site.field_selector) == ("ConfigMap", "gpu-portal", "metadata.name=site")
+
+
+def test_the_worker_may_write_only_kinds_that_it_makes() -> None:
+    """The verbs of each: those of a namespace's and the catalog's objects are applied, and deleted one by one except
+    the quota; those of a run are created and deleted; a Job is also relabelled.
+    """
+    made = [*namespace_objects(replace(SPEC, grace=SPEC.cells or ())), *pool_objects(), *run_objects()]
+    paths = {_group_and_plural(api_kinds.api_path(kind)) for kind in {one["kind"] for one in made}}
+
+    granted = {(group, resource) for group, resource, verb in written_out(WORKER) if verb != "bind"}
+    assert granted == paths
+
+
+def _group_and_plural(path: str) -> tuple[str, str]:
+    parts = path.split("/")
+    return (parts[1] if parts[0] == "apis" else ""), parts[-1]
+
+
+def pool_objects() -> list[Json]:
+    flavor = FlavorSpec("a", owner="o", slug="a", node_labels={}, tolerations=(), has_topology=False)
+    return [pool.resource_flavor(flavor), pool.cohort(CohortSpec("a", owner="o", cells=()))]
+
+
+def run_objects() -> list[Json]:
+    claim = ClaimSpec(owner="o", namespace="a", name="a", size_gib=1)
+    return [
+        run.job(DRA),
+        run.claim_template(DRA),
+        run.token_secret(NOTEBOOK, token="t", job_uid="1"),
+        run.volume_claim(claim),
+        workers.headless_service(DRA, "a", job_uid="1"),
+    ]
 
 
 def test_only_worker_and_watcher_have_a_role_in_the_whole_cluster() -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
+from cluster.manifests import names
 from devcluster.client.kube import Api
 from tenants.models import Grant, Namespace
 from tests.support.cluster.queued import WORKLOADS
@@ -21,7 +22,7 @@ def end(grant: Grant, *, ago: timedelta = timedelta(0)) -> None:
 
 def kept(admin: Api, namespace: Namespace) -> str | None:
     """Units that the namespace's own cohort protects from being reclaimed; None if it has no cohort."""
-    found = admin.find(COHORTS, namespace.name)
+    found = admin.find(COHORTS, names.own_cohort(namespace.name))
     if found is None:
         return None
     [group] = found["spec"]["resourceGroups"]
