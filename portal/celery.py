@@ -1,4 +1,4 @@
-"""Celery: workers drain due tables, beat sweeps every 10 s. There are no retries, results, late acks or ETAs
+"""Celery: workers drain due tables, beat sweeps every 5 s. There are no retries, results, late acks or ETAs
 (portal/core/due.py).
 """
 

@@ -7,20 +7,33 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.core import keepalive, single_sign_on
-from portal.core.postgresql.session import connection_options
+from portal.core import single_sign_on
+from portal.core.connections import redis_server
+from portal.core.postgresql.session import database
 from portal.core.secret_settings import former_keys, require_encryption_keys, secret
 from portal.ops import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
+Given = TypeVar("Given")
+Parsed = TypeVar("Parsed")
+
+
+def parsed(name: str, parse: Callable[[Given], Parsed], value: Given) -> Parsed:
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is malformed: {error}.") from error
+
 
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = secret("SECRET_KEY")
@@ -55,12 +68,11 @@ TRUSTED_PROXIES = [
     )
 ]
 REDIS_URL = secret("REDIS_URL")
+parsed("REDIS_URL", redis_server.sentinels_of, REDIS_URL)
 HTTPS = urlsplit(PORTAL_URL).scheme == "https"
 PORTAL_HOST = urlsplit(PORTAL_URL).hostname or ""
 
-DATABASES = {"default": environ.Env.db_url_config(secret("DATABASE_URL"))}
-DATABASES["default"].update(ENGINE="portal.core.postgresql", CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
-DATABASES["default"]["OPTIONS"] = connection_options(DATABASES["default"].get("OPTIONS", {}))
+DATABASES = {"default": parsed("DATABASE_URL", database, environ.Env.db_url_config(secret("DATABASE_URL")))}
 if env.bool("DATABASE_POOL", default=False):
     # For web and doors: one pool per process.
     DATABASES["default"]["OPTIONS"]["pool"] = {
@@ -242,24 +254,19 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 # ---- background tasks ------------------------------------------------------------------------------------------
 # Order asserted by tests/test_shape.py: API time-out < budget of a reconcile < task limit < lease < resync.
 KUBE_TIMEOUT_S = 5
-RECONCILE_BUDGET_S = 20
-TASK_LIMIT_S = 30
-LEASE_S = 35
+RECONCILE_BUDGET_S = 12
+TASK_LIMIT_S = 20
+LEASE_S = 23
+# A row of a vanished worker waits for the end of its lease and the next sweep: less than 30 s together.
+SWEEP_S = 5
 RESYNC_S = 600
 # Monday to Friday in TIME_ZONE; a request that waits longer is overdue, and all approvers are notified.
 ESCALATE_AFTER_WORKING_DAYS = env.int("ESCALATE_AFTER_WORKING_DAYS", default=3)
 if not 1 <= ESCALATE_AFTER_WORKING_DAYS <= 60:
     raise ImproperlyConfigured("ESCALATE_AFTER_WORKING_DAYS is a number from 1 to 60.")
 
-CELERY_BROKER_URL = REDIS_URL
-# Without acknowledgements: a hint may be lost, and tracking each one costs a launch two round trips.
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "socket_timeout": 1,
-    "socket_connect_timeout": 1,
-    "retry_on_timeout": False,
-    "ack_emulation": False,
-    **keepalive.BROKER_OPTIONS,
-}
+CELERY_BROKER_URL = redis_server.broker_url(REDIS_URL)
+CELERY_BROKER_TRANSPORT_OPTIONS = redis_server.broker_options(REDIS_URL)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_IGNORE_RESULT = True
@@ -275,7 +282,7 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 # Otherwise Celery closes the connection around every task; portal.tasks closes it by Django's own rule.
 CELERY_DB_REUSE_MAX = 1_000_000
 CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "portal.sweep", "schedule": 10.0, "options": {"queue": "background", "expires": 10}},
+    "sweep": {"task": "portal.sweep", "schedule": float(SWEEP_S), "options": {"queue": "background", "expires": 10}},
     # Apps that know no notebooks may suspend an account: this task wakes notebooks whose user may no longer launch.
     "leaving": {"task": "workloads.leaving.wake", "schedule": 5.0, "options": {"queue": "background", "expires": 5}},
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
@@ -344,13 +351,7 @@ SPECTACULAR_SETTINGS = {
         "StepState": ["done", "busy", "stuck", "next"],
     },
 }
-CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
-        "OPTIONS": {"socket_timeout": 1, "socket_connect_timeout": 1},
-    }
-}
+CACHES = {"default": redis_server.cache(REDIS_URL)}
 
 # ---- mail ------------------------------------------------------------------------------------------------------
 EMAIL_CONFIG = environ.Env.email_url_config(secret("EMAIL_URL", default="consolemail://"))
@@ -374,7 +375,7 @@ LOGGING = logs.logging_config(
         OIDC.client_secret if OIDC else "",
         EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
         DATABASES["default"].get("PASSWORD") or "",
-        urlsplit(REDIS_URL).password or "",
+        *redis_server.passwords_of(REDIS_URL),
     ),
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = False

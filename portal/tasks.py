@@ -1,4 +1,4 @@
-"""The sweep, which finds due rows whose hint was lost, every 10 s (beat); and signal handlers of worker and beat."""
+"""The sweep, which finds due rows whose hint was lost, every 5 s (beat); and signal handlers of worker and beat."""
 
 import os
 from functools import partial

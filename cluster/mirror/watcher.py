@@ -25,6 +25,7 @@ from cluster.mirror.watch import NoteType, WatchLimits, WatchNote, WatchSource, 
 from cluster.mirror.writer import EpochLost, MirrorWriter
 from cluster.models import Cluster
 from portal.core import hints
+from portal.core.sql import WITHOUT_POOLER, has_own_session
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +41,10 @@ LOCK_AGAIN_S = 1.0
 FIRST = "Namespace"
 
 Item = tuple[WatchNote, ObservedObject | None]
+
+
+class SharedSession(Exception):
+    """Two watchers behind a pooler would both get the lock: it belongs to a session, which they share."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ class Watcher:
     def _lock(self) -> bool:
         """Waits for the advisory lock and logs that once. Returns False if it was stopped meanwhile."""
         has_said = False
+        if not has_own_session():
+            raise SharedSession(f"The watcher's lock needs a session of its own. {WITHOUT_POOLER}")
         with connection.cursor() as cursor:
             cursor.execute(f"SET idle_session_timeout = '{LOCK_LOST_AFTER}'")
         while not self._stop.is_set():

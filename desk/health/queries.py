@@ -33,6 +33,7 @@ from desk.health.catalog_checks import CatalogChecks
 from desk.health.inconsistencies import Inconsistency
 from desk.health.inconsistencies import inconsistencies as contradictions_of
 from portal.core import due
+from portal.ops.health import redis_problem
 from portal.ui.text import duration_text, plural
 from tenants.lifecycle.terminating import queries as terminating_queries
 from tenants.lifecycle.terminating.queries import TerminatingNamespace
@@ -41,7 +42,7 @@ from tenants.models import Namespace
 SHOWN = 50
 # Shorter times are shown in seconds.
 SECONDS_SHOWN = 120
-# A sweep runs every 10 s: a task that is past due for several sweeps has no worker.
+# A sweep runs every 5 s: a task that is past due for several sweeps has no worker.
 LATE = timedelta(seconds=30)
 HEARD = timedelta(seconds=mirror.HEARD_LIMIT_S)
 TABLES = {"Node": MirrorNode, "Pod": MirrorPod, "Job": MirrorJob, "Workload": MirrorWorkload, "Event": MirrorWarning}
@@ -91,11 +92,11 @@ class DriftedObject:
 
 @dataclass(frozen=True)
 class SilentComponent:
-    """A component of the cluster that has not renewed its Lease since then. `do`: for operators."""
+    """A component of the cluster that has not renewed its Lease since then, or Redis. `do`: for operators."""
 
     name: str
     sentence: str
-    since: datetime
+    since: datetime | None
     do: str
 
 
@@ -169,6 +170,9 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     blocked = [one for one in terminating if timezone.now() - one.since > LATE]
     late = [one for one in overdue if one.is_late]
     silent = [_silent(component, at) for component, at in sorted(as_of.silent.items())]
+    is_urgent = bool(late or silent)
+    if problem := redis_problem():
+        silent.append(SilentComponent("Redis", f"{problem} {_WITHOUT_REDIS}", None, "Check Redis and its sentinels."))
     bad = [f"{one.name} does not respond" for one in silent]
     certificates = certificate_states()
     bad += [
@@ -201,7 +205,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         "no catalog problems.",
         mirror_problem="" if as_of.is_current else as_of.problem,
         is_well=not bad,
-        is_urgent=bool(late or silent) or not as_of.is_current or any(one.is_expired for one in certificates),
+        is_urgent=is_urgent or not as_of.is_current or any(one.is_expired for one in certificates),
         as_of=as_of.at,
         is_stale=not as_of.is_current,
         overdue=overdue,
@@ -219,6 +223,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     )
 
 
+_WITHOUT_REDIS = "Pages work and update later. Workers begin nothing that is new until it is back."
 _STOPPED = {
     QUEUE_SYSTEM: ("Kueue", "Nothing is admitted.", "Check the pods of kueue-controller-manager in kueue-system."),
     SCHEDULER: ("kube-scheduler", "No pod gets a node.", "Check the pods of kube-scheduler in kube-system."),

@@ -64,7 +64,7 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
 
 def _silent(found: Health) -> Iterator[ReportLine]:
     for one in found.silent:
-        yield ReportLine(f"component {one.name}", f"{_at(one.since)}: {one.sentence}", one.do)
+        yield ReportLine(f"component {one.name}", f"{f'{_at(one.since)}: ' if one.since else ''}{one.sentence}", one.do)
 
 
 def _certificates(found: Health) -> Iterator[ReportLine]:

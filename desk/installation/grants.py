@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from desk.installation.rights import RIGHTS, ROLES
+from portal.core.postgresql.session import SERVER
 
 _CREATE = SQL("""
 DO $$ BEGIN CREATE ROLE {role} NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$""")
@@ -78,6 +79,9 @@ def give_login(login: Login) -> None:
         _execute(SQL("CREATE ROLE {}").format(name))
     _execute(SQL("ALTER ROLE {} LOGIN PASSWORD {}").format(name, Literal(_hashed(login))))
     _execute(SQL("GRANT {} TO {}").format(role, name))
+    # For sessions that a pooler opens. Others ask for the same themselves.
+    for setting, value in SERVER.items():
+        _execute(SQL("ALTER ROLE {} SET {} = {}").format(name, Identifier(setting), Literal(value)))
 
 
 @transaction.atomic

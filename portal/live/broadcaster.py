@@ -23,10 +23,11 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import redis.asyncio
+import redis.asyncio.client
 import structlog
 from django.db import close_old_connections
 
+from portal.core.connections import redis_server
 from portal.core.hints import channel_name
 from portal.live.backpressure import ClientStalled, SendWithTimeout
 from portal.live.sse import STREAM_HEADERS, server_sent_event
@@ -42,6 +43,8 @@ KEEPALIVE_S = 15.0
 ACCESS_CHECK_S = 3.0
 VERSION_CHECK_S = 15.0
 RETRY_S = 1.0
+# An idle subscription is tested, and Redis has to answer within this time.
+ANSWER_S = 5.0
 # Pause between renderings that `compare` starts, so that renderings after a hint go first.
 PAUSE_S = 0.05
 # For `changed`: a hint about any channel. No namespace has this name.
@@ -260,22 +263,23 @@ class Broadcaster:
         pattern = channel_name("*")
         prefix = len(channel_name(""))
         while True:
-            client = redis.asyncio.Redis.from_url(self._redis_url, socket_connect_timeout=1, health_check_interval=15)
             try:
-                async with client.pubsub(ignore_subscribe_messages=True) as subscription:
-                    await subscription.psubscribe(pattern)
+                async with (
+                    redis_server.async_client(self._redis_url, socket_connect_timeout=1) as client,
+                    client.pubsub(ignore_subscribe_messages=True) as subscription,
+                ):
+                    async with asyncio.timeout(ANSWER_S):
+                        await subscription.psubscribe(pattern)
                     self.listening.set()
                     self._hint_all()
                     while True:
-                        message = await subscription.get_message(timeout=KEEPALIVE_S)
-                        if message is not None:
+                        message = await _next_message(subscription)
+                        if message["type"] == "pmessage":
                             self._hint(message["channel"].decode()[prefix:])
             except (redis.RedisError, OSError) as error:
                 log.warning("hints_lost", error=type(error).__name__)
                 self.listening.clear()
                 await asyncio.sleep(RETRY_S)
-            finally:
-                await client.aclose()
 
     def _hint_all(self) -> None:
         for channel in {topic.channel for topic in self._topics} | set(self._waiting):
@@ -329,6 +333,17 @@ class Broadcaster:
         while True:
             await asyncio.sleep(seconds)
             await check()
+
+
+async def _next_message(subscription: redis.asyncio.client.PubSub) -> dict[str, Any]:
+    """Waits for a message. Raises ConnectionError if Redis does not answer: its host vanished, or it hangs."""
+    found: dict[str, Any] | None = await subscription.get_message(timeout=KEEPALIVE_S)
+    if found is None:
+        await subscription.ping()
+        found = await subscription.get_message(timeout=ANSWER_S)
+    if found is None:
+        raise redis.ConnectionError("Redis does not answer.")
+    return found
 
 
 def _with_connection(function: Callable[..., Result], *arguments: Any) -> Result:

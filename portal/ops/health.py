@@ -1,10 +1,8 @@
-"""Probes: /livez (the process responds) and /readyz (it can serve requests: database, Redis, migrations)."""
+"""Probes: /livez (the process responds) and /readyz (it can serve requests: database, migrations)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import redis
+import redis.sentinel
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
@@ -32,15 +30,12 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def readiness() -> tuple[int, str]:
-    """Status and text: 200 "ready", or 503 with one problem per line."""
-    found = problems()
-    return (503, "".join(f"{problem}\n" for problem in found)) if found else (200, "ready\n")
-
-
-def problems() -> list[str]:
-    """The problems of this process, without addresses or host names."""
-    checks: tuple[Callable[[], str], ...] = (_database, _redis)
-    return [problem for check in checks if (problem := check())]
+    """Status and text: 200 "ready", or 503 with the problem. Without Redis pages work, only later than usual: they must
+    not go away while its primary is replaced. The text says it.
+    """
+    if problem := _database():
+        return 503, f"{problem}\n"
+    return 200, "".join(f"{line}\n" for line in ("ready", redis_problem()) if line)
 
 
 def _database() -> str:
@@ -60,9 +55,12 @@ def _database() -> str:
     return ""
 
 
-def _redis() -> str:
+def redis_problem() -> str:
+    """One sentence without addresses, or an empty text."""
     try:
         hints.redis_connection().ping()
+    except redis.sentinel.MasterNotFoundError:
+        return "Redis has no primary: no sentinel that answers names one."
     except redis.RedisError as error:
         return f"Redis does not answer ({type(error).__name__})."
     return ""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-# A task may take 30 s, and a worker looks for a Redis that came back every 30 s at most.
+# A task may take 20 s, and a worker looks for a Redis that came back every 30 s at most.
 SILENT_S = 90.0
 
 

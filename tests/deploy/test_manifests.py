@@ -133,7 +133,9 @@ def test_web_and_beat_have_no_way_to_the_api_server() -> None:
     assert open_to_all == {53}
     [who] = policies["to-cluster"]["podSelector"]["matchExpressions"]
     assert set(who["values"]) == IN_CLUSTER
-    assert {port["port"] for rule in policies["to-data"]["egress"] for port in rule["ports"]} == {5432, 6379}
+    # PostgreSQL or PgBouncer, Redis and its sentinels.
+    to_data = {port["port"] for rule in policies["to-data"]["egress"] for port in rule["ports"]}
+    assert to_data == {5432, 6432, 6379, 26379}
 
 
 def test_single_sign_on_is_added_by_who_wants_it_and_reaches_what_they_name() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import redis as redis_client
 
+from cluster.manifests.names import PLAIN_RESOURCE
 from devcluster.client.kube import Api
 from devcluster.faults.api_proxy import ApiProxy
 from devcluster.processes.ports import free_port
@@ -39,41 +40,52 @@ class Portal:
     env: dict[str, str]
     slug: str
 
-    def run(self, *arguments: str) -> str:
-        """Runs the command and returns the last line of its output."""
-        command = Command("step", [sys.executable, *arguments], env=self.env, cwd=ROOT)
+    def run(self, *arguments: str, exits: int = 0, **env: str) -> str:
+        """Runs the command and returns the last line of its output; all of it if it fails as expected."""
+        command = Command("step", [sys.executable, *arguments], env=self.env | env, cwd=ROOT)
         ran = self.supervisor.run(command, within_s=120)
-        assert ran.process.returncode == 0, ran.log.read_text()
+        assert ran.process.returncode == exits, ran.log.read_text()
+        if exits:
+            return ran.log.read_text()
         return next(reversed(ran.log.read_text().splitlines()), "")
 
     def provision(self, name: str, units: int) -> None:
         self.run("-m", "tests.recovery.provision", "team", name, self.slug, str(units))
 
     @contextmanager
-    def doors(self) -> Iterator[int]:
+    def doors(self, **env: str) -> Iterator[int]:
         """Starts the process that serves streams, and returns its port."""
+        argv = ["uvicorn", "portal.asgi:application", "--log-level", "warning", "--port"]
+        with self._serving("doors", argv, "", env) as port:
+            yield port
+
+    @contextmanager
+    def web(self, **env: str) -> Iterator[int]:
+        argv = ["gunicorn", "portal.wsgi:application", "--workers", "2", "--threads", "4", "--no-control-socket", "-b"]
+        with self._serving("web", argv, "127.0.0.1:", env) as port:
+            yield port
+
+    @contextmanager
+    def _serving(self, name: str, argv: list[str], host: str, env: dict[str, str]) -> Iterator[int]:
         port = free_port()
-        argv = [
-            sys.executable,
-            "-m",
-            "uvicorn",
-            "portal.asgi:application",
-            "--port",
-            str(port),
-            "--log-level",
-            "warning",
-        ]
 
         def answers() -> bool:
             return socket.create_connection(("127.0.0.1", port), 1).close() is None
 
-        env = self.env | {"ALLOWED_HOSTS": "*"}
-        self.supervisor.start(Command("doors", argv, env=env, cwd=ROOT, ready=answers, stop_within_s=10))
-        self.supervisor.until_ready("doors")
+        command = Command(
+            name,
+            [sys.executable, "-m", *argv, f"{host}{port}"],
+            env=self.env | {"ALLOWED_HOSTS": "*"} | env,
+            cwd=ROOT,
+            ready=answers,
+            stop_within_s=10,
+        )
+        self.supervisor.start(command)
+        self.supervisor.until_ready(name)
         try:
             yield port
         finally:
-            self.supervisor.stop("doors")
+            self.supervisor.stop(name)
 
     # ---- faults of services ----------------------------------------------------------------------------------------
 
@@ -129,7 +141,9 @@ class Portal:
         if queue is None or queue["spec"].get("stopPolicy", "None") != "None":
             return False
         groups = queue["spec"].get("resourceGroups", [])
-        nominal = sum(int(cell["nominalQuota"]) for g in groups for f in g["flavors"] for cell in f["resources"])
+        cells = [cell for group in groups for flavor in group["flavors"] for cell in flavor["resources"]]
+        # The other resource counts wake-ups of the queue.
+        nominal = sum(int(cell["nominalQuota"]) for cell in cells if cell["name"] != PLAIN_RESOURCE)
         others = (
             ("v1/resourcequotas", "gpu-portal"),
             ("v1/limitranges", "gpu-portal"),

@@ -3,11 +3,13 @@
 python -m tests.recovery.provision cluster COHORT
 python -m tests.recovery.provision team NAME CLASS UNITS
 python -m tests.recovery.provision viewer NAME
+python -m tests.recovery.provision people NAME
 python -m tests.recovery.provision hold NAME "nothing"|"a query"
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -17,7 +19,7 @@ import django
 def main(what: str, *rest: str) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     django.setup()
-    {"cluster": settle, "team": team, "viewer": viewer, "hold": hold}[what](*rest)
+    {"cluster": settle, "team": team, "viewer": viewer, "people": people, "hold": hold}[what](*rest)
 
 
 def settle(cohort: str, slug: str) -> None:
@@ -62,6 +64,26 @@ def viewer(name: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def people(name: str) -> None:
+    """Prints a member with a password, and the tokens of this member and of an approver, as JSON."""
+    from accounts.api_tokens.actions import create_token
+    from accounts.core.actor import Actor
+    from accounts.models import User
+    from catalog.models import Image
+    from tenants.models import Membership, Tenant
+    from tests.support.rows import make
+
+    def token(of: User, *scopes: str) -> str:
+        by = Actor(user=of, via="page")
+        return create_token(name="looks", scopes=list(scopes), expires_in_days=1, by=by)[1]
+
+    Image.objects.create(name="python", reference="docker.io/library/python:3.14-slim", kind="job")
+    member, approver = make.user(f"member-of-{name}"), make.approver(f"approver-of-{name}")
+    make.member(Tenant.objects.get(slug=name), member, Membership.Role.OWNER)
+    found = {"email": member.email, "password": make.PASSWORD, "member": token(member, "read", "launch", "request")}
+    sys.stdout.write(f"{json.dumps(found | {'approver': token(approver, 'read', 'decide')})}\n")
+
+
 def hold(name: str, doing: str) -> None:
     """Changes a row and keeps its transaction open until a line arrives; then prints what came of it."""
     from django.db import DatabaseError, connection, transaction
@@ -76,7 +98,7 @@ def hold(name: str, doing: str) -> None:
             sys.stdout.flush()
             if doing == "a query":
                 with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_sleep(29)")
+                    cursor.execute("SELECT pg_sleep(19)")
             sys.stdin.readline()
     except DatabaseError as error:
         sys.stdout.write(f"{type(error).__name__}\n")

@@ -44,12 +44,6 @@ def assert_same_end_state(portal: Portal, name: str) -> None:
     portal.wait(lambda: portal.is_mirrored(name), what=f"the mirror knows {name}")
 
 
-@pytest.fixture
-def team(portal: Portal, unique: str) -> str:
-    """A name that contains the portal's own eight characters, so that its objects are removed at the end."""
-    return f"team-{unique}-{portal.slug.rpartition('-')[2]}"
-
-
 def test_worker_killed(portal: Portal, team: str) -> None:
     provision_during(portal, team, lambda: portal.kill("worker"))
     assert_same_end_state(portal, team)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -40,12 +41,6 @@ def away() -> Iterator[VanishingHost]:
         pytest.skip(str(reason))
 
 
-@pytest.fixture
-def team(portal: Portal, unique: str) -> str:
-    """A name that contains the portal's own eight characters, so that its objects are removed at the end."""
-    return f"team-{unique}-{portal.slug.rpartition('-')[2]}"
-
-
 @contextmanager
 def moved(portal: Portal, host: VanishingHost, name: str) -> Iterator[str]:
     """Stops the process of this name and runs it on the host, under the name that is returned, until the end."""
@@ -59,6 +54,23 @@ def moved(portal: Portal, host: VanishingHost, name: str) -> Iterator[str]:
         portal.supervisor.stop(there.name)
         if name not in portal.supervisor.running:
             portal.supervisor.start(here)
+
+
+def with_env(command: Command, env: dict[str, str]) -> Command:
+    return replace(command, env={**(command.env or {}), **env})
+
+
+@contextmanager
+def changed(portal: Portal, command: Command) -> Iterator[None]:
+    """Runs the process of this name in another way, until the end."""
+    before = portal.supervisor.running[command.name].command
+    portal.supervisor.stop(command.name)
+    portal.supervisor.start(command)
+    try:
+        yield
+    finally:
+        portal.supervisor.stop(command.name)
+        portal.supervisor.start(before)
 
 
 def said(portal: Portal, name: str, word: str) -> bool:
@@ -118,15 +130,17 @@ def test_a_watcher_that_hangs(portal: Portal, team: str) -> None:
 
 
 def test_a_worker_between_two_writes_to_the_cluster(portal: Portal, away: VanishingHost, team: str) -> None:
-    """Its lease is 10 s here: see settings.py."""
+    """With the lease and the sweep of production."""
     reached, is_over = threading.Event(), threading.Event()
 
     def hold() -> None:
         reached.set()
         is_over.wait(60)
 
-    replica = portal.supervisor.running["worker"].command
-    with moved(portal, away, "worker"):
+    as_shipped = {"DJANGO_SETTINGS_MODULE": "portal.settings"}
+    replica = with_env(portal.supervisor.running["worker"].command, as_shipped)
+    beat = with_env(portal.supervisor.running["beat"].command, as_shipped)
+    with changed(portal, replica), changed(portal, beat), moved(portal, away, "worker"):
         portal.proxy.when(WRITES, nth=4).call_after(hold)
         portal.provision(team, units=3)
         try:
@@ -148,7 +162,6 @@ def test_a_worker_between_two_writes_to_the_cluster(portal: Portal, away: Vanish
         portal.wait(lambda: portal.is_provisioned(next_team, 2), what="the first worker works again")
         portal.wait(portal.is_settled, what="no row is due or on lease")
         assert written(portal, team) == before
-        portal.supervisor.start(replica)
 
 
 @pytest.mark.parametrize("doing", ["nothing", "a query"])

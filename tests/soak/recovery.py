@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.recovery.conftest import portal
+from tests.recovery.conftest import portal, team
 from tests.recovery.portal import Portal
-from tests.recovery.test_recovery import assert_same_end_state, provision_during, team
+from tests.recovery.test_recovery import assert_same_end_state, provision_during
 
 __all__ = ["portal", "team"]
 pytestmark = pytest.mark.timeout(240)

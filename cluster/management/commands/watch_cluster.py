@@ -9,12 +9,12 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection
 
 from cluster.client.kube import connect
 from cluster.mirror.watch import WatchLimits
-from cluster.mirror.watcher import Watcher, WatcherOptions
+from cluster.mirror.watcher import SharedSession, Watcher, WatcherOptions
 from cluster.models import Cluster
 from portal.core.due import owner_label
 from portal.ops import ops_server
@@ -44,7 +44,10 @@ class Command(BaseCommand):
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: watcher.stop())
-        watcher.run()
+        try:
+            watcher.run()
+        except SharedSession as shared:
+            raise CommandError(str(shared)) from shared
 
     def _find(self, name: str, stopped: threading.Event) -> Cluster | None:
         """Waits, with one log line, while the row is not seeded or the database is not up yet."""

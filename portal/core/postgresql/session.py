@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from portal.core.keepalive import COUNT, IDLE_S, INTERVAL_S
-
-# Nothing heard for 15 s from a connection that is tested, or nothing acknowledged, ends it: about 16 s in all.
-SILENCE_MS = 15_000
+from portal.core.connections.keepalive import COUNT, IDLE_S, INTERVAL_S, SILENCE_MS
 
 OURS = {
     "connect_timeout": 5,
@@ -32,14 +29,47 @@ SERVER = {
     # A session that works or waits for a lock reads nothing from its client, and looks only when told to.
     "client_connection_check_interval": "5s",
     # A task, a gateway's request and a page are over by then. Migrations have no such limit (portal/apps.py).
-    "statement_timeout": "30s",
+    "statement_timeout": "20s",
     "lock_timeout": "15s",
     # For a process that hangs while its kernel answers. As long as a lease: its worker writes nothing afterwards.
-    "idle_in_transaction_session_timeout": "35s",
+    "idle_in_transaction_session_timeout": "23s",
 }
 
 
+# What `?pooler=` may say.
+TRANSACTION = "transaction"
+
+
+def pooler_of(of_url: Mapping[str, Any]) -> str:
+    """Returns "transaction" if a pooler lends each transaction any of its sessions, otherwise an empty text."""
+    pooler = str(of_url.get("pooler", ""))
+    if pooler not in ("", TRANSACTION):
+        raise ValueError(f"pooler={pooler} is not known, only pooler={TRANSACTION}")
+    return pooler
+
+
+def database(of_url: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry in DATABASES. `of_url`: what DATABASE_URL says."""
+    asked = of_url.get("OPTIONS", {})
+    return {
+        **of_url,
+        "ENGINE": "portal.core.postgresql",
+        "CONN_MAX_AGE": 0,
+        "ATOMIC_REQUESTS": False,
+        # A server-side cursor outside of a transaction belongs to a session.
+        "DISABLE_SERVER_SIDE_CURSORS": bool(pooler_of(asked)),
+        "OPTIONS": connection_options(asked),
+    }
+
+
 def connection_options(of_url: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a connection. What DATABASE_URL says itself is kept; its `options` come last and win."""
+    """The options of a connection. What DATABASE_URL says itself is kept; its `options` come last and win.
+
+    A pooler takes no settings for the server: sessions have those of their user (desk/installation/grants.py). What is
+    prepared in one session does not exist in the next.
+    """
+    own = {name: value for name, value in of_url.items() if name != "pooler"}
+    if pooler_of(of_url):
+        return {**OURS, "prepare_threshold": None, **own}
     server = " ".join(f"-c {name}={value}" for name, value in SERVER.items())
-    return {**OURS, **of_url, "options": f"{server} {of_url.get('options', '')}".rstrip()}
+    return {**OURS, **own, "options": f"{server} {of_url.get('options', '')}".rstrip()}

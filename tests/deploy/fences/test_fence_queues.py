@@ -49,9 +49,9 @@ CASES: dict[str, tuple[Json, list[Json]]] = {
     "below somebody's cohort": (of("cohorts", parentName="research"), [of("cohorts", parentName="gpu-portal")]),
     "a queue in somebody's cohort": (
         of("clusterqueues", cohortName="research"),
-        [of("clusterqueues", cohortName="gpu-portal"), of("clusterqueues", cohortName=names.own_cohort(NAME))],
+        # Without a cohort, a queue borrows from nobody.
+        [of("clusterqueues", cohortName=one) for one in ("gpu-portal", names.own_cohort(NAME), None)],
     ),
-    "a queue without a cohort": (of("clusterqueues", cohortName=None), [of("clusterqueues")]),
     "a queue of somebody's flavor": (
         of("clusterqueues", resourceGroups=quota("default-flavor")),
         [of("clusterqueues", resourceGroups=quota(one)) for one in (FLAVORS, names.PLAIN_FLAVOR)],

@@ -14,6 +14,7 @@ from django.db import connection
 
 from desk.installation import grants
 from desk.installation.rights import ROLES
+from portal.core.postgresql.session import SERVER
 from tests.plugin import process_environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -71,6 +72,17 @@ def test_a_login_has_the_rights_of_its_process_only(tmp_path: Path, names: tuple
         beat.execute("SELECT due_at FROM workloads_workload")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             beat.execute("SELECT * FROM accounts_user")
+
+
+def test_a_login_has_the_limits_of_its_sessions(tmp_path: Path, names: tuple[str, str]) -> None:
+    """A pooler opens its sessions, and asks for none."""
+    give(tmp_path, url_of(names[0], "a"))
+
+    with psycopg.connect(url_of(names[0], "a")) as beat:
+        rows = beat.execute("SELECT name, source FROM pg_settings WHERE name = ANY(%s)", [list(SERVER)]).fetchall()
+        limit = beat.execute("SELECT current_setting('statement_timeout')").fetchone()
+    assert dict(rows) == dict.fromkeys(SERVER, "user")
+    assert limit == (SERVER["statement_timeout"],)
 
 
 def test_a_password_is_replaced_and_nobody_is_locked_out(tmp_path: Path, names: tuple[str, str]) -> None:

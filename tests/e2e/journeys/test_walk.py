@@ -46,7 +46,7 @@ ROOT = Path(__file__).parents[3]
 OWN = "test.example/walk"  # a label and a taint of this test's nodes alone
 CARD, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 QUEUES, LOCAL_QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues", "kueue.x-k8s.io/v1beta2/localqueues"
-# A start of three processes, or a sweep of 10 s and what it finds, on a machine that does much else.
+# A start of three processes, or a sweep of 5 s and what it finds, on a machine that does much else.
 PATIENCE_S = 90.0
 State = QuotaLine.State
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.conf import LazySettings
+from django.conf import LazySettings, settings
 
 from devcluster.faults.tcp_proxy import TcpProxy
 from portal.core import hints
@@ -41,6 +43,16 @@ def test_a_hint_that_cannot_be_sent_costs_a_second_at_most(proxy: TcpProxy, how:
         costs.append(time.monotonic() - started)
 
     assert max(costs) < 2
+
+
+def test_a_hint_that_nobody_takes_ends(unique: str) -> None:
+    """A worker that was away does not begin with the hints of a night."""
+    hints._send_worker_hint("workloads.workload", unique)
+    [message] = hints.redis_connection().lrange(unique, 0, -1)
+    hints.redis_connection().delete(unique)
+    ends = datetime.fromisoformat(json.loads(message)["headers"]["expires"])
+    assert timedelta(seconds=50) < ends - datetime.now(UTC) < timedelta(seconds=70)
+    assert [name for name, one in settings.CELERY_BEAT_SCHEDULE.items() if not one["options"].get("expires")] == []
 
 
 def test_threads_that_come_together_get_the_same_one() -> None:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 
-from portal.core.postgresql.session import OURS, SERVER, SILENCE_MS, connection_options
+from portal.core.postgresql.session import OURS, SERVER, SILENCE_MS, connection_options, pooler_of
 from tests.support.threads import in_threads
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +61,17 @@ def test_an_address_may_say_otherwise() -> None:
     # PostgreSQL takes the last of two.
     assert found["options"].startswith("-c tcp_keepalives_idle=")
     assert found["options"].endswith(" -c lock_timeout=3s")
+
+
+def test_through_a_pooler_nothing_belongs_to_a_session() -> None:
+    """The settings of SERVER are those of the user then: tests/desk/installation/test_database_roles.py."""
+    found = connection_options({"pooler": "transaction", "sslmode": "require"})
+    assert "pooler" not in found
+    assert "options" not in found
+    assert found["prepare_threshold"] is None
+    assert (found["sslmode"], found["tcp_user_timeout"]) == ("require", SILENCE_MS)
+    with pytest.raises(ValueError, match="pooler=session"):
+        pooler_of({"pooler": "session"})
 
 
 @pytest.mark.django_db(transaction=True)

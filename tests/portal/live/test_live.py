@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import structlog
+from django.conf import settings
+from redis.asyncio.client import PubSub
 
+from devcluster.faults.tcp_proxy import TcpProxy
 from portal.live import backpressure, broadcaster
 from portal.live.broadcaster import Broadcaster
 from portal.live.sse import server_sent_event
@@ -282,3 +285,29 @@ async def test_what_a_thread_logs_names_the_request_that_it_is_for(streams: Broa
         assert told == [{"request_id": request_id}] * 8
     structlog.contextvars.clear_contextvars()
     assert await streams.in_thread(in_thread) == {}
+
+
+async def test_a_redis_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernel still answers. A subscription without news looks alike, so it is tested."""
+    monkeypatch.setattr(broadcaster, "KEEPALIVE_S", 0.2)
+    monkeypatch.setattr(broadcaster, "ANSWER_S", 0.2)
+    tests = 0
+
+    async def ping(subscription: PubSub) -> None:
+        nonlocal tests
+        tests += 1
+        await subscription.execute_command("PING")
+
+    monkeypatch.setattr(PubSub, "ping", ping)
+    desk = Desk()
+    with TcpProxy.of(settings.REDIS_URL) as proxy:
+        streams = Broadcaster(redis_url=proxy.url, render=desk.render, allowed=desk.allowed, versions=desk.versions_of)
+        await streams.start()
+        try:
+            await until(streams.listening.is_set)
+            await until(lambda: tests > 2)
+            assert streams.listening.is_set(), "one that answers is kept"
+            proxy.pause()
+            await until(lambda: not streams.listening.is_set())
+        finally:
+            await streams.stop()
