@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from catalog.trials import objects
+from cluster.manifests.site import DEFAULT
 from devcluster.client.kube import APPLY, MERGE, Api, ApiError, path_of
 from tests.support.cluster.identities import Impersonating, namespace
 
@@ -421,7 +422,8 @@ def test_a_workload_without_a_job_only_in_the_namespace_of_trials(
     worker: Api, admin: Api, ours: str, dry_run: bool
 ) -> None:
     """In the namespace of a team it would hold the team's quota, and another's run would wait for it."""
-    admin.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": objects.NAMESPACE, "labels": OURS}})
+    # As the worker makes it: other tests use it at the same time.
+    admin.apply(objects.surroundings(DEFAULT)[0])
     resource, name = f"{QUEUES}/workloads", f"probe-{uuid.uuid4().hex[:8]}"
     body = objects.workload(name)
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.trials import objects as trials
 from cluster.client import api_kinds
 from cluster.manifests import pool, run, workers
 from cluster.manifests.namespace import namespace_objects
@@ -129,6 +130,7 @@ def test_the_worker_may_write_only_kinds_that_it_makes() -> None:
     the quota; those of a run are created and deleted; a Job is also relabelled.
     """
     made = [*namespace_objects(replace(SPEC, grace=SPEC.cells or ())), *pool_objects(), *run_objects()]
+    made.append(trials.workload("a"))
     paths = {_group_and_plural(api_kinds.api_path(kind)) for kind in {one["kind"] for one in made}}
 
     granted = {(group, resource) for group, resource, verb in written_out(WORKER) if verb != "bind"}

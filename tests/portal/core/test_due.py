@@ -43,7 +43,7 @@ def make_due(row: Namespace) -> None:
 # ---- claiming a due row --------------------------------------------------------------------------------------------
 
 
-def test_a_claim_leases_the_oldest_due_row_and_counts_the_attempt(cluster: Cluster) -> None:
+def test_a_claim_leases_the_oldest_due_row_and_counts_the_attempt(cluster: Cluster, settings: LazySettings) -> None:
     due_row(cluster, "younger", since_s=5)
     older = due_row(cluster, "older", since_s=50)
 
@@ -51,7 +51,7 @@ def test_a_claim_leases_the_oldest_due_row_and_counts_the_attempt(cluster: Clust
 
     older.refresh_from_db()
     assert (first.attempts, older.attempts) == (1, 1)
-    assert 30 < in_s(older.leased_until) <= 35
+    assert settings.LEASE_S - 5 < in_s(older.leased_until) <= settings.LEASE_S
 
 
 def test_what_was_asked_for_comes_before_what_was_woken_or_failed(cluster: Cluster) -> None:

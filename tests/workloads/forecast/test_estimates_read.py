@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -17,17 +18,21 @@ from accounts.models import Role, User
 from catalog.classes.queries import flavor_name
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorWorkload
+from cluster.reads.observed import KueueWorkload
 from tenants.models import Grant, Namespace, Tenant
 from tests.support.rows import make, mirrored, running
 from tests.support.rows.waiting_runs import NEEDED, mirror_wait
 from workloads.core import workload_sql
 from workloads.forecast import prediction_log
 from workloads.forecast.queries import EstimateAccuracy, estimate_accuracy
+from workloads.interruption.queries import ActiveRun
 from workloads.models import NotebookWatch, Run, StartPrediction, Workload
 from workloads.status import queries
+from workloads.status.estimates import queries as estimate_queries
 from workloads.status.estimates.estimate import CannotTell, Estimate, EstimateOutcome, Unknown
 
 pytestmark = pytest.mark.django_db
+TOO_LARGE = "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current podset request (6) > maximum capacity (4)"  # noqa: E501
 TOPOLOGY = 'topology "gpu-portal" allows to fit only 1 out of 2 pod(s)'
 
 
@@ -152,14 +157,29 @@ def test_a_grant_that_begins_later_lets_start_what_is_too_large_now_behind_those
 ) -> None:
     ends(holds(namespace_a, a100, alice, units=4), 600)
     waits(namespace_a, a100, alice, "first")
-    most = "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current podset request (6) > maximum capacity (4)"  # noqa: E501
-    waits(namespace_a, a100, alice, text=most, units=6)
+    waits(namespace_a, a100, alice, text=TOO_LARGE, units=6)
     assert told() == CannotTell(Unknown.TOO_LARGE, "it requests 6 GPUs, and your team may use at most 4 GPUs")
     begins = timezone.now() + timedelta(minutes=30)
     boost = make.grant(house, a100, units=6, kind=Grant.Kind.BOOST, since=begins)
     assert minutes_until(told())[1] in (605, 606)
     Grant.objects.filter(pk=boost.pk).update(units=7)
     assert minutes_until(told())[1] in (35, 36)
+
+
+def test_what_was_queued_between_two_reads_breaks_nothing(
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page read the positions after the Workloads, and one came in between."""
+    between = waits(namespace_a, a100, alice, "between")
+    waits(namespace_a, a100, alice, text=TOO_LARGE, units=6)
+    known = estimate_queries._known
+
+    def without(alive: Collection[ActiveRun]) -> tuple[dict[str, Run], dict[str, KueueWorkload]]:
+        of_job, in_kueue = known(alive)
+        return of_job, {uid: one for uid, one in in_kueue.items() if uid != f"job-{between.workload_id}"}
+
+    monkeypatch.setattr(estimate_queries, "_known", without)
+    assert told() == CannotTell(Unknown.TOO_LARGE, "it requests 6 GPUs, and your team may use at most 4 GPUs")
 
 
 def test_work_that_was_not_started_here_holds_units_without_an_end(

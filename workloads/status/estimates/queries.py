@@ -180,7 +180,8 @@ class _There:
     def _before(self, queued: Queued | None, line: Sequence[Run]) -> int:
         if queued is None:
             return len(line)
-        theirs = [self.queued[other.pk] for other in line]
+        # Positions and Workloads are two reads: what was queued in between has a position only.
+        theirs = (self.queued[other.pk] for other in line if other.pk in self.queued)
         return sum(queue_order(one) < queue_order(queued) for one in theirs)
 
 
