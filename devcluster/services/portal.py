@@ -86,7 +86,9 @@ class Portal:
         argv = [sys.executable, "-m", "devcluster.demo.seed", what, self.state / "accounts.json", scenario]
         if what == "people":
             argv += self.write_logins()
-        return Command(f"seed-{what}", argv, env=self.environment("seed", identity="worker"), cwd=ROOT)
+        # People are seeded before the cluster is up.
+        identity = "worker" if what == "catalog" else ""
+        return Command(f"seed-{what}", argv, env=self.environment("seed", identity=identity), cwd=ROOT)
 
     def environment(self, name: str, *, identity: str = "", notebooks: bool = False) -> dict[str, str]:
         kept = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
