@@ -40,6 +40,8 @@ def _execute(visitor: BrowserSession, host: str, kernel: str, code: str) -> str:
         sock=connection,
         additional_headers=headers,
         max_size=None,
+        # Jupyter answers when the kernel does, whose first start in a new container takes a while.
+        open_timeout=ANSWER_WITHIN_S,
     ) as channel:
         channel.send(json.dumps(request_of(session, code)))
         while True:
