@@ -16,7 +16,6 @@ from accounts.events.actions import record
 from catalog.models import GpuClass
 from cluster.manifests import names
 from cluster.manifests.run_spec import NOTEBOOK
-from cluster.manifests.site import DEFAULT_STORAGE
 from portal.core.due import table_label, touch
 from portal.core.errors import Refused, refuse, refuse_if
 from portal.core.hints import page_hint, worker_hint
@@ -189,17 +188,11 @@ def _volume(namespace: Namespace, wanted: launch_types.LaunchSpec) -> Volume | N
         refuse_if(storage_policy.may_attach(known.name, volume_queries.deletes_at(known)))
         return known
     refuse_if(storage_policy.may_create(storage_facts(namespace), wanted.volume_gib))
-    storage = volume_queries.storage_of(None, namespace, wanted.volume_class) or DEFAULT_STORAGE
-    return Volume.objects.create(
-        namespace=namespace,
-        name=wanted.volume,
-        size_gib=wanted.volume_gib,
-        storage_class=storage.name,
-        access_mode=storage.access_mode,
-        # The worker creates the claim with the run; until then the row is not due.
-        due_at=None,
-        observed_generation=1,
+    volume = volume_queries.new_volume(
+        namespace, wanted.volume, size_gib=wanted.volume_gib, storage_class=wanted.volume_class
     )
+    volume.save(force_insert=True)
+    return volume
 
 
 def _fill(workload: Workload, target: LaunchTarget, wanted: launch_types.LaunchSpec) -> None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from catalog.classes.capacity.queries import GIB
 from catalog.models import GpuClass
-from cluster.manifests.site import OfferedStorage
+from cluster.manifests.site import DEFAULT_STORAGE, OfferedStorage
 from cluster.models import AppliedObject
 from cluster.reads import queries as mirror
 from cluster.reads import queries as read_queries
@@ -104,20 +104,29 @@ def attach_refusal(volume: Volume | None, namespace: Namespace, gpu_class: GpuCl
     return None if volume is None else storage_policy.may_mount(volume_facts(volume, namespace, gpu_class))
 
 
-def storage_of(volume: Volume | None, namespace: Namespace, storage_class: str) -> OfferedStorage | None:
-    """Of the volume, or of a new one. None if the site does not offer that class."""
-    if volume is not None:
-        return volume.storage
-    return storage_policy.offered_storage(namespace.cluster.site_profile.storage_classes, storage_class)
+def new_volume(namespace: Namespace, name: str, *, size_gib: int, storage_class: str) -> Volume:
+    """Not saved. The worker creates its claim with the first run; until then the row is not due."""
+    offered = namespace.cluster.site_profile.storage_classes
+    storage = storage_policy.offered_storage(offered, storage_class) or DEFAULT_STORAGE
+    return Volume(
+        namespace=namespace,
+        name=name,
+        size_gib=size_gib,
+        storage_class=storage.name,
+        access_mode=storage.access_mode,
+        due_at=None,
+        observed_generation=1,
+    )
 
 
 def storage_refusal(
     volume: Volume | None, namespace: Namespace, name: str, *, storage_class: str, workers: int
 ) -> Refusal | None:
     """Whether this volume, or a new one of the class, is of a kind that so many workers can use."""
-    storage = storage_of(volume, namespace, storage_class)
+    offered = namespace.cluster.site_profile.storage_classes
+    storage = storage_policy.offered_storage(offered, storage_class) if volume is None else volume.storage
     if storage is None:
-        return storage_policy.may_choose_storage(namespace.cluster.site_profile.storage_classes, storage_class)
+        return storage_policy.may_choose_storage(offered, storage_class)
     return storage_policy.may_use_on_workers(name, storage, workers)
 
 

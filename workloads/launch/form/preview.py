@@ -21,7 +21,6 @@ from cluster.manifests import run as manifests
 from cluster.manifests import workers
 from cluster.manifests.metadata import Manifest
 from cluster.manifests.run_spec import NOTEBOOK, ClaimSpec, RunSpec
-from cluster.manifests.site import DEFAULT_STORAGE
 from cluster.models import Cluster
 from portal.core.errors import Refusal, refuse
 from tenants.models import Namespace
@@ -111,24 +110,17 @@ def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> Laun
         own_image=target.image.is_own,
         command=list(wanted.command),
         options=wanted.options.to_json(),
-        volume=_new_volume(namespace, wanted) if wanted.volume else None,
+        volume=storage_queries.new_volume(
+            namespace, wanted.volume, size_gib=wanted.volume_gib, storage_class=wanted.volume_class
+        )
+        if wanted.volume
+        else None,
     )
     spec = replace(launch_spec.frozen_spec(workload, place.number), owner=f"workloads.workload.{NUMBERED}")
     made = previewed_objects(
         namespace.cluster, spec, volume=workload.volume if wanted.volume not in place.volumes else None
     )
     return LaunchPreview(None, made, api_call(namespace.tenant.slug, wanted))
-
-
-def _new_volume(namespace: Namespace, wanted: LaunchSpec) -> Volume:
-    storage = storage_queries.storage_of(None, namespace, wanted.volume_class) or DEFAULT_STORAGE
-    return Volume(
-        namespace=namespace,
-        name=wanted.volume,
-        size_gib=wanted.volume_gib,
-        storage_class=storage.name,
-        access_mode=storage.access_mode,
-    )
 
 
 def previewed_objects(cluster: Cluster, spec: RunSpec, *, volume: Volume | None) -> tuple[PreviewedObject, ...]:
