@@ -299,9 +299,9 @@ class MirrorUnits(models.Model):
     """The units of one resource on one node, and those in use; PostgreSQL counts them whenever a mirror row changes.
 
     Triggers maintain it (migration 0006) in the transaction of the change; no other code writes it. `device`: for units
-    of a ResourceSlice, its driver and distinguishing attributes. Nodes of equal `shape` have equal labels except the
-    host name, equal taints and resources of equal names. Only cpu (millicores) and resources with a slash in their
-    name.
+    of a ResourceSlice, its driver, distinguishing attributes and memory in bytes. Nodes of equal `shape` have equal
+    labels except the host name, equal taints and resources of equal names. Only cpu (millicores) and resources with a
+    slash in their name.
     """
 
     cluster_id = models.BigIntegerField()

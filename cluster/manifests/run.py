@@ -128,13 +128,20 @@ def claim_template(spec: RunSpec) -> Manifest:
 
 
 def device_claim_spec(spec: PodSpec) -> Manifest:
+    expressions = [spec.device_selector, *([_memory_selector(spec.gpu_memory_gib)] if spec.gpu_memory_gib else [])]
     request = {
         "deviceClassName": spec.device_class,
-        "selectors": [{"cel": {"expression": spec.device_selector}}],
+        "selectors": [{"cel": {"expression": one}} for one in expressions],
         "allocationMode": "ExactCount",
         "count": spec.units,
     }
     return {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}}
+
+
+def _memory_selector(gib: int) -> str:
+    """A capacity without a domain is of the driver's. A name that a device lacks would stop the scheduler's attempt."""
+    capacity = "device.capacity[device.driver]"
+    return f"'memory' in {capacity} && {capacity}.memory.compareTo(quantity('{gib}Gi')) >= 0"
 
 
 def pod_placement(

@@ -27,7 +27,8 @@ class PodSpec:
     """One pod on `units` of a class. `namespace` "": not decided.
 
     `interface` is how devices are requested: "device-plugin" (`resource`), "dra" (`device_class` and the CEL expression
-    `device_selector`) or "none". cpu and memory are totals of the pod.
+    `device_selector`) or "none". cpu and memory are totals of the pod; `gpu_memory_gib` is the least of each device, 0
+    for any.
     """
 
     namespace: str
@@ -44,6 +45,7 @@ class PodSpec:
     memory_gib: int
     # Nodes are added on demand, so its flavor has no topology.
     is_autoscaled: bool = field(default=False, kw_only=True)
+    gpu_memory_gib: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class NodeShape:
 class ResourceUnits:
     """One resource on nodes of one shape, in units of `size`; what a node has is rounded before it is summed.
 
-    `device`: driver and distinguishing attributes of devices from slices. `node`: one of them, or the only one.
+    `device`: driver, distinguishing attributes and memory of devices from slices. `node`: one of them, or the only one.
     """
 
     # Units of equal keys are the same units, in every query.

@@ -90,6 +90,8 @@ Code = Literal[
     "exceeds_storage",
     "forbidden_variable",
     "form_too_old",
+    "gpu_memory_too_large",
+    "gpu_memory_unknown",
     "grant_overlaps",
     "group_missing",
     "has_delegate",

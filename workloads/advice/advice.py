@@ -304,6 +304,7 @@ _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
     Remedy.REFERENCE: change("reference", "Change the branch or tag"),
     Remedy.FILES: files_change,
     Remedy.GPU_CLASS: change("gpu_class_0", "Choose a class with GPUs"),
+    Remedy.GPU_MEMORY: change("gpu_memory_gib", "Request less GPU memory"),
     Remedy.AGAIN: _again,
     Remedy.SIZES: size_change,
     Remedy.LESS: less_beside,

@@ -16,6 +16,7 @@ from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import queries as capacity_queries
 from catalog.classes.capacity import weights
+from catalog.classes.capacity.device_memory import memory_sizes
 from catalog.classes.capacity.types import Capacity
 from catalog.images import compatibility
 from catalog.images import queries as image_queries
@@ -194,7 +195,8 @@ def _facts(read: _Read, row: WorkloadRow, plain: AdviceFacts) -> AdviceFacts:
     workload, slug, units = row.workload, row.gpu_class.slug, plain.each
     known = {one.slug: (one, facts) for one, facts in read.classes}
     own = _option(read, workload, *known[slug], units=units, of=row.gpu_class) if slug in known else None
-    capacity = read.capacities.get(row.gpu_class.pk) or Capacity()
+    said = Options.from_json(workload.options)
+    capacity = _with_memory(row.gpu_class, read.capacities.get(row.gpu_class.pk) or Capacity(), said)
     nodes = {one.name: one.free for one in capacity.nodes}
     ending = [held for (of, node), held in read.ending.items() if of == slug and node in nodes]
     return dataclasses.replace(
@@ -205,7 +207,8 @@ def _facts(read: _Read, row: WorkloadRow, plain: AdviceFacts) -> AdviceFacts:
             for one, theirs in read.classes
             if one.slug != slug and _has_devices(one) == _has_devices(row.gpu_class)
         ),
-        others=tuple(_others(read, row, nodes)),
+        # Which devices the others would free is not read.
+        others=() if said.gpu_memory_gib else tuple(_others(read, row, nodes)),
         ahead=_ahead(read, row, own),
         free_on=nodes,
         ending=max(ending, default=0),
@@ -218,8 +221,9 @@ def _option(
     read: _Read, workload: Workload, one: GpuClass, facts: ClassFacts, *, units: int, of: GpuClass
 ) -> ClassOption:
     """For a new run of this workload, after its current run has ended."""
-    capacity, now, of_unit = read.capacities[one.pk], timezone.now(), unit_size(one)
-    said = Options.from_json(workload.options)
+    said, now, of_unit = Options.from_json(workload.options), timezone.now(), unit_size(one)
+    sizes = memory_sizes(one, read.capacities[one.pk])
+    capacity = _with_memory(one, read.capacities[one.pk], said)
     room = _room(read, one, capacity, said)
     ending = [run for run in _of(read, one.slug) if run.workload_id == workload.pk and run.holds_units]
     freed, freed_workers = sum(_size(run) for run in ending), sum(run.workers for run in ending)
@@ -230,6 +234,7 @@ def _option(
         borrowing_limit=one.borrowing_limit,
         on_one_node=None if capacity.most_on_one_node is None else max(room, default=0),
         free_on=room,
+        memory_gib=said.gpu_memory_gib if sizes else None,
         held=life_cycle.hold_sentence(one, now=now),
         leaving=catalog.retirement_notice(one),
         waiting=tuple(_size(run) for run in _in_order(_of(read, one.slug, workload)) if not run.holds_units),
@@ -238,7 +243,7 @@ def _option(
         rooms=read.limits.rooms(of_unit, freed=freed, freed_workers=freed_workers),
     )
     largest = capacity.largest_node
-    of_node = dataclasses.replace(facts, node_units=largest)
+    of_node = dataclasses.replace(facts, node_units=largest, memory_sizes=sizes)
     if one == of:
         said = dataclasses.replace(said, workers=None)
     has_volume = workload.volume_id is not None
@@ -268,6 +273,12 @@ def _option(
         gpu_memory_mib=one.memory_mib or 0,
         is_less_isolated=of.sharing == GpuClass.Sharing.NONE != one.sharing,
     )
+
+
+def _with_memory(one: GpuClass, found: Capacity, said: Options) -> Capacity:
+    """Only the devices with the requested memory."""
+    gib = said.gpu_memory_gib
+    return capacity_queries.of_memory(found, one, gib) if gib and memory_sizes(one, found) else found
 
 
 def _has_devices(one: GpuClass) -> bool:

@@ -22,6 +22,7 @@ class Remedy(Enum):
     REPOSITORY = auto()
     REFERENCE = auto()
     GPU_CLASS = auto()
+    GPU_MEMORY = auto()
     FILES = auto()
     AGAIN = auto()
     SIZES = auto()
@@ -131,6 +132,7 @@ _PLANS: Mapping[str, Remedies] = {
     "no_nodes": _TELL,
     "not_placed": _TELL,
     "devices_unavailable": _NODES,
+    "gpu_memory_unavailable": (Remedy.GPU_MEMORY, Remedy.OTHER_CLASS, Remedy.FEWER_NOW, Remedy.WAIT),
     "volume_unbound": _TELL,
     "volume_missing": (Remedy.VOLUME, Remedy.OPERATORS),
     "volume_refused": (Remedy.VOLUME, Remedy.OPERATORS),

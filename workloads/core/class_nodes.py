@@ -1,4 +1,4 @@
-"""What was seen of the nodes of one run's class, and what each of its pods requests from a node. Pure."""
+"""What was seen of the nodes and devices of one run's class, and what each of its pods requests from a node. Pure."""
 
 from __future__ import annotations
 
@@ -32,6 +32,21 @@ class ClassNode:
     @property
     def free(self) -> int:
         return max(0, self.allocatable - self.used)
+
+
+@dataclass(frozen=True)
+class SizedDevices:
+    """The devices with at least `gib` GiB of memory, of the `in_all` devices of a run's class on ready nodes: how many
+    there are, are used, are free on nodes that take pods, and are free on one of them. `units` are per pod.
+    """
+
+    gib: int
+    units: int
+    in_all: int
+    there: int
+    used: int
+    free: int
+    most_on_one_node: int
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from cluster.reads.observed import Container, Job, KueueWorkload, Pod, RemovedPod, WarningEvent, WithConditions
 from cluster.reads.volume_place import EVERYWHERE, VolumePlace
-from workloads.core.class_nodes import ClassNodes
+from workloads.core.class_nodes import ClassNodes, SizedDevices
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,8 @@ class Observation:
     lost: NodeTrouble | None = None
     image: ImagePresence | None = None
     nodes: ClassNodes | None = None
+    # Read only for a pod that waits for devices of a memory size.
+    devices: SizedDevices | None = None
     # Read only for a run that waits in the queue, and for a pod that waits for its volume.
     claim: ClaimState | None = None
     # None: no run of the team is queued, or not observed.

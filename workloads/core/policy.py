@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Scope
+from catalog.classes.capacity.device_memory import GIB, MemorySize, gib_text
 from portal.core.errors import NOT_FOUND, Refusal
+from portal.ui.text import plural
 
 WORKLOADS_LIMIT = 200
 
@@ -34,6 +36,7 @@ class ClassFacts:
     """`granted`: the most units granted at any time from now on. `node_units`: the most that one node has, None if the
     cluster was not read. `successor`: the name of the class that replaces it, "" for none. `is_usable`: the class is
     for everyone, or for this team. `terms_version` 0: no terms; `terms_accepted`: this user has accepted this version.
+    `memory_sizes`: of its devices, smallest first; () if a size cannot be requested, None if not known.
     """
 
     slug: str
@@ -52,6 +55,7 @@ class ClassFacts:
     terms_accepted: bool = False
     run_hours_limit: int | None = None
     is_storage: bool = False
+    memory_sizes: tuple[MemorySize, ...] | None = None
 
     @property
     def is_interruptible(self) -> bool:
@@ -148,6 +152,28 @@ def may_ever_start(found: ClassFacts, units: int, workers: int = 1) -> Refusal |
             "units",
         )
     return None
+
+
+def may_have_memory(found: ClassFacts, gib: int | None, units: int) -> Refusal | None:
+    """Each of the units of a worker is to be a device with at least so many GiB; None: any device of the class."""
+    if gib is None or found.memory_sizes is None:
+        return None
+    if not found.memory_sizes:
+        text = f"The memory of the single devices of {found.name} is not known. Leave this empty."
+        return Refusal("gpu_memory_unknown", text, "gpu_memory_gib")
+    fitting = [one for one in found.memory_sizes if one.size >= gib * GIB]
+    if gib < 1 or not fitting:
+        largest = found.memory_sizes[-1].size
+        return Refusal(
+            "gpu_memory_too_large",
+            f"{gib} GiB requested; the largest device of {found.name} has {gib_text(largest)} GiB. Enter 1 to "
+            f"{largest // GIB}, or choose another class.",
+            "gpu_memory_gib",
+        )
+    if units <= (most := fitting[0].on_one_node):
+        return None
+    text = f"{plural(units, 'unit')} requested; no node has more than {most} with at least {gib} GiB."
+    return Refusal("gpu_memory_too_large", f"{text} Request fewer units, or less GPU memory.", "gpu_memory_gib")
 
 
 def may_stop(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from catalog.classes.capacity import weights
 from catalog.classes.capacity.autoscaling import coming_sentence
+from catalog.classes.capacity.device_memory import MemorySize
 from portal.core.errors import Refusal
 from portal.ui.text import decimal_text, plural, plural_form, price_text
 from workloads.forecast.team_limits import QuotaRoom
@@ -24,6 +25,7 @@ class AvailabilityFigures:
     ResourceQuotas of its namespace allow. `added`: units that nodes which are added on demand may have, usually within
     `node_minutes`. `closed`, `held` and `leaving`: the sentence about a queue or namespace that
     accepts nothing, about a class whose scheduling is paused, or that is being retired; "" otherwise.
+    `memory_sizes`: as in `ClassFacts`. `memory_gib`: of the devices that are free; None: any.
     """
 
     unit: str
@@ -41,6 +43,12 @@ class AvailabilityFigures:
     rooms: tuple[QuotaRoom, ...] = ()
     added: int = 0
     node_minutes: int = 0
+    memory_sizes: tuple[MemorySize, ...] | None = None
+    memory_gib: int | None = None
+
+    @property
+    def with_memory(self) -> str:
+        return f" with at least {self.memory_gib} GiB" if self.memory_gib is not None else ""
 
     @property
     def in_use(self) -> int:
@@ -96,7 +104,7 @@ class AvailabilityFigures:
 class Outlook:
     """`kinds`: for example "jobs only", "" for a class that accepts all kinds. `cost`: of the requested units and
     hours; `price`: of one unit and hour. Both are "" if the class is free of charge. `interruption`: what may preempt
-    the run if it starts now, "" if it cannot start.
+    the run if it starts now, "" if it cannot start. `memory_sizes`: as in `ClassFacts`.
     """
 
     slug: str
@@ -107,6 +115,7 @@ class Outlook:
     kinds: str = ""
     cost: str = ""
     interruption: str = ""
+    memory_sizes: tuple[MemorySize, ...] | None = ()
 
 
 def availability_sentence(
@@ -170,13 +179,13 @@ def _on_own(figures: AvailabilityFigures, units: int, *, uses: str) -> tuple[str
     if free < units:
         most = f" (at most {free})" if free else ""
         asked = plural(units, figures.unit) if units > 1 else f"a {figures.unit}"
-        return f"{uses}; no node has {asked} free now{most}; waits until one has", WAIT
+        return f"{uses}; no node has {asked}{figures.with_memory} free now{most}; {_until(figures, 'one has')}", WAIT
     # A queued run that fits takes its units first, wherever they are.
     if free - figures.taken_first < units:
-        return f"{uses}; {free} free now on one node; waits{_behind(figures)}", WAIT
+        return f"{uses}; {free}{figures.with_memory} free now on one node; waits{_behind(figures)}", WAIT
     is_passed = figures.ahead and not figures.taken_first
     passed = f", before {figures.ahead} of your team that cannot start yet" if is_passed else ""
-    return f"{uses}; {free} free now on one node; starts now{passed}", GOOD
+    return f"{uses}; {free}{figures.with_memory} free now on one node; starts now{passed}", GOOD
 
 
 def _together(figures: AvailabilityFigures, each: int, workers: int, *, uses: str) -> tuple[str, str]:
@@ -185,13 +194,23 @@ def _together(figures: AvailabilityFigures, each: int, workers: int, *, uses: st
     now = figures.workers_now(each)
     if now >= workers:
         free = figures.on_one_node - figures.taken_first
-        where = f"{free} free now on one node" if free >= each * workers else "enough free now on several nodes"
+        have = f"{free}{figures.with_memory} free now on one node"
+        where = have if free >= each * workers else f"enough{figures.with_memory} free now on several nodes"
         return f"{uses}; {where}; starts now", GOOD
     if each * workers <= figures.added:
         return f"{uses}. {coming_sentence(figures.node_minutes)}", WAIT
     if now == 0:
-        return f"{uses}; no node has {plural(each, figures.unit)} free now; waits until all {workers} workers fit", WAIT
+        asked = f"{plural(each, figures.unit)}{figures.with_memory}"
+        return f"{uses}; no node has {asked} free now; {_until(figures, f'all {workers} workers fit')}", WAIT
+    if figures.memory_gib is not None:
+        return f"{uses}; {now} of {workers} workers fit now; the others wait and hold their units", WAIT
     return f"{uses}; {now} of {workers} workers fit now; starts when all of them fit", WAIT
+
+
+def _until(figures: AvailabilityFigures, then: str) -> str:
+    """The queue counts units of the class, not their memory."""
+    held = "" if figures.memory_gib is None else ", and holds its units meanwhile"
+    return f"waits until {then}{held}"
 
 
 def _own_now(figures: AvailabilityFigures, units: int) -> str:

@@ -18,6 +18,7 @@ from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import queries as capacity_queries
 from catalog.classes.capacity import weights
+from catalog.classes.capacity.device_memory import memory_sizes
 from catalog.models import GpuClass
 from cluster.manifests.run_spec import DEFAULT_PRIORITY, JOB, PRIORITIES
 from cluster.models import Cluster, MirrorJob, MirrorNode, MirrorWorkload
@@ -51,6 +52,7 @@ SELECT run.spec ->> 'gpu_class', sum({TOTAL_UNITS})
 class LaunchSize:
     """The requested size: `units` of any class per worker, for `hours` (None: not set) and for this kind of workload.
     `priority`: "" for the kind's default. `instead_of`: id of a workload whose current run ends first.
+    `gpu_memory_gib`: the least memory of each device, on classes where it can be requested.
     """
 
     units: int = 1
@@ -59,6 +61,7 @@ class LaunchSize:
     instead_of: int | None = None
     workers: int = 1
     priority: str = ""
+    gpu_memory_gib: int | None = None
 
     @property
     def total_units(self) -> int:
@@ -98,7 +101,12 @@ def outlooks(
     shown = {}
     for one, facts in found:
         figures = known[one.slug]
-        never = policy.may_ever_start(replace(facts, node_units=most.get(one.pk)), size.units, size.workers)
+        # Only the chosen class has a field for the memory: what it says is no obstacle on the others.
+        asked = size.gpu_memory_gib if figures.memory_sizes else None
+        sized = replace(facts, node_units=most.get(one.pk), memory_sizes=figures.memory_sizes)
+        never = policy.may_ever_start(sized, size.units, size.workers) or policy.may_have_memory(
+            sized, asked, size.units
+        )
         text, tone = availability_sentence(figures, never, size.units, size.workers)
         kinds = "" if one.kinds == GpuClass.Kinds.ANY else one.get_kinds_display()
         total = cost(
@@ -109,7 +117,9 @@ def outlooks(
             price=one.price_per_unit_hour,
         )
         may_be = "" if tone == BAD else _interruption(namespace.cluster, one, figures, size)
-        shown[one.slug] = Outlook(one.slug, one.name, text, tone, unit_price(one), kinds, total, may_be)
+        shown[one.slug] = Outlook(
+            one.slug, one.name, text, tone, unit_price(one), kinds, total, may_be, figures.memory_sizes
+        )
     return shown
 
 
@@ -126,22 +136,28 @@ def class_figures(
     found = {}
     for one in classes:
         theirs, of_unit = runs.get(one.slug, NO_LOAD), unit_size(one)
+        capacity, sizes = capacities[one.pk], memory_sizes(one, capacities[one.pk])
+        gib = size.gpu_memory_gib if sizes else None
+        if gib is not None:
+            capacity = capacity_queries.of_memory(capacity, one, gib)
         found[one.slug] = AvailabilityFigures(
             unit=catalog.unit_of(one),
             granted=granted.get(one.pk, 0),
             used=theirs.used,
             borrowing_limit=one.borrowing_limit,
-            on_one_node=capacities[one.pk].most_on_one_node,
-            free_on=tuple(node.free for node in capacities[one.pk].nodes),
+            on_one_node=capacity.most_on_one_node,
+            free_on=tuple(node.free for node in capacity.nodes),
             held=life_cycle.hold_sentence(one, now=now),
             leaving=catalog.retirement_notice(one),
             waiting=theirs.waiting,
             ahead=theirs.ahead,
             foreign=limits.foreign_units(of_unit, theirs.used + theirs.freed),
             closed=limits.closed,
-            added=_added(one, capacities[one.pk].allocatable),
+            added=_added(one, capacity.allocatable),
             node_minutes=one.node_minutes,
             rooms=limits.rooms(of_unit, freed=theirs.freed, freed_workers=theirs.freed_workers),
+            memory_sizes=sizes,
+            memory_gib=gib,
         )
     return found
 

@@ -111,8 +111,10 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, group: str = "", by:
     last = queries.last_run(workload)
     refuse_if(policy.may_start(by, team, queries.run_facts(workload, last)))
     refuse_if(custom_images.custom_image_refusal(workload))
-    found = launch_queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
     said = Options.from_json(workload.options)
+    found = launch_queries.class_facts(
+        namespace, workload.gpu_class, units=workload.units, by=by, with_memory=said.gpu_memory_gib is not None
+    )
     never = policy.may_start_on(found, workload.kind, workload.units, said)
     refuse_if(never or policy.must_accept_terms(found, accept_terms))
     _check_production_limit(namespace, workload.gpu_class, said, workload.total_units)

@@ -39,7 +39,7 @@ class Options:
     limit of a run from its start; time in the queue does not count. `secrets`: names of the team's secrets, each set as
     a variable. `workers`, `script` and `retries` are for jobs: None means one worker, and no retry after a crash.
     `priority`: "" is the default of its kind. `checkpoints`: the job saves its state, and resumes from it after an
-    interruption.
+    interruption. `gpu_memory_gib`: the least memory of each device, None for any of the class.
     """
 
     cpu: int | None = None
@@ -56,6 +56,7 @@ class Options:
     priority: str = ""
     retries: int | None = None
     checkpoints: bool = False
+    gpu_memory_gib: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Only options that were set are included: for all others the defaults of a later release apply."""

@@ -9,7 +9,16 @@ from cluster.manifests import names
 from cluster.manifests.run_spec import JOB, NOTEBOOK
 from portal.core.errors import NOT_FOUND, Refusal
 from workloads.core.constraints import STILL_RUNNING
-from workloads.core.policy import ClassFacts, RunFacts, TeamFacts, may_add, may_ever_start, may_launch_in, may_manage
+from workloads.core.policy import (
+    ClassFacts,
+    RunFacts,
+    TeamFacts,
+    may_add,
+    may_ever_start,
+    may_have_memory,
+    may_launch_in,
+    may_manage,
+)
 from workloads.launch import options
 from workloads.launch.jobs import policy as job_policy
 from workloads.launch.options import OptionBounds, Options
@@ -121,6 +130,7 @@ def may_start_on(found: ClassFacts, kind: str, units: int, said: Options) -> Ref
     return (
         may_ever_start(found, units, said.workers or 1)
         or may_run_kind(found, kind)
+        or may_have_memory(found, said.gpu_memory_gib, units)
         or priority_policy.may_be_production(found, units, said)
         or job_policy.must_checkpoint(found, kind, said)
     )

@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from accounts.core.actor import Actor
 from catalog.classes import queries as catalog
+from catalog.classes.capacity.device_memory import MemorySize, memory_sizes
+from catalog.classes.capacity.queries import capacities
 from catalog.classes.queries import successor_name
 from catalog.images import compatibility, image_references
 from catalog.images.queries import LEAST_CUDA
@@ -58,7 +60,8 @@ class LaunchTarget:
 
 def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: Actor) -> LaunchTarget | None:
     """Returns None if the class does not exist or this team may not see it. One query, since a user waits; two more if
-    the units might not fit on one node, and one for an image that is not in the catalog.
+    the units might not fit on one node, at most three for a memory size of devices, and one for an image that is not in
+    the catalog.
     """
     tenant_id, user_id = namespace.tenant_id, by.user_id
     named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
@@ -75,6 +78,8 @@ def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: 
     ]
     facts = class_facts_of(found, peak_of(theirs, timezone.now()), wanted.units)
     facts = replace(facts, terms_accepted=terms_accepted)
+    if wanted.options.gpu_memory_gib is not None:
+        facts = replace(facts, memory_sizes=class_memory_sizes(namespace, found))
     if image_name is None:
         return LaunchTarget(found, facts, _own(namespace, wanted.image), "")
     image = NamedImage(image_name, image_references.pinned(reference, digest), vendor, min_cuda)
@@ -145,14 +150,17 @@ def launch_any_refusal(by: Actor, namespace: Namespace, team: policy.TeamFacts) 
     return launch_policy.may_launch_any(by, team, has_class=bool(launchable_classes(namespace)))
 
 
-def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Actor) -> core_policy.ClassFacts:
-    """One query; one more for terms, one more for a class with restricted access, and two more if the units might not
-    fit on one node.
+def class_facts(
+    namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Actor, with_memory: bool = False
+) -> core_policy.ClassFacts:
+    """One query; one more for terms, one more for a class with restricted access, two more if the units might not fit
+    on one node, and at most three `with_memory` of the devices.
     """
     granted = peak_grants(namespace.tenant_id, [gpu_class.pk]).get(gpu_class.pk, 0)
     found = class_facts_of(gpu_class, granted, units)
     return replace(
         found,
+        memory_sizes=class_memory_sizes(namespace, gpu_class) if with_memory else None,
         is_usable=may_use_class(namespace.tenant_id, gpu_class),
         terms_accepted=gpu_class.pk in accepted_terms(by, [gpu_class]),
     )
@@ -190,6 +198,11 @@ def class_facts_of(gpu_class: GpuClass, granted: int, units: int) -> core_policy
         run_hours_limit=gpu_class.run_hours_limit,
         is_storage=gpu_class.is_storage,
     )
+
+
+def class_memory_sizes(namespace: Namespace, gpu_class: GpuClass) -> tuple[MemorySize, ...] | None:
+    """As in `ClassFacts`. At most three queries."""
+    return memory_sizes(gpu_class, capacities(namespace.cluster, [gpu_class])[gpu_class.pk])
 
 
 def peak_grants(tenant_id: int, class_ids: Sequence[int]) -> dict[int, int]:

@@ -101,6 +101,12 @@ class OptionsSerializer(serializers.Serializer[Any]):
     checkpoints = serializers.BooleanField(
         required=False, help_text="The job uses checkpointing. Required for jobs on classes with borrowing."
     )
+    gpu_memory_gib = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        validators=documented_range(1, SIZE_MOST),
+        help_text="Least memory of each device. Omitted: any of the class.",
+    )
 
 
 class NewOptionsSerializer(OptionsSerializer, StrictSerializer):

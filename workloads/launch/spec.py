@@ -28,7 +28,7 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
     )
     # The class may have shrunk since the declaration: the run never gets more than the class allows now.
     cpu, memory_gib = min(said.cpu or pod.cpu, pod.cpu), min(said.memory_gib or pod.memory_gib, pod.memory_gib)
-    pod = replace(pod, cpu=cpu, memory_gib=memory_gib)
+    pod = replace(pod, cpu=cpu, memory_gib=memory_gib, gpu_memory_gib=said.gpu_memory_gib or 0)
     return RunSpec(
         **vars(pod),
         owner=owner_label(workload),

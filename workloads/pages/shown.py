@@ -350,6 +350,8 @@ def _of_jobs(run: Run) -> list[Definition]:
         found.append(Definition("Priority", f"{run.priority}, changed by operators for this run"))
     elif (priority := spec.get("priority", "")) and priority != DEFAULT_PRIORITY[spec["kind"]]:
         found.append(Definition("Priority", priority))
+    if gib := spec.get("gpu_memory_gib", 0):
+        found.append(Definition("GPU memory", f"at least {gib} GiB each"))
     if retries := spec.get("retries", 0):
         found.append(Definition("Retries", f"up to {retries} after a crash"))
     if spec.get("checkpoints"):

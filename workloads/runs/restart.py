@@ -54,9 +54,11 @@ def request_restart(
     `because`: reason and message of its end, if no stop was requested before. Raises Refused as `restart` does.
     """
     namespace, name, tenant = workload.namespace, workload.name, workload.tenant.slug
-    found = launch_queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
-    refuse_if(run_policy.may_restart(by, team, queries.run_facts(workload, run)))
     said = Options.from_json(workload.options)
+    found = launch_queries.class_facts(
+        namespace, workload.gpu_class, units=workload.units, by=by, with_memory=said.gpu_memory_gib is not None
+    )
+    refuse_if(run_policy.may_restart(by, team, queries.run_facts(workload, run)))
     refuse_if(
         launch_policy.may_start_on(found, workload.kind, workload.units, said)
         or launch_policy.must_accept_terms(found, 0)

@@ -57,3 +57,5 @@ class DesiredRun:
     asked: Mapping[str, str] = field(default_factory=dict)
     workers: int = 1
     retries: int = 0
+    # The least of each device; 0: any.
+    gpu_memory_gib: int = 0

@@ -174,7 +174,7 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     facts: dict[str, Any] = {} if position is None else {"position": position + 1}
     pending = queue.condition("QuotaReserved")
     message, about = (pending.message, pending.about) if pending is not None and not pending.is_true else ("", "")
-    size = {"units": wish.units, "workers": wish.workers}
+    size = {"units": wish.units, "workers": wish.workers, "gpu_memory_gib": wish.gpu_memory_gib}
     found = explain_queue.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
     found = explain_queue.with_borrowing(found, wish.borrowing_limit, class_name=wish.class_name)
     if seen.at is not None:
@@ -342,7 +342,7 @@ def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> St
     scheduled = pod.condition("PodScheduled")
     found = scheduling.held_by_gates(pod.gates)
     if found is None and scheduled is not None and scheduled.reason == "Unschedulable" and not scheduled.is_true:
-        found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim)
+        found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim, seen.devices)
         found = nodes.for_pod(seen.nodes, found, wish.class_name, max_units=wish.max_units, minutes=wish.node_minutes)
     if found is None:
         return Status(Phase.PREPARING, "placing", "The scheduler is choosing a node.", pod.created_at, {}, ("stop",))

@@ -31,6 +31,7 @@ from workloads.status.estimates.queries import estimates_of
 from workloads.status.explain import unexplained
 from workloads.status.explain.container_start import RegistryAccess, UnreadableSecrets
 from workloads.status.observations.claims import with_claims
+from workloads.status.observations.device_memory import with_devices
 from workloads.status.observations.node_capacity import with_nodes
 from workloads.status.observations.queries import AwaitedImage, observe
 from workloads.status.observations.wait_conditions import has_reached as has_reached
@@ -55,11 +56,12 @@ def workload_rows(
     workloads: Iterable[Workload], as_of: AsOf | None = None, own: GrantedUnits | None = None
 ) -> list[WorkloadRow]:
     """Returns the status of each workload. All must be of one namespace and read `with_names`. Eight queries, whatever
-    their number. One more for each of these cases: a run has a class that no workload is declared with any more; a run
-    is on a node; a run has a position in the queue; a run waits there or has no pod; a run waits for its image, for a
-    node or for its volume; a run was interrupted; a run waits for more units than its team is granted, or for the end
-    of its namespace. One more if a run waits for units, or three if other runs that are not in the list wait or use
-    units. `as_of`, `own`: how current the mirror is and what the team is granted, if the caller has read that already.
+    their number. At most three more if a run waits for devices with enough memory. One more for each of these cases: a
+    run has a class that no workload is declared with any more; a run is on a node; a run has a position in the queue; a
+    run waits there or has no pod; a run waits for its image, for a node or for its volume; a run was interrupted; a run
+    waits for more units than its team is granted, or for the end of its namespace. One more if a run waits for units,
+    or three if other runs that are not in the list wait or use units. `as_of`, `own`: how current the mirror is and
+    what the team is granted, if the caller has read that already.
     """
     found = list(workloads)
     if not found:
@@ -72,7 +74,7 @@ def workload_rows(
     namespace = found[0].namespace
     as_of = as_of or mirror.as_of(namespace.cluster_id, *status_kinds(namespace.cluster))
     images = {pk: AwaitedImage.of(run) for pk, run in runs.items() if not run.started_at and not run.ended_at}
-    seen = _seen(namespace, run_names, images, runs) if as_of.is_known else None
+    seen = _seen(namespace, run_names, images, runs, classes) if as_of.is_known else None
     shown = []
     alive: list[ActiveRun] = []
     wishes: Wishes = {}
@@ -111,9 +113,14 @@ def workload_rows(
 
 
 def _seen(
-    namespace: Namespace, run_names: Mapping[int, str], images: Mapping[int, AwaitedImage], runs: Mapping[int, Run]
+    namespace: Namespace,
+    run_names: Mapping[int, str],
+    images: Mapping[int, AwaitedImage],
+    runs: Mapping[int, Run],
+    classes: Mapping[str, GpuClass],
 ) -> dict[int, Observation]:
     found = with_nodes(namespace.cluster_id, observe(namespace, run_names, images), runs)
+    found = with_devices(namespace.cluster, found, runs, classes)
     return with_claims(namespace.cluster_id, namespace.name, found, runs)
 
 
@@ -231,6 +238,7 @@ def desired_run(
         asked={"cpu": str(run.spec["cpu"]), "memory": f"{run.spec['memory_gib']}Gi"},
         workers=run.workers,
         retries=run.spec.get("retries", 0),
+        gpu_memory_gib=run.spec.get("gpu_memory_gib", 0),
     )
 
 

@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+from catalog.classes.capacity.device_memory import GIB as GIB
+from catalog.classes.capacity.device_memory import memory_of
 from catalog.classes.capacity.types import Capacity, NodeCapacity
 from catalog.discovery import dra_devices
 from catalog.discovery import types as discovery_types
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from cluster.reads import observed
 from cluster.reads import queries as mirror
 from cluster.reads import units as seen_units
 from cluster.reads.taints import is_tolerated
 from cluster.reads.units import CPU, SLICES, ResourceUnits
 
-GIB = 1024**3
 STORAGE_UNKNOWN = "The cluster does not report its storage capacity."
 
 
@@ -50,7 +50,14 @@ def _of_nodes(cluster: Cluster, classes: Collection[GpuClass], with_nodes: bool)
         for gpu_class in classes:
             if gpu_class.interface == GpuClass.Interface.DRA:
                 found[gpu_class.pk] = _of(gpu_class, devices_seen, known)
-    return {gpu_class.pk: _capacity(found[gpu_class.pk], gpu_class, as_of, with_nodes) for gpu_class in classes}
+    base = Capacity(as_of=as_of.at, is_current=as_of.is_current, problem=as_of.problem)
+    return {gpu_class.pk: _capacity(found[gpu_class.pk], gpu_class, base, with_nodes) for gpu_class in classes}
+
+
+def of_memory(found: Capacity, gpu_class: GpuClass, gib: int) -> Capacity:
+    """Only the devices with at least so many GiB of memory, of a class whose `memory_sizes` are known. Pure."""
+    theirs = [one for one in found.parts if memory_of(one) >= gib * GIB]
+    return _capacity(theirs, gpu_class, found, bool(found.nodes)) if found.is_known else found
 
 
 def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:
@@ -144,11 +151,12 @@ def _joined(seen: Collection[ResourceUnits]) -> list[ResourceUnits]:
 _SUMS = ("capacity", "allocatable", "used", "free", "most_free", "largest")
 
 
-def _capacity(seen: Collection[ResourceUnits], gpu_class: GpuClass, as_of: observed.AsOf, with_nodes: bool) -> Capacity:
+def _capacity(seen: Collection[ResourceUnits], gpu_class: GpuClass, base: Capacity, with_nodes: bool) -> Capacity:
     ready = [one for one in _joined(seen) if one.ready]
     usable = [one for one in ready if one.schedulable]
     has_gpu = gpu_class.interface != GpuClass.Interface.NONE
-    return Capacity(
+    return replace(
+        base,
         allocatable=sum(one.allocatable for one in ready),
         used=sum(one.used for one in seen),
         free=sum(one.free for one in usable),
@@ -159,7 +167,4 @@ def _capacity(seen: Collection[ResourceUnits], gpu_class: GpuClass, as_of: obser
         cordoned=sum(one.allocatable for one in ready if not one.schedulable),
         nodes=tuple(NodeCapacity(one.node, one.allocatable, one.used) for one in usable) if with_nodes else (),
         parts=tuple(seen),
-        as_of=as_of.at,
-        is_current=as_of.is_current,
-        problem=as_of.problem,
     )

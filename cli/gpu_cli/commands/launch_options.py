@@ -18,6 +18,9 @@ from gpu_cli.api.errors import UsageError
 GpuClass = Annotated[str, typer.Option("--class", "-c", help="Slug of a class, see 'gpu classes'.")]
 Units = Annotated[int | None, typer.Option("--units", "-u", help="Units of each worker. Default: 1.")]
 Image = Annotated[str, typer.Option("--image", "-i", help="Name in the catalog, or reference.")]
+GpuMemory = Annotated[
+    int | None, typer.Option("--gpu-memory", help="Least GiB of each device. Default: any device of the class.")
+]
 Volume = Annotated[str, typer.Option(help="Name of a volume. Default: none, files are deleted when the run stops.")]
 Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE. The whole team can read it.")]
 Secret = Annotated[list[str] | None, typer.Option(help="Name of a team secret, set as a variable of that name.")]
@@ -34,6 +37,7 @@ def launch_body(
     *,
     gpu_class: GpuClass = "",
     units: Units = None,
+    gpu_memory_gib: GpuMemory = None,
     image: Image = "",
     volume: Volume = "",
     env: Env = None,
@@ -53,6 +57,7 @@ def launch_body(
         "secrets": list(secret or ()),
         "workers": workers,
         "run_hours": run_hours,
+        "gpu_memory_gib": gpu_memory_gib,
     }
     values = {
         "gpu_class": gpu_class,

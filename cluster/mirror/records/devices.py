@@ -35,7 +35,8 @@ def resource_claim_record(raw: Raw) -> RecordContent:
 
 def resource_slice_record(raw: Raw) -> RecordContent:
     """driver, pool, generation, slices (how many the pool has), node, devices [{name, attributes {name: value},
-    capacity {name: amount}, taints [{key, value, effect}]}].
+    capacity {name: amount}, taints [{key, value, effect}], is_divided: it takes parts of what other devices take too,
+    or several claims may hold it}].
     """
     spec = raw.get("spec") or {}
     pool = spec.get("pool") or {}
@@ -58,6 +59,7 @@ def resource_slice_record(raw: Raw) -> RecordContent:
                     {key: taint.get(key, "") for key in ("key", "value", "effect")}
                     for taint in device.get("taints") or []
                 ],
+                "is_divided": bool(device.get("consumesCounters") or device.get("allowMultipleAllocations")),
             }
             for device in spec.get("devices") or []
         ],

@@ -72,6 +72,12 @@ def test_a_body_from_a_file_and_what_is_said_beside_it(gpu: Gpu, what: tuple[str
     assert "NAME=VALUE" in gpu("launch", "more", *what, "--env", "secret").err
 
 
+def test_the_memory_of_the_devices(gpu: Gpu, what: tuple[str, ...]) -> None:
+    done = gpu("launch", "train", *what, "--gpu-memory", "40")
+    assert done.code == 6
+    assert "The memory of the single devices of A100 80GB whole card is not known." in done.err
+
+
 # ---- run -----------------------------------------------------------------------------------------------------------
 
 

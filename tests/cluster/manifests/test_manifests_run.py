@@ -84,6 +84,15 @@ def test_devices_through_dra_come_from_a_template_of_the_run() -> None:
     golden_files.check("run_dra", [manifests.claim_template(DRA), manifests.job(DRA)])
 
 
+def test_a_memory_size_is_one_more_selector_with_nothing_of_the_team_but_a_number() -> None:
+    (request,) = manifests.claim_template(replace(DRA, gpu_memory_gib=40))["spec"]["spec"]["devices"]["requests"]
+    assert [one["cel"]["expression"] for one in request["exactly"]["selectors"]] == [
+        DRA.device_selector,
+        "'memory' in device.capacity[device.driver] && "
+        "device.capacity[device.driver].memory.compareTo(quantity('40Gi')) >= 0",
+    ]
+
+
 def test_variables_a_repository_and_a_volume_beside_the_home_directory() -> None:
     golden_files.check("run_options", [manifests.job(OPTIONS)])
 

@@ -524,7 +524,9 @@ OBJECTS: list[tuple[str, Raw, Raw]] = [
                         "name": "gpu-0",
                         "attributes": {"type": {"string": "gpu"}, "v": {"version": "9.0.0"}},
                         "capacity": {"memory": {"value": "80Gi"}},
-                    }
+                        "consumesCounters": [{"counterSet": "gpu-0", "counters": {"memory": {"value": "80Gi"}}}],
+                    },
+                    {"name": "gpu-1"},
                 ],
             }
         },
@@ -540,7 +542,9 @@ OBJECTS: list[tuple[str, Raw, Raw]] = [
                     "attributes": {"type": "gpu", "v": "9.0.0"},
                     "capacity": {"memory": 80 * 2**30},
                     "taints": [],
-                }
+                    "is_divided": True,
+                },
+                {"name": "gpu-1", "attributes": {}, "capacity": {}, "taints": [], "is_divided": False},
             ],
         },
     ),

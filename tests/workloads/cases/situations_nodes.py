@@ -7,6 +7,7 @@ from tests.workloads.cases.situations import NEVER, NOT_YET, OVER, STUCK, Situat
 NODES = "test_situations_nodes_live::test_what_nodes_hold_up"
 PODS = "test_situations_pods_live::test_what_pods_and_storage_hold_up"
 LOST = "test_problems_live::test_a_node_that_is_lost_and_comes_back"
+MEMORY = "devices/test_memory_live::test_the_second_run_waits_for_the_device_that_the_first_one_has"
 WAITS = "queued"
 TELL = "tell_operators"
 
@@ -88,6 +89,14 @@ ON_NODES: dict[str, Situation] = {
         NODES, "preparing", "devices_unavailable",
         r"None of the \d+ nodes has the requested devices free\.",
         NOT_YET, "fewer_units", "1 free now on one node; starts now", "DRA class missing",
+    ),
+    "DRA devices of a size short": Situation(
+        # Preparing for the first 15 s.
+        MEMORY, "blocked", "gpu_memory_unavailable",
+        r"Admitted, but no free device has at least 30 GiB: 1 of 3 does, all in use\. It holds its units meanwhile\.",
+        NOT_YET, "change", "with less GPU memory it may start sooner", "DRA devices short",
+        then="it runs when the other run is stopped, in the same test",
+        facts={"gpu_memory_gib": 30, "units": 1, "fitting_units": 1, "free_units": 0, "most_on_one_node": 0},
     ),
     "PVC unbound": Situation(
         PODS, "preparing", "volume_unbound",

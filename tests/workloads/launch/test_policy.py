@@ -8,16 +8,20 @@ import pytest
 
 from accounts.core.actor import Actor
 from accounts.models import Role, Scope, User
+from catalog.classes.capacity.device_memory import MemorySize
 from tests.workloads.launch.facts import A100, ALICE, TEAM
 from workloads.core import policy as core_policy
 from workloads.core.policy import ClassFacts, RunFacts, TeamFacts
 from workloads.gateway import policy as gateway_policy
 from workloads.launch import policy
+from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec
 
 OLGA = Actor(user=User(pk=9, name="Olga", roles=[Role.OPERATOR]), via="page")
 READER = replace(ALICE, scopes=frozenset({Scope.READ}))
 WANTED = LaunchSpec(name="one", kind="notebook", gpu_class="a100", units=1, image="minimal")
+# A node has three devices of 20.5 GiB or more, of which two have 79.6.
+SIZES = MemorySize(20 * 2**30 + 2**29, 3), MemorySize(81559 * 2**20, 2)
 RUNS = RunFacts(is_over=False, is_stopping=False, is_ready=True, is_deleting=False, created_by=1)
 
 
@@ -195,3 +199,27 @@ def test_what_runs_is_not_started_twice_and_what_ended_is_not_stopped() -> None:
     assert running is not None
     assert ended is not None
     assert (running.code, running.status, ended.code, ended.status) == ("still_running", 409, "not_running", 409)
+
+
+@pytest.mark.parametrize(
+    ("gib", "units", "sizes", "code"),
+    [
+        (None, 4, (), None),
+        (40, 4, None, None),
+        (20, 3, SIZES, None),
+        (20, 4, SIZES, "gpu_memory_too_large"),
+        (21, 2, SIZES, None),
+        (21, 3, SIZES, "gpu_memory_too_large"),
+        (79, 1, SIZES, None),
+        (80, 1, SIZES, "gpu_memory_too_large"),
+        (0, 1, SIZES, "gpu_memory_too_large"),
+        (40, 1, (), "gpu_memory_unknown"),
+    ],
+)
+def test_only_memory_that_no_device_has_is_refused(
+    gib: int | None, units: int, sizes: tuple[MemorySize, ...] | None, code: str | None
+) -> None:
+    facts = replace(A100, memory_sizes=sizes)
+    wanted = replace(WANTED, units=units, options=Options(gpu_memory_gib=gib))
+    refusal = policy.may_launch(ALICE, TEAM, facts, wanted)
+    assert (refusal and (refusal.code, refusal.field)) == (code and (code, "gpu_memory_gib"))

@@ -25,7 +25,8 @@ NAMES = """
     lower priority preempted; requeued with back-off; gang that fits only in part; suspended without a Workload;
     admitted but pod refused; namespace terminating; stale mirror;
     untolerated taint; wrong selector; contiguity; cordoned; cpu short; memory short; PVC unbound; PVC missing;
-    DRA class missing; DRA devices short; predecessor still ending; image pull; configuration missing; crash; OOM;
+    DRA class missing; DRA devices short; DRA devices of a size short;
+    predecessor still ending; image pull; configuration missing; crash; OOM;
     kubelet admission; topology; node lost;
     foreign scheduling gate; edited Job; node's pods full; volume over quota; no storage class;
     object count at ResourceQuota; policy of the site;

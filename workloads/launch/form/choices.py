@@ -10,6 +10,7 @@ from datetime import date
 from django.utils import timezone
 
 from accounts.core.actor import Actor
+from catalog.classes.capacity.device_memory import sizes_text
 from catalog.classes.queries import unit_of
 from catalog.images import compatibility
 from catalog.images.queries import hardware_facts
@@ -39,6 +40,9 @@ class ClassChoice:
     run_hours_limit: int | None
     outlook: Outlook
     is_interruptible: bool
+    # The memory of its devices, if it differs and can be requested; else "".
+    gpu_memory: str = ""
+    may_ask_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class FormSelection:
     instead_of: int | None = None
     workers: int = 1
     priority: str = ""
+    gpu_memory_gib: int | None = None
 
 
 @dataclass(frozen=True)
@@ -133,9 +138,8 @@ def launch_choices(by: Actor, namespace: Namespace, asked: FormSelection) -> Lau
     fitting = [(one, facts) for one, facts in found if one in active and policy.may_run_kind(facts, kind) is None]
     gpu_class = next((one for one, _ in fitting if one.slug == asked.gpu_class), fitting[0][0] if fitting else None)
     workers = asked.workers if kind == JOB else 1
-    shown = outlooks(
-        namespace, found, LaunchSize(asked.units, asked.hours, kind, asked.instead_of, workers, asked.priority)
-    )
+    size = LaunchSize(asked.units, asked.hours, kind, asked.instead_of, workers, asked.priority, asked.gpu_memory_gib)
+    shown = outlooks(namespace, found, size)
     return LaunchChoices(
         kind=kind,
         chosen=gpu_class.slug if gpu_class else "",
@@ -157,6 +161,7 @@ def _kind(asked: FormSelection, active: list[GpuClass], rows: list[Image]) -> st
 
 
 def _class(one: GpuClass, outlook: Outlook, facts: core_policy.ClassFacts) -> ClassChoice:
+    sizes = outlook.memory_sizes
     return ClassChoice(
         slug=one.slug,
         label=_label(one),
@@ -167,6 +172,8 @@ def _class(one: GpuClass, outlook: Outlook, facts: core_policy.ClassFacts) -> Cl
         run_hours_limit=one.run_hours_limit,
         outlook=outlook,
         is_interruptible=facts.is_interruptible,
+        gpu_memory=sizes_text(sizes) if sizes and len(sizes) > 1 else "",
+        may_ask_memory=sizes != (),
     )
 
 

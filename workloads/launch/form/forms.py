@@ -54,6 +54,7 @@ class LaunchForm(StrictForm):
 
     # The current terms of the chosen class.
     has_ticked = False
+    asks_memory = False
     # Under "More": empty fields use the defaults of the class.
     MORE = (
         *("cpu", "memory_gib", "shared_memory_gib"),
@@ -124,6 +125,13 @@ class LaunchForm(StrictForm):
     memory_gib = forms.IntegerField(required=False, max_value=MOST, label="Memory (GiB)")
     shared_memory_gib = forms.IntegerField(
         required=False, max_value=MOST, label="Shared memory (GiB)", help_text="Part of the memory. Default: a quarter."
+    )
+    # Only for classes whose devices differ in memory.
+    gpu_memory_gib = forms.IntegerField(
+        required=False,
+        max_value=MOST,
+        label="GPU memory at least (GiB)",
+        help_text="Of each device. The queue counts only units: a run holds them while it waits for such a device.",
     )
     visibility = forms.ChoiceField(
         required=False,
@@ -217,11 +225,21 @@ class LaunchForm(StrictForm):
         of_kind = {kind: [(one.name, one.title) for one in offer.images if one.kind == kind] for kind, _ in KINDS}
         image.choices = [(f"{word}s", of_kind[kind]) for kind, word in order if of_kind[kind]]
         self.initial.update(kind=offer.kind, gpu_class=offer.chosen)
+        self._offer_memory(offer)
         self.has_ticked = offer.terms is not None and self.so_far("accept_terms") == offer.terms.value
         fits = [one.name for one in offer.images if one.kind == offer.kind and not one.problem]
         if self.initial.get("image") not in fits:
             # Selects the image that a browser would select, since disabled options are not sent.
             self.initial["image"] = next(iter(fits), "")
+
+    def _offer_memory(self, offer: LaunchChoices) -> None:
+        """Another class has other devices: what was entered for one is not kept for a class that cannot take it."""
+        chosen, field = offer.gpu_class, "gpu_memory_gib"
+        keeps = chosen is not None and chosen.may_ask_memory and bool(self.so_far(field))
+        is_refused = self.is_bound and field in self.errors
+        self.asks_memory = is_refused or keeps or bool(chosen and chosen.gpu_memory)
+        if not self.asks_memory:
+            self.initial.pop(field, None)
 
     def offer_secrets(self, names: list[str]) -> None:
         """Offers the team's current secrets; deleted secrets are not selected again."""
@@ -285,7 +303,7 @@ class LaunchForm(StrictForm):
         names = (
             *("cpu", "memory_gib", "shared_memory_gib", "mount_path"),
             *("env", "secrets", "repository", "reference", "run_hours"),
-            *("workers", "script", "priority", "retries", "checkpoints"),
+            *("workers", "script", "priority", "retries", "checkpoints", "gpu_memory_gib"),
         )
         return Options(**{name: self.cleaned_data[name] for name in names})
 

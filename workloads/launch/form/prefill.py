@@ -121,6 +121,7 @@ def _values(workload: Workload) -> tuple[dict[str, Any], list[str]]:
         "script": options.script,
         "priority": options.priority,
         "retries": options.retries,
+        "gpu_memory_gib": options.gpu_memory_gib,
     }
     return {name: value for name, value in values.items() if value not in (None, "", [])}, said
 

@@ -187,6 +187,7 @@ def _asked(form: LaunchForm) -> choices.FormSelection:
         hours=_number(form.so_far("run_hours")),
         workers=_number(form.so_far("workers")) or 1,
         priority=form.so_far("priority"),
+        gpu_memory_gib=_number(form.so_far("gpu_memory_gib")),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from workloads.interruption.preemption import IN_TEAM, preemption_cause, preemption_rule
 from workloads.status.explain.nodes import gang_too_large, names_only_other_flavors, one_node_remedy
 from workloads.status.explain.quantities import are, units_of
-from workloads.status.explain.scheduling import CLOSED, REMEDIES
+from workloads.status.explain.scheduling import CLOSED, NO_MEMORY, REMEDIES
 from workloads.status.explain.termination import NOT_SAVED
 from workloads.status.explain.types import STOP_OR_CHANGE, Explanation
 
@@ -31,16 +31,19 @@ _ANOTHERS = re.compile(r" \(UID: [^)]*\)|; preempt(?:or|ee) path: [^;]*")
 _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
 
 
-def pending(message: str, *, units: int, class_name: str, slug: str, workers: int = 1) -> Explanation:
+def pending(
+    message: str, *, units: int, class_name: str, slug: str, workers: int = 1, gpu_memory_gib: int = 0
+) -> Explanation:
     """Explains Kueue's condition QuotaReserved=False. It lists every flavor of the resource; flavors of other classes
     are excluded by their taint, so a sentence about quota or topology is about the run's own class. `units` are per
     worker.
     """
-    return replace(_pending(message, (units, workers), class_name, slug), raw=message, raw_from="Kueue")
+    found = _pending(message, (units, workers, gpu_memory_gib), class_name, slug)
+    return replace(found, raw=message, raw_from="Kueue")
 
 
-def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) -> Explanation:
-    units, workers = size
+def _pending(message: str, size: tuple[int, int, int], class_name: str, slug: str) -> Explanation:
+    units, workers, gib = size
     if "LimitRange constraints" in message:
         return _limit_range(message)
     more_needed = _MORE_NEEDED.search(message)
@@ -71,7 +74,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
         lacking = _lacking(short)
         if workers > 1:
-            return gang_too_large(int(found[1] or 0), size, class_name, lacking)
+            return gang_too_large(int(found[1] or 0), (units, workers), class_name, lacking)
         return Explanation(
             "no_node_fits",
             f"No single node has {units_of(units, class_name)} free{lacking}.",
@@ -100,7 +103,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     if found := _NO_DEVICE_CLASS.search(message):
         return _no_device_class(found[1] or found[2], class_name, is_there=found[1] is None)
     if found := _FEW_DEVICES.search(message):
-        return _few_devices(found[1], int(found[2]), units, class_name)
+        return _few_devices(found[1], int(found[2]), units, class_name, gib)
     if "doesn't exist" in message:
         return Explanation(
             "queue_missing",
@@ -142,8 +145,13 @@ def _no_device_class(name: str, class_name: str, *, is_there: bool) -> Explanati
     return Explanation("device_class_missing", text, remedy)
 
 
-def _few_devices(device_class: str, count: int, units: int, class_name: str) -> Explanation:
+def _few_devices(device_class: str, count: int, units: int, class_name: str, gib: int) -> Explanation:
     """The drivers of all nodes together report fewer devices of the class than the run requests."""
+    if gib:
+        text = f"{units_of(units, class_name)} with at least {gib} GiB requested; the cluster has {count} in all."
+        remedy = "Request less GPU memory, or contact an operator: a node may be missing."
+        facts = {"gpu_memory_gib": gib, "units": units, "fitting_units": count}
+        return Explanation(NO_MEMORY, text, remedy, actions=STOP_OR_CHANGE, facts=facts)
     if count == 0:
         text = f"No units of {class_name} are in the cluster: no driver reports a matching device ({device_class})."
         remedy = "Contact an operator: the DRA driver on the nodes of the class has to be checked."

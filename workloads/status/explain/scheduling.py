@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from workloads.core.class_nodes import ClassNodes
+from portal.ui.text import plural
+from workloads.core.class_nodes import ClassNodes, SizedDevices
 from workloads.core.observation import ClaimState
 from workloads.status.explain.admission import refused_volume
 from workloads.status.explain.quantities import Predicate, has, is_in_state
@@ -15,6 +16,9 @@ from workloads.status.explain.types import CONTACT_OPERATORS, STOP, STOP_OR_CHAN
 
 # How the names of Kueue's scheduling gates begin.
 KUEUE_GATES = "kueue.x-k8s.io/"
+
+# No device of the class with the requested memory is free.
+NO_MEMORY = "gpu_memory_unavailable"
 
 _NODES = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 _ITEM = re.compile(r"(\d+) (.+)")
@@ -111,9 +115,18 @@ def held_by_gates(gates: Collection[str]) -> Explanation | None:
     )
 
 
-def unschedulable(message: str, near: ClassNodes | None = None, claim: ClaimState | None = None) -> Explanation:
-    """Explains the condition PodScheduled=False of an admitted pod. `near`: nodes of its class, `claim`: its volume."""
+def unschedulable(
+    message: str,
+    near: ClassNodes | None = None,
+    claim: ClaimState | None = None,
+    devices: SizedDevices | None = None,
+) -> Explanation:
+    """Explains the condition PodScheduled=False of an admitted pod. `near`: nodes of its class, `claim`: its volume,
+    `devices`: those with enough memory.
+    """
     found = _unschedulable(message, near, claim)
+    if found.reason == "devices_unavailable" and devices is not None:
+        found = _no_device_of_size(devices) or found
     return found if found.raw else replace(found, raw=message, raw_from="the scheduler")
 
 
@@ -159,6 +172,35 @@ def _no_devices(found: re.Match[str] | None) -> Explanation:
         "It starts when devices are free; fewer units may start sooner.",
         actions=STOP_OR_CHANGE,
         facts={} if found is None else {"nodes": int(found[1])},
+    )
+
+
+def _no_device_of_size(seen: SizedDevices) -> Explanation | None:
+    """Returns None if enough of them are free: something else is missing. Kueue has admitted it by units alone."""
+    if seen.most_on_one_node >= seen.units:
+        return None
+    size = f"with at least {seen.gib} GiB"
+    if not seen.there:
+        text = f"no device of its class has at least {seen.gib} GiB now."
+    elif seen.free:
+        most = f"at most {seen.most_on_one_node} on one node"
+        text = f"no node has {plural(seen.units, 'free device')} {size}: {seen.free} of {seen.there} are free, {most}."
+    else:
+        where = "all in use" if seen.used >= seen.there else f"{seen.used} in use, the others on closed nodes"
+        do = "does" if seen.there == 1 else "do"
+        text = f"no free device has at least {seen.gib} GiB: {seen.there} of {seen.in_all} {do}, {where}."
+    return Explanation(
+        NO_MEMORY,
+        f"Admitted, but {text} It holds its units meanwhile.",
+        "It starts when such a device is free; with less GPU memory it may start sooner.",
+        actions=STOP_OR_CHANGE,
+        facts={
+            "gpu_memory_gib": seen.gib,
+            "units": seen.units,
+            "fitting_units": seen.there,
+            "free_units": seen.free,
+            "most_on_one_node": seen.most_on_one_node,
+        },
     )
 
 

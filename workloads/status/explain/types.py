@@ -26,9 +26,11 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
     "ending_units": int,
     "exit_code": int,
     "fit": int,
+    "fitting_units": int,
     "free_units": int,
     "grant_ended_at": str,
     "granted_before": int,
+    "gpu_memory_gib": int,
     "granted_units": int,
     "heard_at": str,
     "image_mib": int,
@@ -123,11 +125,11 @@ _BY_WHO: dict[Who, str] = {
     """,
     Who.NOBODY: """
         admission_unavailable checked class_held cluster_unavailable device_unavailable devices_unavailable disrupted
-        drained evicted gang_fits_in_part image_slow namespace_going namespace_missing no_cpu_or_memory no_node_fits
-        no_pod_address node_changed node_coming node_full node_lost node_not_ready node_pressure node_refused
-        node_runtime_down node_shutdown node_volume_limit nodes_down port_taken preempted preempted_in_team
-        preempted_on_node previous_ending put_back queue_missing quota_full quota_starting reclaiming registry_limit
-        registry_unavailable reserved secret_incomplete secret_missing service_account volume_in_use
+        drained evicted gang_fits_in_part gpu_memory_unavailable image_slow namespace_going namespace_missing
+        no_cpu_or_memory no_node_fits no_pod_address node_changed node_coming node_full node_lost node_not_ready
+        node_pressure node_refused node_runtime_down node_shutdown node_volume_limit nodes_down port_taken preempted
+        preempted_in_team preempted_on_node previous_ending put_back queue_missing quota_full quota_starting reclaiming
+        registry_limit registry_unavailable reserved secret_incomplete secret_missing service_account volume_in_use
     """,
 }
 _WHO = {reason: who for who, reasons in _BY_WHO.items() for reason in reasons.split()}
