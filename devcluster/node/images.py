@@ -33,11 +33,20 @@ CATALOG = {
 }
 # The names that deploy/ uses.
 PORTAL_IMAGE, GATEWAY_IMAGE = "registry.example.org/gpu-portal:0.1.0", "docker.io/library/caddy:2.11.9-alpine"
+# The base of the portal's image is smaller: no git, which needs Perl, and no pip.
+PORTAL_PACKAGES = ("python3", "python3-venv", "ca-certificates")
+PORTAL_BASE = f"real.node/base:{'-'.join(PORTAL_PACKAGES)}"
 PACKAGES = ("python3", "python3-venv", "python3-pip", "ca-certificates", "git", "tini")
 # Debian's podman prefers crun, which refuses hybrid control groups; its usual limits need CAP_SYS_RESOURCE.
 PODMAN = ("--runtime", "/usr/sbin/runc", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096")
 # So that a machine with its own certificate authority or package index builds as it installs.
 _OF_MACHINE = ("/etc/ssl/certs", "/etc/pip.conf")
+# As in slim images of others.
+UNUSED = (
+    "var/cache/apt/archives",
+    "var/lib/apt/lists",
+    *(f"usr/share/{one}" for one in ("doc", "info", "locale", "man")),
+)
 BUILD_WITHIN_S = 1200
 
 
@@ -65,7 +74,7 @@ def find_or_build(supervisor: Supervisor) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     note("Building the images of the real node, once per user: about 4 minutes on two cores.")
     with tempfile.TemporaryDirectory(prefix="gpu-portal-images-", dir=home) as folder:
-        _base(supervisor, Path(folder) / "root")
+        _base(supervisor, Path(folder) / "root", PYTHON_IMAGE, PACKAGES)
         for image, dockerfile in recipes().items():
             with step(f"Built {image}"):
                 file = Path(folder) / "Dockerfile"
@@ -83,9 +92,11 @@ def build_portal(supervisor: Supervisor, caddy: Path, folder: Path) -> Path:
     and an image of this `caddy` under the name of Caddy's own. Returns an archive in `folder` with both.
     """
     folder.mkdir(exist_ok=True)
+    if not _has(PORTAL_BASE):
+        _base(supervisor, folder / "root", PORTAL_BASE, PORTAL_PACKAGES)
     if not _has(PYTHON_IMAGE):
         _run(supervisor, "podman-load", ["podman", "load", "--quiet", "-i", find_or_build(supervisor)])
-    _build(supervisor, PORTAL_IMAGE, ROOT / "Dockerfile", ROOT, "--build-arg", f"BASE={PYTHON_IMAGE}")
+    _build(supervisor, PORTAL_IMAGE, ROOT / "Dockerfile", ROOT, "--build-arg", f"BASE={PORTAL_BASE}")
     shutil.copyfile(caddy, folder / "caddy")
     (folder / "caddy").chmod(0o755)
     (folder / "Dockerfile").write_text(f"FROM {PYTHON_IMAGE}\nCOPY caddy /usr/bin/caddy\n")
@@ -111,17 +122,17 @@ def _save(supervisor: Supervisor, archive: Path, *names: str) -> None:
     _run(supervisor, "podman-save", ["podman", "save", "--quiet", "-m", "-o", archive, *names])
 
 
-def _base(supervisor: Supervisor, root: Path) -> None:
+def _base(supervisor: Supervisor, root: Path, image: str, packages: tuple[str, ...]) -> None:
     suite, mirror = _distribution()
     with step(f"Base image of {suite}'s packages"):
-        include = f"--include={','.join(PACKAGES)}"
+        include = f"--include={','.join(packages)}"
         _run(supervisor, "debootstrap", ["debootstrap", "--variant=minbase", include, suite, root, mirror])
-        for folder in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale"):
+        for folder in UNUSED:
             shutil.rmtree(root / folder, ignore_errors=True)
         packed = root.with_suffix(".tar")
         _run(supervisor, "tar", ["tar", "-C", root, "-cf", packed, "."])
         shutil.rmtree(root)
-        _run(supervisor, "podman-import", ["podman", "import", "--quiet", packed, PYTHON_IMAGE])
+        _run(supervisor, "podman-import", ["podman", "import", "--quiet", packed, image])
         packed.unlink()
 
 

@@ -13,8 +13,9 @@ from devcluster.client.kubeconfig import read_kubeconfig, write_kubeconfig
 from devcluster.client.types import Json
 from devcluster.controlplane.components import ControlPlane
 from devcluster.controlplane.programs import Programs
-from devcluster.node import configuration, machine
+from devcluster.node import configuration, local_path, machine
 from devcluster.node.machine import NodeNamespaces
+from devcluster.notebooks import volumes
 from devcluster.processes.console import UserError
 from devcluster.processes.paths import ROOT
 from devcluster.processes.ports import answers
@@ -26,7 +27,10 @@ USERS = {
     "kubelet": (f"system:node:{NAME}", "system:nodes"),
     "kube-proxy": ("system:kube-proxy", ""),
     "coredns": ("devcluster-coredns", ""),
+    "local-path": (local_path.USER, ""),
 }
+# For the site profile: that of the simulated nodes is the usual one.
+STORAGE_CLASSES = f"{volumes.CLASS}\n{local_path.CLASS}"
 API_PORT = 6443
 DNS_PORTS: list[Json] = [{"name": protocol.lower(), "protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
 RBAC, SLICES = "rbac.authorization.k8s.io/v1", "discovery.k8s.io"
@@ -107,6 +111,7 @@ class RealNode:
             "kube-proxy.json": json.dumps(configuration.kube_proxy(self.namespaces, folder / "kube-proxy.kubeconfig")),
             "resolv.conf": f"nameserver {configuration.DNS_ADDRESS}\n",
             "Corefile": configuration.corefile(self.namespaces, folder / "coredns.kubeconfig"),
+            "local-path.json": local_path.configuration(NAME),
             "node.json": json.dumps({name: [str(word) for word in argv] for name, argv in self._programs().items()}),
         }
         for name, text in files.items():
@@ -120,12 +125,14 @@ class RealNode:
         kubelet += ["--hostname-override", NAME, "--node-ip", self.namespaces.node_address]
         kubelet += ["--node-labels", ",".join(f"{name}={value}" for name, value in configuration.LABELS.items())]
         proxy = ["--config", folder / "kube-proxy.json", "--hostname-override", NAME]
+        provisioner = local_path.arguments(folder / "local-path.kubeconfig", folder / "local-path.json")
         plugin = [sys.executable, "-m", "devcluster.node.device_plugin"]
         return {
             "containerd": [*path, bin_dir / "containerd", "--config", folder / "containerd.toml"],
             "kubelet": [*path, bin_dir / "kubelet", *kubelet],
             "kube-proxy": [*path, bin_dir / "kube-proxy", *proxy],
             "coredns": [*path, bin_dir / "coredns", "-conf", folder / "Corefile"],
+            "local-path": [*path, bin_dir / "local-path-provisioner", *provisioner],
             "device-plugin": [*plugin, folder, RESOURCE, self.programs.directory / "deviceplugin"],
         }
 
@@ -148,6 +155,7 @@ class RealNode:
         https = {"name": "https", "port": API_PORT, "protocol": "TCP"}
         api.apply(_endpoints("default", "kubernetes", self.namespaces.machine_address, [https]))
         api.apply(_endpoints("kube-system", "kube-dns", self.namespaces.node_address, DNS_PORTS))
+        local_path.install(api, self.programs.directory / "local-path", node=NAME)
 
 
 def forward(name: str, listen: tuple[str, int], to: tuple[str, int]) -> Command:

@@ -1,5 +1,6 @@
 """Simulated storage: PersistentVolumeClaims of the StorageClass `standard` get a local directory, as from a
-provisioner.
+provisioner whose storage every node can mount. It binds at once, refuses nothing and records no events; the real node
+has a real provisioner.
 
 The control plane binds and releases volumes. This module creates a volume for each claim, enlarges it when the claim is
 enlarged, and removes it with its directory when the claim is deleted (`reclaimPolicy: Delete`). Sizes are not enforced.
@@ -65,8 +66,8 @@ class Volumes:
                 print(f"volumes: no answer from the API server: {error}", flush=True)
 
     def _make(self, directory: Path) -> None:
-        """Any user may write there, as with local-path provisioners: kubelet changes no group of a hostPath. The folder
-        above is closed to others.
+        """Any user may write there, as in folders of a local-path provisioner: kubelet changes no group of a hostPath.
+        The folder above is closed to others.
         """
         directory.mkdir(parents=True, exist_ok=True)
         directory.chmod(0o777)

@@ -20,7 +20,7 @@ from devcluster.client.kube import Api
 from devcluster.client.types import Json
 from devcluster.controlplane import pki
 from devcluster.node import configuration, images
-from devcluster.node.node import RealNode, forward
+from devcluster.node.node import STORAGE_CLASSES, RealNode, forward
 from devcluster.processes.console import UserError, step
 from devcluster.processes.paths import ROOT
 from devcluster.services.portal import LOGINS, Portal
@@ -153,6 +153,10 @@ class DeployedPortal:
                 {
                     "target": {"kind": "ConfigMap", "name": "settings"},
                     "patch": json.dumps([_set(f"/data/{key}", value) for key, value in settings.items()]),
+                },
+                {
+                    "target": {"kind": "ConfigMap", "name": "site"},
+                    "patch": json.dumps([_set("/data/storage-classes", STORAGE_CLASSES)]),
                 },
                 {"target": {"kind": "Deployment|Job"}, "patch": json.dumps(placed)},
             ],

@@ -110,6 +110,9 @@ class Stack:
             cluster = self._start_cluster()
         with step("Service accounts of worker, watcher and doors, from deploy/"):
             identities.install(self.admin)
+            if self.real_node is not None:
+                offer = {"data": {"storage-classes": node.STORAGE_CLASSES}}
+                self.admin.patch("v1/configmaps", "site", offer, namespace=identities.NAMESPACE)
             written = identities.write_kubeconfigs(self.admin, cluster, self.state / "kubeconfig")
             self.services["kubeconfigs"] |= {name: str(path) for name, path in written.items()}
             identities.await_rights(written)

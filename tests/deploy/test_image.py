@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
@@ -21,6 +22,19 @@ from django.core.management import execute_from_command_line
 storage = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
 settings.STORAGES["staticfiles"] = {"BACKEND": storage}
 execute_from_command_line(["manage.py", "collectstatic", "--noinput", "--verbosity=0"])
+"""
+# Signs in as each process does, loads every app, command and entry point, and prints all modules that were loaded.
+LOAD = """
+import sys
+import django
+django.setup()
+import portal.asgi, portal.celery, portal.wsgi
+from django.core.management import get_commands, load_command_class
+from cluster.client.login import Login
+for name, app in get_commands().items():
+    load_command_class(app, name)
+assert Login(sys.argv[1]).current().host
+print(*sys.modules, sep="\\n")
 """
 FINAL_STAGE = DOCKERFILE[DOCKERFILE.rindex("FROM ") :]
 
@@ -79,3 +93,26 @@ def test_static_files_are_collected_from_what_is_copied(tmp_path: Path) -> None:
     manifest = (tmp_path / ".static" / "staticfiles.json").read_text()
     assert '"portal/' in manifest
     assert '"vendor/' in manifest
+
+
+def test_what_the_build_removes_of_packages_is_loaded_by_no_process(services: dict[str, Any]) -> None:
+    [removed] = re.findall(r"&& rm -r (.+) \\", DOCKERFILE)
+    packages = [path.replace("/[!_]*.py", "/x").replace("/", ".") for path in removed.split()]
+    environment = {"SECRET_KEY": "x", "DATABASE_URL": "postgres://x/x", "REDIS_URL": "redis://x"}
+    environment["DJANGO_SETTINGS_MODULE"] = "portal.settings"
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, services["kubeconfigs"]["worker"]],
+        cwd=ROOT,
+        env=environment | {"PATH": os.environ["PATH"]},
+        check=True,
+        timeout=100,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    loaded = done.stdout.split()
+
+    assert "kubernetes.client.api_client" in loaded
+    for package in packages:
+        # Of models, the package itself stays.
+        within = f"{package.removesuffix('.x')}."
+        assert not [name for name in loaded if name == package or name.startswith(within)]

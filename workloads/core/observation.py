@@ -65,6 +65,11 @@ class ClaimState:
     place: VolumePlace = EVERYWHERE
     is_out_of_reach: bool = False
 
+    @property
+    def is_in_the_making(self) -> bool:
+        """The scheduler has chosen a node for its first pod, and the storage has not provisioned it there yet."""
+        return self.phase == "pending" and bool(self.node)
+
 
 @dataclass(frozen=True)
 class LocalQueueState:

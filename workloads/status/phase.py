@@ -340,12 +340,12 @@ def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
 
 def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> Status:
     scheduled = pod.condition("PodScheduled")
-    found = scheduling.held_by_gates(pod.gates)
+    found = scheduling.held_by_gates(pod.gates) or scheduling.not_provisioned(scheduled, seen.claim)
     if found is None and scheduled is not None and scheduled.reason == "Unschedulable" and not scheduled.is_true:
         found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim, seen.devices)
         found = nodes.for_pod(seen.nodes, found, wish.class_name, max_units=wish.max_units, minutes=wish.node_minutes)
     if found is None:
-        return Status(Phase.PREPARING, "placing", "The scheduler is choosing a node.", pod.created_at, {}, ("stop",))
+        return Status(Phase.PREPARING, "placing", scheduling.placing(seen.claim), pod.created_at, {}, ("stop",))
     patience = timedelta(minutes=wish.node_minutes) if found.reason == "node_coming" else PATIENCE
     phase = Phase.BLOCKED if now - pod.created_at > patience else Phase.PREPARING
     at = pod.created_at if scheduled is None or scheduled.since is None else scheduled.since

@@ -28,7 +28,8 @@ def with_silence(told: Status, seen: Observation, silent: Mapping[str, datetime]
         return silent_node
     component = _awaited(told, seen)
     at = silent.get(component)
-    if at is None and component == SCHEDULER and told.reason == "placing" and _is_overdue(told.since, now):
+    is_unanswered = told.reason == "placing" and not (seen.claim is not None and seen.claim.is_in_the_making)
+    if at is None and component == SCHEDULER and is_unanswered and _is_overdue(told.since, now):
         at = told.since
     if at is None:
         return told

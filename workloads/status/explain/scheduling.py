@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from cluster.reads.observed import Condition
 from portal.ui.text import plural
 from workloads.core.class_nodes import ClassNodes, SizedDevices
 from workloads.core.observation import ClaimState
@@ -115,6 +116,22 @@ def held_by_gates(gates: Collection[str]) -> Explanation | None:
     )
 
 
+def placing(claim: ClaimState | None) -> str:
+    """What happens to a pod without a node of which the scheduler reports nothing."""
+    if claim is None or not claim.is_in_the_making:
+        return "The scheduler is choosing a node."
+    return f"Its volume {claim.name} is being provisioned on node {claim.node}."
+
+
+def not_provisioned(scheduled: Condition | None, claim: ClaimState | None) -> Explanation | None:
+    """Explains a warning about the volume of a pod for which the scheduler has chosen a node. It reports nothing while
+    the volume is provisioned there, and an error after ten minutes. None: no warning so far.
+    """
+    if scheduled is not None and scheduled.reason == "Unschedulable":
+        return None
+    return _unbound(claim) if claim is not None and claim.is_in_the_making and claim.problem else None
+
+
 def unschedulable(
     message: str,
     near: ClassNodes | None = None,
@@ -156,12 +173,21 @@ def _unbound(claim: ClaimState | None) -> Explanation:
     if found := _NO_CLASS.search(claim.problem):
         lacks = f"its storage class {found[1]} does not exist in the cluster"
         text = f"Waiting for {named}: the storage system has not provisioned it yet; {lacks}."
-        return Explanation("volume_unbound", text, "Contact an operator, or choose another volume.")
+        remedy = "Contact an operator, or choose another volume."
+        return Explanation("volume_unbound", text, remedy, claim.problem, "the storage")
+    if claim.problem:
+        where = f" on node {claim.node}" if claim.node else ""
+        text = f"Waiting for {named}: the storage system could not provision it{where}{_with_class(claim)}."
+        return Explanation("volume_unbound", text, CONTACT_OPERATORS, claim.problem, "the storage")
     if not claim.storage_class:
         text = f"Waiting for {named}: it has no storage class, and the cluster has no default one."
         return Explanation("volume_unbound", text, CONTACT_OPERATORS)
-    text = f"Waiting for {named}: the storage system has not provisioned it yet (storage class {claim.storage_class})."
+    text = f"Waiting for {named}: the storage system has not provisioned it yet{_with_class(claim)}."
     return Explanation("volume_unbound", text, CONTACT_OPERATORS)
+
+
+def _with_class(claim: ClaimState) -> str:
+    return f" (storage class {claim.storage_class})" if claim.storage_class else ""
 
 
 def _no_devices(found: re.Match[str] | None) -> Explanation:

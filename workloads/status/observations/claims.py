@@ -54,6 +54,5 @@ def _waits_in_queue(seen: Observation) -> bool:
 
 
 def _waits_for_node(seen: Observation) -> bool:
-    pod = seen.pod
-    placed = pod.condition("PodScheduled") if pod is not None and not pod.node else None
-    return placed is not None and placed.reason == "Unschedulable"
+    """Also while the scheduler reports nothing: it may have chosen a node where the volume is not provisioned yet."""
+    return seen.pod is not None and not seen.pod.node and not seen.pod.gates

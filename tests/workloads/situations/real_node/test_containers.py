@@ -18,7 +18,6 @@ from tests.support.cluster.worker import Worker
 from tests.workloads.cases.live import told
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
-from workloads.models import Run
 
 pytestmark = [
     pytest.mark.real_node,
@@ -49,19 +48,6 @@ def test_a_job_gets_its_devices(
     assert len(given := set(devices.split(","))) == 2
     assert given <= {device_id(place) for place in range(8)}
     assert user == "1000"
-
-
-def test_a_volume_outlives_its_run(
-    job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, namespace_a: Namespace
-) -> None:
-    writes = replace(job, name="writes", volume="kept", command=("sh", "-c", "echo 42 > ~/answer"))
-    actions.launch("team-a", writes, by=by_alice)
-    # Until the end is recorded, the volume is in use.
-    ended = Run.objects.filter(workload__name="writes", outcome=Run.Outcome.SUCCEEDED)
-    worker(ended.exists, within_s=120)
-    actions.launch("team-a", replace(writes, name="reads", command=("sh", "-c", "cat ~/answer")), by=by_alice)
-    worker(lambda: told()["reads"] == COMPLETED, within_s=120)
-    assert log_of(admin, pod_of(admin, namespace_a, "reads-1")) == "42\n"
 
 
 def test_a_notebook_serves_until_it_is_stopped(

@@ -106,3 +106,19 @@ LOST = replace(
     ON_NODES["node lost"], live=f"{DEVICES}test_a_node_whose_kubelet_is_silent_is_lost",
     sentence=r"Node real-1 no longer responds; the state of the run is unknown\.",
 )  # fmt: skip
+
+STORAGE = "real_node/test_storage::test_why_a_volume_is_not_provisioned"
+NOT_PROVISIONED: dict[str, Situation] = {
+    "shared": Situation(
+        STORAGE, "blocked", "volume_unbound",
+        r"Waiting for the volume shared: the storage system could not provision it on node real-1 \(storage class "
+        r"local-path\)\.",
+        STUCK, "tell_operators", "volume_unbound", "gone", then="runs when the operators have provided it",
+    ),
+    "gone": Situation(
+        STORAGE, "blocked", "volume_unbound",
+        r"Waiting for the volume gone: the storage system has not provisioned it yet; its storage class gone does not "
+        r"exist in the cluster\.",
+        STUCK, "tell_operators", "volume_unbound", "shared", then="runs when the operators have provided it",
+    ),
+}  # fmt: skip

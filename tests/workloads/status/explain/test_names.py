@@ -71,6 +71,7 @@ def test_a_storage_class_that_does_not_exist_is_named() -> None:
         "Waiting for the volume data: the storage system has not provisioned it yet; its storage class gold does not "
         "exist in the cluster."
     )
+    assert (told.raw, told.raw_from) == (lacks.problem, "the storage")
     slow = scheduling.unschedulable(message, claim=ClaimState("data", "gold"))
     assert slow.sentence == (
         "Waiting for the volume data: the storage system has not provisioned it yet (storage class gold)."

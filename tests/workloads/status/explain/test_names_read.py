@@ -63,6 +63,11 @@ def test_the_volume_of_a_pod_that_waits_for_it(
     assert f"The volume data, of the storage class fast, was created for node {node.name} in the zone eu-1." in (
         row.status.sentence
     )
+    # While it is provisioned there, the scheduler says nothing of the pod.
+    MirrorObject.objects.update(record={**record, "phase": "Pending"})
+    gated = condition("PodScheduled", "False", reason="SchedulingGated")
+    MirrorPod.objects.update(record={**pod.record, "conditions": [gated]})
+    assert shown().status.sentence == f"Its volume data is being provisioned on node {node.name}."
 
 
 def test_the_taint_of_the_nodes_of_the_class(namespace_a: Namespace, a100: GpuClass, alice: User, team_a: Any) -> None:

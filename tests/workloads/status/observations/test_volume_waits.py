@@ -10,11 +10,22 @@ import pytest
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorNode, MirrorObject
+from cluster.reads.observed import Condition
 from cluster.reads.volume_place import VolumePlace
 from tenants.models import Namespace, Tenant
 from tests.support.rows import claims, make, mirrored
 from tests.support.rows.waiting_runs import waits
-from tests.workloads.cases.cluster_objects import NOW, SUSPENDED, WISH, pending
+from tests.workloads.cases.cluster_objects import (
+    ADMITTED,
+    NOW,
+    SUSPENDED,
+    UNSCHEDULABLE,
+    WISH,
+    condition,
+    job,
+    pending,
+    pod,
+)
 from workloads.core import workload_sql
 from workloads.core.class_nodes import ClassNode, ClassNodes
 from workloads.core.observation import UNUSABLE_PHASES, ClaimState, Observation
@@ -73,6 +84,46 @@ def test_to_the_scheduler_nodes_of_the_class_elsewhere_do_not_match(near: tuple[
     assert f"{3 - len(near)} cannot access the volume" in found.sentence
     assert "5 do not match the class" in found.sentence
     assert words in found.sentence
+
+
+# As the provisioner of k3s reports it.
+SAID = (
+    'failed to provision volume with StorageClass "local-path": NodePath only supports ReadWriteOnce and '
+    "ReadWriteOncePod (1.22+) access modes"
+)
+
+
+class TestWhileTheVolumeIsProvisioned:
+    """The scheduler has chosen a node and waits for the volume: it says nothing of the pod, then that time ran out."""
+
+    def told(self, *conditions: Condition, **claim: str) -> Status:
+        seen = Observation(job(), ADMITTED, (pod(*conditions),), claim=ClaimState("data", "local-path", **claim))
+        return status_of(WISH, seen, now=NOW)
+
+    # A pod that Kueue held back keeps that condition until the scheduler has another one.
+    @pytest.mark.parametrize("reason", ["", "SchedulingGated", "SchedulerError"])
+    def test_a_failure_is_told_in_the_words_of_the_provisioner(self, reason: str) -> None:
+        late = [condition("PodScheduled", true=False, reason=reason)] if reason else []
+        found = self.told(*late, phase="pending", node="n1", problem=SAID)
+        assert (found.phase, found.reason) == (Phase.BLOCKED, "volume_unbound")
+        assert found.sentence == (
+            "Waiting for the volume data: the storage system could not provision it on node n1 (storage class "
+            "local-path)."
+        )
+        assert found.explained is not None
+        assert (found.explained.raw, found.explained.raw_source) == (SAID, "the storage")
+
+    def test_without_a_failure_it_says_where(self) -> None:
+        found = self.told(phase="pending", node="n1")
+        assert (found.phase, found.reason) == (Phase.PREPARING, "placing")
+        assert found.sentence == "Its volume data is being provisioned on node n1."
+
+    @pytest.mark.parametrize("claim", [{"phase": "pending", "node": ""}, {"phase": "bound", "node": "n1"}])
+    def test_a_scheduler_that_has_not_answered_is_not_excused_by_a_volume(self, claim: dict[str, str]) -> None:
+        assert self.told(**claim, problem=SAID).reason == "scheduler_silent"
+
+    def test_what_the_scheduler_reports_comes_first(self) -> None:
+        assert self.told(UNSCHEDULABLE, phase="pending", node="n1", problem=SAID).reason == "no_node_fits"
 
 
 def test_a_run_whose_volume_was_bound_after_its_job_is_placed_there_at_another_start() -> None:
