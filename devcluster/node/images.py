@@ -83,8 +83,7 @@ def build_portal(supervisor: Supervisor, caddy: Path, folder: Path) -> Path:
     and an image of this `caddy` under the name of Caddy's own. Returns an archive in `folder` with both.
     """
     folder.mkdir(exist_ok=True)
-    if not _has(PYTHON_IMAGE):
-        _run(supervisor, "podman-load", ["podman", "load", "--quiet", "-i", find_or_build(supervisor)])
+    ensure_base(supervisor)
     _build(supervisor, PORTAL_IMAGE, ROOT / "Dockerfile", ROOT, "--build-arg", f"BASE={PYTHON_IMAGE}")
     shutil.copyfile(caddy, folder / "caddy")
     (folder / "caddy").chmod(0o755)
@@ -95,14 +94,25 @@ def build_portal(supervisor: Supervisor, caddy: Path, folder: Path) -> Path:
     return archive
 
 
+def ensure_base(supervisor: Supervisor) -> None:
+    """PYTHON_IMAGE is among the images of this user's podman afterwards."""
+    if not _has(PYTHON_IMAGE):
+        _run(supervisor, "podman-load", ["podman", "load", "--quiet", "-i", find_or_build(supervisor)])
+
+
+def machine_mounts() -> list[str]:
+    """Options of a build that downloads packages."""
+    return [f"--volume={path}:{path}:ro" for path in _OF_MACHINE if Path(path).exists()]
+
+
 def _has(image: str) -> bool:
     found = subprocess.run(["podman", "image", "exists", image], check=False, env={**os.environ, "PATH": PATH})
     return found.returncode == 0
 
 
 def _build(supervisor: Supervisor, image: str, dockerfile: Path, context: Path, *options: str) -> None:
-    mounts = [word for path in _OF_MACHINE if Path(path).exists() for word in ("-v", f"{path}:{path}:ro")]
-    build = ["podman", "build", *PODMAN, "--network", "host", *mounts, *options, "-t", image, "-f", dockerfile, context]
+    build = ["podman", "build", *PODMAN, "--network", "host", *machine_mounts(), *options]
+    build += ["-t", image, "-f", dockerfile, context]
     _run(supervisor, "podman-build", build)
 
 
