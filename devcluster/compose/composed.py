@@ -37,7 +37,7 @@ from devcluster.services.stack import Stack, until
 
 HEALTHY_WITHIN_S, COMPLETED_WITHIN_S, BUILT_WITHIN_S = 180.0, 300.0, 1200.0
 # Of the tree, what is not copied: what .gitignore names.
-_NOT_COPIED = (".git", ".run", ".venv", ".static", "secrets", "test-results")
+_NOT_COPIED = (".env", ".git", ".run", ".venv", ".static", "secrets", "test-results")
 
 
 @dataclass(frozen=True)
@@ -173,14 +173,15 @@ class ComposedPortal:
     def _await(self, service: str, condition: str) -> None:
         container = self._container(service)
         if not container:
-            raise UserError(f"The service {service} has no container.", "See its log of podman-compose.")
+            raise UserError(f"The service {service} has no container.", "See the logs of podman-compose.")
         if condition == HEALTHY:
             until(f"The service {service}", lambda: self.engine.is_healthy(container), within_s=HEALTHY_WITHIN_S)
             return
         assert condition == COMPLETED, f"a condition of depends_on that is not known: {condition}"
-        done = self.engine.asked("wait", container, within_s=COMPLETED_WITHIN_S)
-        if done.stdout.strip() != "0":
-            raise UserError(f"The service {service} ended with exit code {done.stdout.strip()}.", "See its log.")
+        code = self.engine.asked("wait", container, within_s=COMPLETED_WITHIN_S).stdout.strip()
+        if code != "0":
+            what = f"ended with exit code {code}" if code else f"did not end within {COMPLETED_WITHIN_S:.0f} s"
+            raise UserError(f"The service {service} {what}.", "Its log is above.")
 
     def _create_superuser(self) -> None:
         make = [

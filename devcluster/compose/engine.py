@@ -95,18 +95,13 @@ class Engine:
         return ran.log
 
     def asked(self, *arguments: object, within_s: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """The answer of podman to a question."""
-        command = self.command("podman", ["podman", *arguments])
+        """The answer of podman to a question; without one in time, the exit code is 124. `timeout` runs beside podman:
+        what is killed here has left its child in the namespaces.
+        """
+        command = self.command("podman", ["timeout", "--kill-after=5", within_s, "podman", *arguments])
         argv = [str(word) for word in command.argv]
-        return subprocess.run(
-            argv,
-            env=command.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=within_s,
-        )
+        env = command.env
+        return subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
     def is_healthy(self, container: str) -> bool:
         done = self.asked("healthcheck", "run", container)
@@ -130,12 +125,15 @@ class Engine:
 
 def configuration(folder: Path, *, bases: str) -> dict[str, str]:
     """Files by name. `bases`: the folder of the images that can be read. Runtime and limits: see
-    devcluster/node/images.py. Names without a registry are Docker's, as for Docker.
+    devcluster/node/images.py. Names without a registry are Docker's, as for Docker. A lost answer of
+    the name server, which reads its names again at each start of a container, costs 1 s instead of 5: as long as web
+    waits for a connection to the database.
     """
     text = json.dumps  # strings of JSON are strings of TOML
     return {
         "containers.conf": f"""[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+dns_options = ["timeout:1", "attempts:4"]
 init_path = {text(_helper("catatonit"))}
 log_driver = "k8s-file"
 [engine]

@@ -111,7 +111,7 @@ def _has(image: str) -> bool:
 
 
 def _build(supervisor: Supervisor, image: str, dockerfile: Path, context: Path, *options: str) -> None:
-    build = ["podman", "build", *PODMAN, "--network", "host", *machine_mounts(), *options]
+    build: list[object] = ["podman", "build", *PODMAN, "--network", "host", *machine_mounts(), *options]
     build += ["-t", image, "-f", dockerfile, context]
     _run(supervisor, "podman-build", build)
 

@@ -84,7 +84,7 @@ class Portal:
         """`people`: creates the database tables and accounts. `catalog`: creates what depends on the cluster's nodes,
         which the watcher must have seen.
         """
-        argv = [*self.seeded_from, sys.executable, "-m", "devcluster.demo.seed"]
+        argv: list[object] = [*self.seeded_from, sys.executable, "-m", "devcluster.demo.seed"]
         argv += [what, self.state / "accounts.json", scenario]
         if what == "people":
             argv += self.write_logins()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import tomllib
@@ -11,6 +12,7 @@ import pytest
 
 from devcluster.compose import composed, engine, stand_ins
 from devcluster.compose.order import COMPLETED, HEALTHY, awaited, start_order, stays_up
+from devcluster.demo import command
 from devcluster.processes.console import UserError
 from tests.support.shipped import ROOT, compose
 
@@ -93,9 +95,22 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_copy_of_the_tree_has_no_secrets_but_all_code() -> None:
-    assert composed.not_copied(str(ROOT), ["secrets", ".venv", ".git", ".dockerignore", "deploy"]) == {
-        "secrets",
-        ".venv",
-        ".git",
-    }
+    ours = [".dockerignore", "deploy", "docker-compose.yml"]
+    private = [".env", ".git", ".venv", "secrets"]
+    assert composed.not_copied(str(ROOT), [*private, *ours]) == set(private)
     assert composed.not_copied(str(ROOT / "workloads" / "credentials"), ["secrets", "__pycache__"]) == {"__pycache__"}
+
+
+@pytest.mark.parametrize(
+    ("beside", "sentence"),
+    [
+        ({"check": False}, "run to be checked"),
+        ({"deployed": True}, "from docker-compose.yml or from deploy/"),
+        ({"kubeconfig": Path("/kubeconfig")}, "part of the embedded cluster"),
+    ],
+)
+def test_options_that_exclude_each_other(beside: dict[str, object], sentence: str) -> None:
+    given = {"compose": True, "check": True, "deployed": False, "kubeconfig": None, "hardware": "", "real_node": False}
+    arguments = argparse.Namespace(scenario="", **(given | beside))
+    with pytest.raises(UserError, match=sentence):
+        command.demo(arguments)
