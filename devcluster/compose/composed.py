@@ -93,7 +93,7 @@ class ComposedPortal:
             self._prepare(kubectl)
         self._up()
         with step("The first account, made in the container of web"):
-            self._create_superuser()
+            until("The first account", self._has_first_account, within_s=60)
         self._open()
         return self._described()
 
@@ -183,19 +183,20 @@ class ComposedPortal:
             what = f"ended with exit code {code}" if code else f"did not end within {COMPLETED_WITHIN_S:.0f} s"
             raise UserError(f"The service {service} {what}.", "Its log is above.")
 
-    def _create_superuser(self) -> None:
-        make = [
-            "python",
-            "manage.py",
-            "createsuperuser",
-            "--noinput",
-            "--email",
-            "glass@example.org",
-            "--name",
-            "Glass",
-        ]
+    def _has_first_account(self) -> bool:
+        """On a busy machine web may wait for a connection to the database for longer than its 5 s: then it did nothing,
+        and is asked again.
+        """
+        make = ["python", "manage.py", "createsuperuser", "--noinput"]
+        make += ["--email", "glass@example.org", "--name", "Glass"]
         password = f"DJANGO_SUPERUSER_PASSWORD={secrets.token_urlsafe(24)}"
-        self.engine.run("createsuperuser", self._compose("exec", "-T", "--env", password, "web", *make))
+        try:
+            self.engine.run("createsuperuser", self._compose("exec", "-T", "--env", password, "web", *make))
+        except UserError as error:
+            if "couldn't get a connection" in error.sentence:
+                return False
+            raise
+        return True
 
     def _open(self) -> None:
         """The port is published on loopback of the node's network, which is another one than this machine's."""
