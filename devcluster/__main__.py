@@ -10,6 +10,7 @@ from pathlib import Path
 from devcluster.processes.console import UserError, print_error, say
 from devcluster.processes.supervisor import Interrupted, interrupt_on_signals
 
+COMPOSE = "with --check: the portal itself in containers of docker-compose.yml, with podman (needs root)"
 DEPLOYED = "run the portal itself in containers of a real node, applied from deploy/"
 REAL_NODE = "a node with kubelet and containerd beside the simulated ones (needs root)"
 
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--fresh", action="store_true", help="delete the data of earlier demos first")
     demo.add_argument("--real-node", action="store_true", help=REAL_NODE)
     demo.add_argument("--deployed", action="store_true", help=DEPLOYED)
+    demo.add_argument("--compose", action="store_true", help=COMPOSE)
     demo.add_argument("--port", type=int, help="the gateway's port (default: 8000, or a free one)")
     up = command("up", "cli.up", "up", "Start the services only and keep them for `test --reuse`.")
     up.add_argument("--real-node", action="store_true", help=REAL_NODE)
@@ -73,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("name", nargs="?", help="one benchmark")
     bench.add_argument("--list", action="store_true", help="list them")
     command("can-run-node", "node.machine", "can_run", "Say whether this machine can have a real node.")
+    command("can-run-compose", "compose.engine", "can_run", "Say whether this machine can run docker-compose.yml.")
     soak = command("soak", "cli.testing", "soak", "Run tests that take minutes.", passes_on=True)
     soak.add_argument("name", nargs="?", help="one soak test")
     return parser

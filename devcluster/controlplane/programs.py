@@ -109,6 +109,12 @@ NODE = Recipe(
         "github.com/rancher/local-path-provisioner": [("deploy", "local-path")],
     },
 )
+KUBECTL = Recipe(
+    folder="kubectl-programs",
+    what="kubectl, once per user: 1 to 3 minutes on two cores",
+    builds={"kubectl": [("bin/kubectl", ["k8s.io/kubernetes/cmd/kubectl"])]},
+    manifests={},
+)
 RENDERING = Recipe(
     folder="rendering-programs",
     what="Helm and kustomize, once per user: 4 to 8 minutes on two cores",

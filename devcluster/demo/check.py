@@ -61,6 +61,7 @@ def check(arguments: argparse.Namespace, scenario: Scenario) -> int:
             kubeconfig=arguments.kubeconfig,
             real_node=arguments.real_node,
             deployed=arguments.deployed,
+            composed=arguments.compose,
         )
         with environment.started(options, port=arguments.port, scenario=scenario) as (stack, portal, accounts):
             cast = {account["name"]: account for account in accounts}

@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import Any
 
+from devcluster.compose import engine
 from devcluster.demo import scenarios
 from devcluster.demo.environment import STATES, started, write_description
 from devcluster.demo.scenarios import EVERYDAY, QUIET, Scenario
@@ -24,7 +25,7 @@ def demo(arguments: argparse.Namespace) -> int:
     scenario = scenarios.scenario_named(arguments.scenario or default)
     _refuse_beside(scenario, arguments)
     arguments.hardware = arguments.hardware or scenario.hardware
-    arguments.real_node = arguments.real_node or arguments.deployed
+    arguments.real_node = arguments.real_node or arguments.deployed or arguments.compose
     if arguments.check:
         from devcluster.demo import check
 
@@ -57,8 +58,14 @@ def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
             f"The scenario {scenario.name} has its own simulated nodes and users.",
             f"Omit {' and '.join(beside)}, or omit --scenario.",
         )
-    if arguments.kubeconfig and (arguments.real_node or arguments.deployed):
+    if arguments.compose and not arguments.check:
+        raise UserError("docker-compose.yml is run to be checked, and then stopped.", "Add --check.")
+    if arguments.compose and arguments.deployed:
+        raise UserError("The portal runs from docker-compose.yml or from deploy/.", "Omit --compose or --deployed.")
+    if arguments.kubeconfig and (arguments.real_node or arguments.deployed or arguments.compose):
         raise UserError("A real node is part of the embedded cluster.", "Omit --kubeconfig to use that one.")
+    if arguments.compose:
+        engine.check()
 
 
 def _port(wanted: int | None) -> int | None:

@@ -6,14 +6,15 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from devcluster.compose.composed import ComposedPortal
 from devcluster.demo.scenarios import EVERYDAY, Scenario
 from devcluster.processes import private_files
-from devcluster.processes.console import UserError, step
+from devcluster.processes.console import UserError, say, step
 from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import RunningProcess
 from devcluster.services import postgres
@@ -31,11 +32,14 @@ def started(
     options: Options, *, port: int | None = None, scenario: Scenario = EVERYDAY
 ) -> Iterator[tuple[Stack, Portal, list[dict[str, Any]]]]:
     """Starts the stack and the portal, and creates the demo data. Everything is stopped at the end of the block."""
-    with Stack(options) as stack:
+    with Stack(options) as stack, ExitStack() as at_the_end:
         if port is not None:
             stack.ports["gateway"] = port
         try:
-            portal = _in_containers(stack, scenario) if options.deployed else _as_processes(stack, scenario)
+            if options.composed:
+                portal = _in_compose(stack, scenario, at_the_end)
+            else:
+                portal = _in_containers(stack, scenario) if options.deployed else _as_processes(stack, scenario)
         except UserError:
             keep_logs(stack)
             raise
@@ -77,8 +81,23 @@ def _in_containers(stack: Stack, scenario: Scenario) -> Portal:
     return portal
 
 
+def _in_compose(stack: Stack, scenario: Scenario, at_the_end: ExitStack) -> Portal:
+    stack.start()
+    composed = ComposedPortal.of(stack, _portal(stack))
+    stack.container_logs = composed.write_logs
+    at_the_end.callback(composed.down)
+    portal = composed.start()
+    with step("Accounts"):
+        _end(stack.supervisor.run(portal.seed("people", scenario.name), within_s=SEED_WITHIN_S))
+    return portal
+
+
 def keep_logs(stack: Stack) -> Path:
-    """Copies the logs to .run/log, because the state directory will be deleted."""
+    """Copies the logs to .run/log, because the state directory will be deleted. Prints the end of those of containers,
+    which nothing else shows.
+    """
+    if last := stack.container_logs():
+        say(last)
     kept = ROOT / ".run" / "log"
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(stack.log_dir, kept)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -23,12 +26,25 @@ def main(folder: Path) -> int:
         with (folder / "log" / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         programs[process.pid] = name
+        if name == "containerd" and not _answers(folder / "containerd.sock", process):
+            sys.stderr.write(f"containerd ended at its start; see {folder}/log/containerd.log\n")
+            return 1
     while True:
         pid, status = os.wait()
         if pid in programs:
             code = os.waitstatus_to_exitcode(status)
             sys.stderr.write(f"{programs[pid]} ended with exit code {code}; see {folder}/log/{programs[pid]}.log\n")
             return 1
+
+
+def _answers(listening: Path, process: subprocess.Popen[bytes]) -> bool:
+    """Waits until the process listens, or has ended. kubelet ends if containerd does not answer at once."""
+    while process.poll() is None:
+        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
+            probe.connect(str(listening))
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def _mounts(folder: Path) -> None:

@@ -92,10 +92,7 @@ def build_portal(supervisor: Supervisor, caddy: Path, folder: Path) -> Path:
     and an image of this `caddy` under the name of Caddy's own. Returns an archive in `folder` with both.
     """
     folder.mkdir(exist_ok=True)
-    if not _has(PORTAL_BASE):
-        _base(supervisor, folder / "root", PORTAL_BASE, PORTAL_PACKAGES)
-    if not _has(PYTHON_IMAGE):
-        _run(supervisor, "podman-load", ["podman", "load", "--quiet", "-i", find_or_build(supervisor)])
+    ensure_bases(supervisor, folder)
     _build(supervisor, PORTAL_IMAGE, ROOT / "Dockerfile", ROOT, "--build-arg", f"BASE={PORTAL_BASE}")
     shutil.copyfile(caddy, folder / "caddy")
     (folder / "caddy").chmod(0o755)
@@ -106,14 +103,27 @@ def build_portal(supervisor: Supervisor, caddy: Path, folder: Path) -> Path:
     return archive
 
 
+def ensure_bases(supervisor: Supervisor, folder: Path) -> None:
+    """PORTAL_BASE and PYTHON_IMAGE are among the images of this user's podman afterwards. `folder`: for a new base."""
+    if not _has(PORTAL_BASE):
+        _base(supervisor, folder / "root", PORTAL_BASE, PORTAL_PACKAGES)
+    if not _has(PYTHON_IMAGE):
+        _run(supervisor, "podman-load", ["podman", "load", "--quiet", "-i", find_or_build(supervisor)])
+
+
+def machine_mounts() -> list[str]:
+    """Options of a build that downloads packages."""
+    return [f"--volume={path}:{path}:ro" for path in _OF_MACHINE if Path(path).exists()]
+
+
 def _has(image: str) -> bool:
     found = subprocess.run(["podman", "image", "exists", image], check=False, env={**os.environ, "PATH": PATH})
     return found.returncode == 0
 
 
 def _build(supervisor: Supervisor, image: str, dockerfile: Path, context: Path, *options: str) -> None:
-    mounts = [word for path in _OF_MACHINE if Path(path).exists() for word in ("-v", f"{path}:{path}:ro")]
-    build = ["podman", "build", *PODMAN, "--network", "host", *mounts, *options, "-t", image, "-f", dockerfile, context]
+    build: list[object] = ["podman", "build", *PODMAN, "--network", "host", *machine_mounts(), *options]
+    build += ["-t", image, "-f", dockerfile, context]
     _run(supervisor, "podman-build", build)
 
 

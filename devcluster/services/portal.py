@@ -45,6 +45,7 @@ class Portal:
     caddy: Path
     workers: int = 2
     scheme: str = "http"
+    seeded_from: tuple[str, ...] = ()  # prefix of a command that enters the network of the database
 
     @property
     def url(self) -> str:
@@ -83,7 +84,8 @@ class Portal:
         """`people`: creates the database tables and accounts. `catalog`: creates what depends on the cluster's nodes,
         which the watcher must have seen.
         """
-        argv = [sys.executable, "-m", "devcluster.demo.seed", what, self.state / "accounts.json", scenario]
+        argv: list[object] = [*self.seeded_from, sys.executable, "-m", "devcluster.demo.seed"]
+        argv += [what, self.state / "accounts.json", scenario]
         if what == "people":
             argv += self.write_logins()
         # People are seeded before the cluster is up.

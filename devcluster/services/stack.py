@@ -50,6 +50,7 @@ class Options:
     notebooks_at_once: int = 6
     real_node: bool = False  # beside the simulated nodes; needs root
     deployed: bool = False  # the portal itself in containers of the real node
+    composed: bool = False  # the portal itself in containers of docker-compose.yml
     fresh: bool = False  # first delete the data of an earlier run
     # existing services instead of embedded ones
     kubeconfig: Path | None = None
@@ -73,6 +74,8 @@ class Stack:
         self.services: dict[str, Any] = {}
         self._programs: Programs | None = None
         self.real_node: RealNode | None = None
+        # Writes the logs of containers that are not processes of the supervisor, and returns their last lines.
+        self.container_logs: Callable[[], str] = str
 
     def __enter__(self) -> Stack:
         return self
