@@ -46,7 +46,7 @@ SEEN: dict[str, set[str]] = {}
 ALSO = {
     "person": ("plain person", "guarded person", "suspended person", "who decides all"),
     "class": ("class in draft", "class in retirement"),
-    "workload": ("stopped", "stopping", "followed", "queued"),
+    "workload": ("stopped", "stopping", "followed", "queued", "sized"),
 }
 OTHERS = (
     "/teams/team-c/members",
@@ -99,6 +99,13 @@ def stage(world: World) -> None:
     for state in (GpuClass.LifeCycle.DRAFT, GpuClass.LifeCycle.RETIRING):
         one = make.gpu_class(namespace.cluster, slug=f"{state}-one", life_cycle=state, node_labels={"state": state})
         world.things["class in draft" if state == "draft" else "class in retirement"] = {"own": {"slug": one.slug}}
+    # A run that asks for devices with so much memory.
+    sized = make.gpu_class(
+        namespace.cluster, slug="sized", interface="dra", resource="dra.portal/sized", device_class="gpu.example.org",
+        device_selector="device.driver == 'gpu.example.org'",
+    )  # fmt: skip
+    running.workload(namespace, sized, name="sized", by=owner, image="python", options={"gpu_memory_gib": 40})
+    world.things["sized"] = {"own": {"tenant": "team-a", "name": "sized"}}
     # A team that is suspended while a run of it is queued.
     suspended = Namespace.objects.get(tenant__slug="team-c")
     waiting = running.workload(suspended, world.gpu_class, name="held", by=owner, image="python")

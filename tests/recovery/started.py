@@ -13,6 +13,7 @@ from typing import Any
 
 from devcluster.client.kube import Api
 from devcluster.faults.api_proxy import ApiProxy
+from devcluster.faults.vanishing_host import NETWORK
 from devcluster.processes.ports import free_port
 from devcluster.processes.supervisor import Command, Supervisor
 from devcluster.services import postgres
@@ -42,7 +43,7 @@ def servers(state: Path) -> Iterator[Servers]:
         prefix, programs, data = postgres.prepare(supervisor, state)
         with (data / "pg_hba.conf").open("a") as allowed:
             # Processes on another host (test_vanished.py). It listens on loopback only.
-            allowed.write("host all all samenet scram-sha-256\n")
+            allowed.write(f"host all all {NETWORK} scram-sha-256\n")
         port = free_port()
         # Durable settings: committed rows have to survive the crash.
         supervisor.start(postgres.command(prefix, programs, data, state=state, port=port, unsafe=False))
