@@ -127,6 +127,14 @@ def answers(served: Served) -> bool:
         return False
 
 
+def shows(served: Served, made: pki.Pki) -> bool:
+    """A connection that is made in the moment in which the listener is replaced may be reset, as one of a visitor."""
+    try:
+        return served.serial() == serial_in(made)
+    except ConnectionResetError:
+        return False
+
+
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> tuple[pki.Pki, pki.Pki]:
     home = tmp_path_factory.mktemp("certificates")
@@ -150,7 +158,7 @@ def test_it_is_replaced_under_load(served: Served, certificates: tuple[pki.Pki, 
         with served.under_load():
             served.put(new)
             at = time.monotonic()
-            until(lambda: served.serial() == serial_in(new), "the new certificate")
+            until(lambda: shows(served, new), "the new certificate")
             assert time.monotonic() - at < WITHIN_S
             for number in range(3):
                 kernel.send(f"after {number}")
@@ -166,4 +174,4 @@ def test_files_that_do_not_fit_together_change_nothing(served: Served, certifica
     until(lambda: "failed to reload config" in served.log.read_text(), "the reload failed")
     assert served.serial() == serial_in(certificates[0])
     served.put(new)
-    until(lambda: served.serial() == serial_in(new), "the new certificate")
+    until(lambda: shows(served, new), "the new certificate")
