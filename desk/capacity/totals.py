@@ -105,7 +105,7 @@ def weight_of(one: GpuClass) -> Fraction:
 
 
 def gpus_per_unit(one: GpuClass) -> Fraction:
-    """Returns the part of a physical GPU that a unit takes, whatever staff lets it count."""
+    """Returns the part of a physical GPU that a unit takes, whatever else staff lets it count."""
     return weights.physical_share(
         product=one.product, partition=one.partition, replicas=one.replicas, weight=one.weight
     )
