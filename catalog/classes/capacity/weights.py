@@ -28,6 +28,12 @@ def exact_weight(stored: Decimal, replicas: int = 1) -> Fraction:
     return weight
 
 
+def exact_digits(stored: Decimal, replicas: int) -> str:
+    """Returns the exact weight with enough digits for sums of hours: seven slices of 0.1429 are more than one GPU."""
+    exact = exact_weight(stored, replicas)
+    return f"{Decimal(exact.numerator) / Decimal(exact.denominator):.12f}"
+
+
 def physical_share(*, product: str, partition: str, replicas: int, weight: Decimal) -> Fraction:
     """Returns the part of a physical GPU that one unit takes: the fraction by a layout if that is its weight, as
     discovery proposes it, otherwise the larger share of compute and memory, the most that it takes in any layout. Its

@@ -39,11 +39,12 @@ def test_units_of_a_full_gpu_are_one_gpu_as_stored_and_as_evidence(product: str,
                 for profile, weight in kept.items()
             }
             assert physical == exact
-            for each in (exact, physical):
+            digits = {profile: Fraction(weights.exact_digits(weight, replicas)) for profile, weight in kept.items()}
+            for each in (exact, physical, digits):
                 total = sum(each[profile] * number * replicas for profile, number in counts.items())
                 assert abs(total - 1) <= Fraction(1, 10**9)
                 checked += 1
-    assert checked >= 2
+    assert checked >= 3
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,11 @@ def test_units_of_a_full_gpu_are_one_gpu_as_stored_and_as_evidence(product: str,
 )
 def test_what_stored_digits_stand_for(weight: str, replicas: int, exact: str) -> None:
     assert weights.exact_weight(Decimal(weight), replicas) == Fraction(exact)
+
+
+def test_the_digits_of_a_run_are_those_of_the_exact_weight() -> None:
+    found = [weights.exact_digits(Decimal(weight), 1) for weight in ("0.1429", "1.0000", "0", "0.15")]
+    assert found == ["0.142857142857", "1.000000000000", "0.000000000000", "0.150000000000"]
 
 
 @pytest.mark.parametrize(
