@@ -111,6 +111,11 @@ def gpus_per_unit(one: GpuClass) -> Fraction:
     )
 
 
+def units_per_gpu(one: GpuClass) -> int | None:
+    """Returns the most units that a physical GPU holds; None if it is not known."""
+    return weights.most_on_a_gpu(product=one.product, partition=one.partition, replicas=one.replicas)
+
+
 @dataclass(frozen=True)
 class _TeamTotals:
     """Units of a class that no earlier class has counted."""

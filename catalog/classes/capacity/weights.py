@@ -49,6 +49,15 @@ def physical_share(*, product: str, partition: str, replicas: int, weight: Decim
     return share / replicas
 
 
+def most_on_a_gpu(*, product: str, partition: str, replicas: int) -> int | None:
+    """Returns how many units one GPU holds if it has no others; None if its profiles are not known."""
+    if partition == "none":
+        return replicas
+    card = mig_profiles.card_of(product)
+    profile = mig_profiles.profile_of(partition, card) if card is not None else None
+    return None if profile is None else profile.most * replicas
+
+
 def weight_text(weight: Fraction) -> str:
     """Returns 0.25 as it is, and sevenths or fifteenths as a fraction: no slice is 0.1429 of a GPU."""
     stored = weight * 10_000

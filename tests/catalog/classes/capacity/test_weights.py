@@ -93,3 +93,21 @@ def test_the_part_of_a_gpu_is_the_weight_only_if_a_layout_gives_it(
 ) -> None:
     found = weights.physical_share(product=product, partition=partition, replicas=1, weight=Decimal(weight))
     assert found == Fraction(share)
+
+
+@pytest.mark.parametrize(
+    ("product", "partition", "replicas", "most"),
+    [
+        (A100, "none", 1, 1),
+        (A100, "none", 4, 4),
+        (A100, "1g.10gb", 1, 7),
+        (A100, "2g.20gb", 1, 3),
+        (A100, "2g.20gb", 4, 12),
+        (A100, "4g.40gb", 1, 1),
+        (A30, "1g.6gb", 1, 4),
+        ("NVIDIA-B400", "1g.10gb", 1, None),
+        ("AMD Instinct MI300X", "cpx_nps4", 1, None),
+    ],
+)
+def test_the_most_units_of_one_gpu(product: str, partition: str, replicas: int, most: int | None) -> None:
+    assert weights.most_on_a_gpu(product=product, partition=partition, replicas=replicas) == most
