@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from catalog.discovery.dra_devices import are_disjoint
@@ -26,10 +27,13 @@ MORE_LABELS = (
 
 @dataclass(frozen=True)
 class Sighting:
-    """A proposal for the hardware of one node."""
+    """A proposal for the hardware of one node. `layout_weight`: its weight by the MIG layout of the node; None: unknown
+    or not the same on all GPUs.
+    """
 
     node: NodeFacts
     proposal: ClassProposal
+    layout_weight: Fraction | None
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,9 @@ def _by_machine(group: list[Sighting]) -> list[list[Sighting]]:
         name = class_title(first.name, note=machine.replace("-", " "))
         parts.append(
             [
-                Sighting(
-                    one.node,
-                    replace(
+                replace(
+                    one,
+                    proposal=replace(
                         one.proposal, slug=slug, name=name, node_labels={**one.proposal.node_labels, MACHINE: machine}
                     ),
                 )
@@ -103,12 +107,15 @@ def _merge(group: list[Sighting]) -> _Kind:
     for one in all_of[1:]:
         labels = dict(labels.items() & one.node_labels.items())
     taints = {tuple(sorted(toleration.items())) for one in all_of for toleration in one.tolerations}
+    weight, weight_note = _weight(group)
     return _Kind(
         replace(
             all_of[0],
             node_labels=dict(sorted(labels.items())),
             tolerations=tuple(dict(taint) for taint in sorted(taints)),
             memory_mib=min(memories) if len(memories) == len(all_of) else None,
+            weight=weight,
+            weight_note=weight_note,
             units=sum(one.units for one in all_of),
             nodes=tuple(one.node.name for one in group),
             units_per_workload=max(one.units_per_workload for one in all_of),
@@ -117,6 +124,23 @@ def _merge(group: list[Sighting]) -> _Kind:
         ),
         tuple(one.node for one in group),
     )
+
+
+def _weight(group: list[Sighting]) -> tuple[Fraction, str]:
+    """Returns the weight by the layout that all nodes have; otherwise that of any layout, and a sentence why."""
+    nodes: dict[Fraction, list[NodeFacts]] = {}
+    unclear: list[NodeFacts] = []
+    for one in group:
+        (unclear if one.layout_weight is None else nodes.setdefault(one.layout_weight, [])).append(one.node)
+    if unclear:
+        reason = f"the layout of {_some(unclear)} is unknown, or differs from GPU to GPU"
+    elif len(nodes) == 1:
+        return next(iter(nodes)), ""
+    else:
+        by_layout = "; ".join(f"{weight} on {_some(those)}" for weight, those in nodes.items())
+        reason = f"the nodes have different layouts, by which it would be {by_layout}"
+    weight = max(one.proposal.weight for one in group)
+    return weight, f"Weight {weight} is not computed from the MIG layout: {reason}."
 
 
 def _named_apart(kinds: list[_Kind]) -> list[_Kind]:

@@ -47,7 +47,7 @@ def discover(
         seen += _plugged(node, problems)
         seen += _claimable(node, here, counted, problems)
         if not here and not is_gpu_node(node) and (cores := _cpu_only(node)) is not None:
-            seen.append(Sighting(node, cores))
+            seen.append(Sighting(node, cores, cores.weight))
     proposals, confused = merge_sightings(seen)
     return Discovery(proposals, tuple(sorted(problems | confused)))
 
@@ -70,7 +70,7 @@ def _plugged(node: NodeFacts, problems: set[str]) -> Iterable[Sighting]:
             continue
         if found is not None:
             devices = sum(int(n) for name, n in node.allocatable.items() if is_device(name))
-            yield Sighting(node, _sized(found, node, int(units), devices))
+            yield Sighting(node, _sized(found, node, int(units), devices), vendors.weight_by_layout(node, found))
 
 
 def _claimable(
@@ -93,7 +93,9 @@ def _claimable(
                 "a name of your choice, and restart it."
             )
             continue
-        yield Sighting(node, _sized(vendors.of_devices(node, group, resource), node, len(group), len(devices)))
+        found = vendors.of_devices(node, group, resource)
+        weight = vendors.weight_by_layout(node, found, devices)
+        yield Sighting(node, _sized(found, node, len(group), len(devices)), weight)
 
 
 def _cpu_only(node: NodeFacts) -> ClassProposal | None:

@@ -1,4 +1,5 @@
-"""Where the slices of a MIG GPU lie, for drawing: profiles and their numbers → boxes on the GPU's memory slices. Pure.
+"""Where the slices of a MIG GPU lie: profiles and their numbers → boxes on the GPU's memory slices, and which part of
+the GPU each instance takes beside the others. Pure.
 
 A name that fits no known profile of the GPU is not drawn.
 """
@@ -7,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from catalog.discovery.mig_profiles import MigCard, MigProfile, profile_of
+from catalog.discovery.mig_profiles import MigCard, MigProfile, profile_of, share_of
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,27 @@ def node_layout(card: MigCard, counts: Mapping[str, int], cards: int) -> tuple[M
                 return None
             chosen[profile] = chosen.get(profile, 0) + 1
     return tuple(card_layout(card, one) or () for one in on_card)
+
+
+def fractions_by_layout(card: MigCard, counts: Mapping[str, int], cards: int = 1) -> dict[str, Fraction] | None:
+    """By profile, the part of a GPU that an instance takes on GPUs with exactly these instances.
+
+    The larger shares of compute and memory add up to one or a little more on a full GPU. They are reduced in
+    proportion, so that the instances of a full GPU are one GPU, exactly. On a GPU that is not full, an instance takes
+    its larger share, and the rest belongs to none.
+
+    None if the instances do not fit, or if the GPUs are not equally full and one of them would be more than a GPU: then
+    a profile has no fraction that is right on each.
+    """
+    layouts = node_layout(card, counts, cards)
+    if layouts is None:
+        return None
+    shares = {profile: share_of(profile, card) or Fraction(0) for profile in counts}
+    sums = {sum((shares[box.profile] for box in boxes), Fraction(0)) for boxes in layouts}
+    most = max([Fraction(1), *sums])
+    if most > 1 and len(sums) > 1:
+        return None
+    return {profile: share / most for profile, share in shares.items()}
 
 
 def free_slices(card: MigCard, boxes: Iterable[MigInstance]) -> tuple[int, ...]:

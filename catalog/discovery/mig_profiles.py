@@ -41,7 +41,8 @@ _Profiles = Mapping[tuple[int, int, str], MigProfile]
 class MigCard:
     """A GPU with MIG. `sizes`: its memory in GB; several if the name of the product does not show which one.
 
-    `is_assumed`: placed like its predecessors, because its placements are not published.
+    `full_sums`: what the shares (`share_of`) of all instances on a full GPU can add up to. `is_assumed`: placed like
+    its predecessors, because its placements are not published.
     """
 
     memory_slices: int
@@ -51,6 +52,7 @@ class MigCard:
     decoders: int
     has_encoders: bool = False
     is_assumed: bool = False
+    full_sums: tuple[Fraction, ...] = (Fraction(1),)
 
 
 def _of_eight(decoders: tuple[int, ...]) -> _Profiles:
@@ -91,8 +93,10 @@ _OF_A30: _Profiles = {
     (2, 2, "me"): MigProfile(2, 2, (0, 2), 1, 2, has_ofa=True),
     (4, 4, ""): MigProfile(4, 4, (0,), 1, 4, has_ofa=True),
 }
-_AMPERE = MigCard(8, 7, (), _of_eight((0, 1, 1, 1, 2, 2, 5)), 5)
-_HOPPER = MigCard(8, 7, (), _of_eight((1, 1, 1, 2, 3, 4, 7)), 7)
+# Seven compute slices and eight memory slices do not divide alike: 4g and 3g fill a GPU, and 4/7 + 1/2 is 15/14.
+FULL_SUMS_OF_EIGHT = (Fraction(1), Fraction(15, 14), Fraction(29, 28), Fraction(31, 28))
+_AMPERE = MigCard(8, 7, (), _of_eight((0, 1, 1, 1, 2, 2, 5)), 5, full_sums=FULL_SUMS_OF_EIGHT)
+_HOPPER = MigCard(8, 7, (), _of_eight((1, 1, 1, 2, 3, 4, 7)), 7, full_sums=FULL_SUMS_OF_EIGHT)
 _BLACKWELL = replace(_HOPPER, is_assumed=True)
 # Two slices: placements are not published.
 _RTX_PRO_OF_TWO = MigCard(2, 2, (), _of_rtx_pro(2, 3), 3, has_encoders=True, is_assumed=True)
@@ -177,8 +181,8 @@ def _meanings(name: str, card: MigCard) -> set[MigProfile]:
 
 
 def share_of(name: str, card: MigCard) -> Fraction | None:
-    """The part of the GPU that an instance takes: of its compute or of its memory, whichever is larger. Four instances
-    of 1g.20gb have 4 of 7 compute slices, and fill a GPU of 80 GB.
+    """The part of the GPU that an instance takes at most: of its compute or of its memory, whichever is larger. Four
+    instances of 1g.20gb have 4 of 7 compute slices, and fill a GPU of 80 GB. See also `fractions_by_layout`.
     """
     found = profile_of(name, card)
     if found is None:

@@ -39,7 +39,9 @@ class Device:
 
 @dataclass(frozen=True)
 class ClassProposal:
-    """Fields as in catalog.GpuClass; `units` and `nodes` say where it was seen."""
+    """Fields as in catalog.GpuClass; `units` and `nodes` say where it was seen. `weight_note`: why the weight is not
+    computed from the MIG layout, or "".
+    """
 
     slug: str
     name: str
@@ -56,6 +58,7 @@ class ClassProposal:
     tolerations: tuple[Mapping[str, str], ...] = ()
     memory_mib: int | None = None
     weight: Fraction = Fraction(1)
+    weight_note: str = ""
     units_per_workload: int = 1
     cpu_per_unit: int = 1
     memory_gib_per_unit: int = 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
-from catalog.discovery import mig_profiles
+from catalog.discovery import mig_placement, mig_profiles
 from catalog.discovery.naming import SLUG_LIMIT, class_title, product_slug
 from catalog.discovery.types import ClassProposal, Device, NodeFacts, UnlabelledCapacity
 from cluster.manifests.names import dns_label
@@ -16,6 +18,7 @@ INVALID = "-MIG-INVALID"
 # Number of partitions of a GPU in AMD's compute modes; CPX makes one of each compute die.
 AMD_PARTS: Mapping[str, int] = {"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4, "cpx": 8}
 MI300A_DIES = 6
+_MIG_COUNT = re.compile(r"nvidia\.com/mig-(.+)\.count")
 
 
 def of_resource(node: NodeFacts, resource: str, units: int) -> ClassProposal | None:
@@ -198,14 +201,70 @@ def of_devices(node: NodeFacts, group: list[Device], resource: str) -> ClassProp
 
 
 def _share(product: str, partition: str, whole_mib: int | None, compute_slices: int | None) -> Fraction:
-    """The part of a GPU that a unit takes. `whole_mib`: memory of the whole GPU. Of a GPU whose profiles are not known
-    it is the compute slices out of seven, the most that any GPU has: staff sees the proposal before it counts.
+    """The larger share of a GPU that a unit takes. `whole_mib`: memory of the whole GPU. Of a GPU whose profiles are
+    not known it is the compute slices out of seven, the most that any GPU has: staff sees the proposal before it
+    counts.
     """
     if partition == "none":
         return Fraction(1)
     card = mig_profiles.card_of(product, whole_mib)
     share = mig_profiles.share_of(partition, card) if card is not None else None
     return share or (Fraction(compute_slices, 7) if compute_slices else Fraction(1))
+
+
+def weight_by_layout(node: NodeFacts, found: ClassProposal, devices: Collection[Device] = ()) -> Fraction | None:
+    """The weight of a class by the MIG layout of this node; its own weight if no layout can change it.
+
+    None: the layout is not known, or differs from GPU to GPU. `devices`: all of the node, for a class of devices.
+    """
+    if found.vendor != "nvidia" or found.partition == "none":
+        return found.weight
+    is_mixed = found.resource.startswith("nvidia.com/mig-") and found.interface != "dra"
+    whole_mib = _number(node.labels.get("nvidia.com/gpu.memory", "")) if is_mixed else None
+    card = mig_profiles.card_of(found.product, whole_mib)
+    if card is None or mig_profiles.profile_of(found.partition, card) is None:
+        return None
+    # With strategy single all slices have one profile, and equal slices never add up to more than their GPU.
+    if card.full_sums == (Fraction(1),) or not (is_mixed or found.interface == "dra"):
+        return found.weight
+    if is_mixed:
+        counts, cards = Counter(mig_counts(node.labels)), mig_gpus(node.labels, node.allocatable)
+    else:
+        slices = [
+            one
+            for one in devices
+            if one.attributes.get("productName") == found.product and one.attributes.get("profile")
+        ]
+        counts = Counter(one.attributes["profile"] for one in slices)
+        parents = {one.attributes.get("parentUUID", "") for one in slices}
+        cards = 0 if "" in parents else len(parents)
+    fractions = _fractions(found.product, whole_mib, frozenset(counts.items()), cards)
+    fraction = (fractions or {}).get(found.partition)
+    return None if fraction is None else fraction / found.replicas
+
+
+def mig_counts(labels: Mapping[str, str]) -> dict[str, int]:
+    """Number of slices by profile on a node with MIG strategy mixed, however many workloads share each."""
+    found = {match[1]: _number(value) or 0 for name, value in labels.items() if (match := _MIG_COUNT.fullmatch(name))}
+    return {profile: count for profile, count in sorted(found.items()) if count}
+
+
+def mig_gpus(labels: Mapping[str, str], allocatable: Mapping[str, float]) -> int:
+    """Number of GPUs in MIG mode on a node with strategy mixed; 0 if it is not known. The label counts all GPUs of the
+    product. Those that are not in MIG mode are units, or as many units as share them.
+    """
+    count = _number(labels.get("nvidia.com/gpu.count", "")) or 0
+    units = sum(allocatable.get(name, 0) for name in ("nvidia.com/gpu", "nvidia.com/gpu.shared"))
+    return count - int(units) // (_number(labels.get("nvidia.com/gpu.replicas", "")) or 1)
+
+
+@lru_cache(maxsize=1024)
+def _fractions(
+    product: str, whole_mib: int | None, counts: frozenset[tuple[str, int]], cards: int
+) -> Mapping[str, Fraction] | None:
+    """Many nodes have the same layout, and each asks for every profile of it."""
+    card = mig_profiles.card_of(product, whole_mib)
+    return None if card is None else mig_placement.fractions_by_layout(card, dict(counts), cards)
 
 
 def _compute_slices(profile: str) -> int | None:

@@ -105,10 +105,15 @@ def weight_of(one: GpuClass) -> Fraction:
 
 
 def gpus_per_unit(one: GpuClass) -> Fraction:
-    """Returns the part of a physical GPU that a unit takes, whatever staff lets it count."""
+    """Returns the part of a physical GPU that a unit takes, whatever else staff lets it count."""
     return weights.physical_share(
         product=one.product, partition=one.partition, replicas=one.replicas, weight=one.weight
     )
+
+
+def units_per_gpu(one: GpuClass) -> int | None:
+    """Returns the most units that a physical GPU holds; None if it is not known."""
+    return weights.most_on_a_gpu(product=one.product, partition=one.partition, replicas=one.replicas)
 
 
 @dataclass(frozen=True)

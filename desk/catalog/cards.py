@@ -178,7 +178,8 @@ def counted_as(one: GpuClass, item: CatalogItem) -> str:
     weight, takes = item.figures.weight, gpus_per_unit(one)
     text = f"1 {unit} = {weights.weight_text(weight)} GPU"
     if one.partition != "none" and takes != weight:
-        text = f"1 {unit} counts as {weights.weight_text(weight)} GPU and takes {weights.weight_text(takes)} of one"
+        counts, most = weights.weight_text(weight), weights.weight_text(takes)
+        text = f"1 {unit} counts as {counts} GPU and takes at most {most} of one"
     cards, free = item.figures.cards, item.capacity.free
     if cards is None or not free:
         return f"{text}."

@@ -14,6 +14,7 @@ from accounts.core.actor import Actor
 from accounts.models import Role
 from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
+from catalog.classes.capacity import weights
 from catalog.classes.validation import run_limits
 from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
@@ -24,6 +25,7 @@ from catalog.trials.queries import trials_of
 from catalog.trials.shown import counted_text, selector_text
 from cluster.manifests.samples import DEPLOYMENT, JOB, POD, sample_yaml
 from cluster.reads import queries as read_queries
+from desk.capacity.totals import weight_of
 from desk.classes.api_rows import image_rows
 from desk.classes.live_status import ClassLive, class_live
 from desk.classes.viewer import Viewer, never_starts, viewer_of
@@ -154,7 +156,7 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
     price = unit_price(one)
     yield {"term": "Price", "value": f"{price} per {unit}-hour" if price else "free of charge"}
     if one.interface != GpuClass.Interface.NONE:
-        yield {"term": "Weight", "value": f"{one.weight.normalize():f} GPU per unit in totals"}
+        yield {"term": "Weight", "value": f"{weights.weight_text(weight_of(one))} GPU per unit in totals"}
     yield {
         "term": f"Per {unit}",
         "value": f"{plural(one.cpu_per_unit, 'CPU core')}, {one.memory_gib_per_unit} GiB of node memory",

@@ -13,7 +13,7 @@ from typing import Any
 from django.utils import timezone
 
 from catalog.models import GpuClass
-from desk.capacity.totals import gpus_per_unit
+from desk.capacity.totals import gpus_per_unit, units_per_gpu
 from portal.ui.text import plural
 from tenants.models import Tenant
 from tenants.requests.usage_evidence import UsageEvidence
@@ -65,6 +65,7 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
         note=_note([one for pk, one in usage.items() if pk not in stored]),
         members=tuple((one.name, f"{_number(one.gpu_hours)} GPU-hours") for one in found.members),
         cards={one.pk: cards_per_unit(one) for one in classes},
+        units_per_card={one.pk: most for one in classes if (most := units_per_gpu(one)) is not None},
         plain={one.pk: _plain(usage[one.pk], waits[one.pk]) for one in classes},
     )
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from catalog.discovery import mig_placement, mig_profiles
+from catalog.discovery import mig_placement, mig_profiles, vendors
 from cluster.reads.observed import Node
 from portal.ui.text import plural
 
 WIDTH, ROW = 180, 26
 WHOLE = "nvidia.com/gpu"
-_COUNT = re.compile(r"nvidia\.com/mig-(.+)\.count")
 _ONE_PROFILE = re.compile(r"(?P<product>.+)-MIG-(?P<profile>\d.*)")
 _UNKNOWN_SHAPE = "These slices are not drawn: their placement on this GPU is unknown."
 _ONE_OF_MANY = "The cluster reports how many slices are in use, not which ones. This is one possible arrangement."
@@ -85,10 +84,10 @@ def mig_node(node: Node, *, used: Mapping[str, int], yours: Mapping[str, int]) -
         card = mig_profiles.card_of(found["product"])
         cards = _fewest(card, profiles)
     else:
-        names = sorted(match[1] for label in node.labels if (match := _COUNT.fullmatch(label)))
+        names = vendors.mig_counts(node.labels)
         profiles = {name: _profile(node, f"nvidia.com/mig-{name}", f"mig-{name}", used, yours) for name in names}
         card = mig_profiles.card_of(node.labels.get("nvidia.com/gpu.product", ""), _number(node, "gpu.memory"))
-        cards = (_number(node, "gpu.count") or 0) - node.allocatable.get(WHOLE, 0)
+        cards = vendors.mig_gpus(node.labels, node.allocatable)
     profiles = {name: one for name, one in profiles.items() if one.count}
     if not profiles:
         return None

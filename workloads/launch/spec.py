@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.classes import queries as class_queries
+from catalog.classes.capacity import weights
 from catalog.images import image_references
 from cluster.manifests import run as manifests
 from cluster.manifests.metadata import Manifest
@@ -35,7 +36,7 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         workload=workload.name,
         number=number,
         kind=workload.kind,
-        weight=str(gpu_class.weight),
+        weight=weights.exact_digits(gpu_class.weight, gpu_class.replicas),
         price_per_unit_hour=str(gpu_class.price_per_unit_hour),
         command=tuple(workload.command),
         # Counts against the memory limit. PyTorch data loaders need more than the runtime's default of 64 MiB.

@@ -81,6 +81,8 @@ class Command(BaseCommand):
         found = self._discovery()
         for one in found.proposals:
             self.stdout.write(f"{one.slug:34} {one.units:5} × {one.resource or 'cpu':28} {one.name}")
+            if one.weight_note:
+                self.stderr.write(f"{one.slug}: {one.weight_note}")
         for problem in found.problems:
             self.stderr.write(problem)
 

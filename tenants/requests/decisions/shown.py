@@ -118,8 +118,14 @@ def _cards(line: LineRow, measured: UsageEvidence) -> str:
     cards = measured.cards.get(line.gpu_class_id)
     if cards is None:
         return "–"
-    number = f"{float(cards * line.asked_units):.2f}".rstrip("0").rstrip(".")
-    return f"+{number}" if line.kind == "boost" else number
+    gpus = cards * line.asked_units
+    number = f"{float(gpus):.2f}".rstrip("0").rstrip(".")
+    if line.kind == "boost":
+        return f"+{number}"
+    # Seven of 2g are two GPUs, but one GPU holds three of them: the rest of it is for other slices.
+    holds = measured.units_per_card.get(line.gpu_class_id)
+    least = -(-line.asked_units // holds) if holds else 0
+    return f"{number}, on at least {least}" if least > 1 and least > gpus else number
 
 
 def past_line(row: PastLine) -> dict[str, Any]:

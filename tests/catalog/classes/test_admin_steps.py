@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -58,6 +59,26 @@ def test_a_class_is_retired_by_hand(staff: Client, a100: GpuClass) -> None:
     a100.refresh_from_db()
     assert (a100.life_cycle, a100.successor, a100.retiring_message) == ("retiring", h200, "Too old")
     assert 'value="h200"' in staff.get(f"{CLASSES}{a100.pk}/retire/").content.decode()
+
+
+def test_a_proposal_shows_its_weight_and_why_it_is_not_that_of_the_layout(
+    staff: Client, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the simulated hardware the plugin's labels report the layout of each node, and the DRA driver's devices do not
+    name their GPU.
+    """
+    mirrored.hardware_seen(cluster)
+    page = staff.get(f"{CLASSES}proposed/").content.decode()
+    assert page.count("<td>2/15</td>") == 2
+    assert page.count("<td>7/15</td>") == 1
+    assert "MIG layout" not in page
+    mirrored.hardware_seen(cluster, "dra")
+    page = staff.get(f"{CLASSES}proposed/").content.decode()
+    unclear = "is not computed from the MIG layout: the layout of dra-mig is unknown, or differs from GPU to GPU."
+    assert f"<td>1/7<br>Weight 1/7 {unclear}</td>" in page
+    assert f"<td>1/2<br>Weight 1/2 {unclear}</td>" in page
+    call_command("catalog", "propose")
+    assert f"h100-80gb-hbm3-1g-10gb: Weight 1/7 {unclear}" in capsys.readouterr().err
 
 
 def test_proposals_are_accepted_edited_dismissed_and_restored_by_hand(staff: Client, cluster: Cluster) -> None:

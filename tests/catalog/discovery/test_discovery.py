@@ -52,19 +52,19 @@ MIXED: dict[str, tuple[Any, ...]] = {
         *("nvidia.com/gpu", A100 | strategy("none")),
     ),
     "a100-sxm4-80gb-1g-10gb": (
-        *("nvidia.com/mig-1g.10gb", "1g.10gb", "none", 1, 7, 9856, Fraction(1, 7), 1),
+        *("nvidia.com/mig-1g.10gb", "1g.10gb", "none", 1, 7, 9856, Fraction(2, 15), 1),
         *("nvidia.com/gpu", A100 | strategy("none", "mig-1g.10gb")),
     ),
     "a100-sxm4-80gb-1g-10gb-me": (
-        *("nvidia.com/mig-1g.10gb.me", "1g.10gb.me", "none", 1, 1, 9856, Fraction(1, 7), 1),
+        *("nvidia.com/mig-1g.10gb.me", "1g.10gb.me", "none", 1, 1, 9856, Fraction(2, 15), 1),
         *("nvidia.com/gpu", A100 | strategy("none", "mig-1g.10gb.me")),
     ),
     "a100-sxm4-80gb-2g-20gb": (
-        *("nvidia.com/mig-2g.20gb", "2g.20gb", "none", 1, 4, 19968, Fraction(2, 7), 1),
+        *("nvidia.com/mig-2g.20gb", "2g.20gb", "none", 1, 4, 19968, Fraction(4, 15), 1),
         *("nvidia.com/gpu", A100 | strategy("none", "mig-2g.20gb")),
     ),
     "a100-sxm4-80gb-3g-40gb": (
-        *("nvidia.com/mig-3g.40gb", "3g.40gb", "none", 1, 4, 40192, Fraction(1, 2), 1),
+        *("nvidia.com/mig-3g.40gb", "3g.40gb", "none", 1, 4, 40192, Fraction(7, 15), 1),
         *("nvidia.com/gpu", A100 | strategy("none", "mig-3g.40gb")),
     ),
     # Every GPU with the same MIG layout: slices under the resource name of a GPU.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import pytest
 
 from catalog.discovery import mig_placement, mig_profiles
+from tests.support.cluster.mig_layouts import PRODUCTS, has_media, layouts_of, names_of
 
 A100 = mig_profiles.card_of("NVIDIA-A100-SXM4-80GB")
 A30 = mig_profiles.card_of("NVIDIA-A30")
@@ -89,3 +91,104 @@ def test_slices_that_nobody_made_are_free() -> None:
     boxes = mig_placement.card_layout(A100, {"3g.40gb": 1})
     assert boxes is not None
     assert mig_placement.free_slices(A100, boxes) == (4, 5, 6, 7)
+
+
+# ---- parts of a GPU --------------------------------------------------------------------------------------------------
+
+
+def test_the_products_are_those_of_the_table() -> None:
+    """A GPU that is added to the table needs a line in `PRODUCTS`."""
+    missing = [pattern for pattern, _, _ in mig_profiles._CARDS if not any(map(pattern.search, _words()))]
+    assert missing == []
+    sizes = {size for name in PRODUCTS for one in layouts_of(name) for size in one.card.sizes}
+    assert {size for _, _, sold in mig_profiles._CARDS for size in sold} <= sizes
+
+
+def _words() -> list[str]:
+    return [name.replace("-", " ") for name in PRODUCTS]
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_how_many_layouts_a_gpu_has(name: str) -> None:
+    """Without variants for media, none at all included, and how many of these are full: 28 from 7 × 1g to 7g of the
+    GPUs with eight memory slices; 4 × 1g, 2 × 1g + 2g, 2 × 2g and 4g of those with four; 2 × 1g and 2g of those with
+    two.
+    """
+    counted = {8: (78, 28), 4: (10, 4), 2: (4, 2)}
+    for one in layouts_of(name):
+        plain = [counts for counts in one.layouts if not has_media(counts)]
+        assert all(mig_profiles.profile_of(profile, one.card) for profile in names_of(one.card))
+        full = [counts for counts in one.full if not has_media(counts)]
+        assert (len(plain), len(full)) == counted[one.card.memory_slices]
+        if one.card.memory_slices == 8:
+            assert len(one.layouts) == 128
+        elif name == "NVIDIA-A30":
+            assert len(one.layouts) == 20
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_instances_of_a_full_gpu_are_exactly_one_gpu(name: str) -> None:
+    for one in layouts_of(name):
+        for counts in one.layouts:
+            fractions = mig_placement.fractions_by_layout(one.card, counts)
+            assert fractions is not None, counts
+            total = sum((fractions[profile] * number for profile, number in counts.items()), Fraction(0))
+            shares = {profile: mig_profiles.share_of(profile, one.card) for profile in counts}
+            assert all(0 < fractions[profile] <= (share or 0) for profile, share in shares.items())
+            if counts in one.full:
+                assert total == 1, counts
+            else:
+                # The rest belongs to none.
+                assert total < 1, counts
+                assert fractions == shares
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_what_the_shares_of_a_full_gpu_add_up_to(name: str) -> None:
+    for one in layouts_of(name):
+        shares = {profile: mig_profiles.share_of(profile, one.card) or Fraction(0) for profile in names_of(one.card)}
+        sums = {sum(shares[profile] * number for profile, number in counts.items()) for counts in one.full}
+        assert sums == set(one.card.full_sums)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA-A30", "NVIDIA-A100-SXM4-80GB", "NVIDIA-RTX-PRO-5000-Blackwell"])
+@pytest.mark.parametrize("cards", [2, 4, 8])
+def test_several_gpus_with_one_layout_are_like_one(name: str, cards: int) -> None:
+    (of,) = layouts_of(name)
+    for counts in of.layouts:
+        several = {profile: number * cards for profile, number in counts.items()}
+        assert mig_placement.fractions_by_layout(of.card, several, cards) == mig_placement.fractions_by_layout(
+            of.card, counts
+        )
+
+
+@pytest.mark.parametrize(
+    ("counts", "cards", "fractions"),
+    [
+        # More than one: seven compute and eight memory slices do not divide alike.
+        ({"3g.40gb": 1, "4g.40gb": 1}, 1, {"3g.40gb": "7/15", "4g.40gb": "8/15"}),
+        ({"1g.10gb": 6, "1g.20gb": 1}, 1, {"1g.10gb": "4/31", "1g.20gb": "7/31"}),
+        ({"1g.20gb": 3, "2g.20gb": 1}, 1, {"1g.20gb": "7/29", "2g.20gb": "8/29"}),
+        ({"1g.10gb": 7}, 1, {"1g.10gb": "1/7"}),
+        ({"3g.40gb": 2}, 1, {"3g.40gb": "1/2"}),
+        # Not full.
+        ({"3g.40gb": 1, "4g.40gb": 1}, 2, {"3g.40gb": "1/2", "4g.40gb": "4/7"}),
+        ({"1g.10gb": 8}, 2, {"1g.10gb": "1/7"}),
+        # The GPUs differ, and none is more than a GPU.
+        ({"1g.10gb": 7, "7g.80gb": 1}, 2, {"1g.10gb": "1/7", "7g.80gb": "1"}),
+        # The slices may be one GPU of 1g and one of 3g, or mixed on both: on which GPU they are is not reported.
+        ({"1g.10gb": 7, "3g.40gb": 2}, 2, None),
+        # The GPUs differ: 2g is 2/7 on one, and 4/15 on the other.
+        ({"1g.10gb": 3, "2g.20gb": 4, "3g.40gb": 1}, 2, None),
+        # A whole GPU beside one in which 4g and 3g are more than a GPU.
+        ({"3g.40gb": 1, "4g.40gb": 1, "7g.80gb": 1}, 2, None),
+        # They do not fit.
+        ({"3g.40gb": 3}, 1, None),
+        ({"1g.10gb": 1}, 0, None),
+        ({"1g.10gb": 1, "cpx": 1}, 1, None),
+    ],
+)
+def test_fractions_of_a_node(counts: dict[str, int], cards: int, fractions: dict[str, str] | None) -> None:
+    assert A100 is not None
+    expected = None if fractions is None else {name: Fraction(text) for name, text in fractions.items()}
+    assert mig_placement.fractions_by_layout(A100, counts, cards) == expected

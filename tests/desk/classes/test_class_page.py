@@ -118,6 +118,13 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
     assert "2g.20gb · your team" not in page_of(charlie, slice_)
 
 
+def test_slices_count_by_the_layout_that_discovery_saw(everything: dict[str, GpuClass], alice: User) -> None:
+    """2 × 1g, 2g and 3g fill each GPU of the node: 2/15, 4/15 and 7/15 of it."""
+    for slug, weight in (("1g-10gb", "2/15"), ("2g-20gb", "4/15"), ("3g-40gb", "7/15"), ("1g-10gb-single", "1/7")):
+        assert f"{weight} GPU per unit in totals" in page_of(alice, f"a100-sxm4-80gb-{slug}")
+    assert "1 GPU per unit in totals" in page_of(alice, "a100-sxm4-80gb")
+
+
 def test_a_node_of_one_profile_is_drawn_by_what_its_slices_fill(everything: dict[str, GpuClass], alice: User) -> None:
     drawn = class_live(Actor(alice, "page"), everything["a100-sxm4-80gb-1g-10gb-single"]).mig
     assert drawn is not None

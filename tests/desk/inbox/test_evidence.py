@@ -80,6 +80,33 @@ def test_the_approver_sees_what_the_team_used_and_how_long_it_waited(
     assert "<dt>Alice</dt><dd>2 GPU-hours</dd>" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("fields", "units", "told_as"),
+    [
+        ({"weight": "0.1429"}, 7, "1"),
+        ({"weight": "0.1429"}, 3, "0.43"),
+        ({"weight": "0.1429"}, 8, "1.14, on at least 2"),
+        ({"weight": "0.1333"}, 15, "2, on at least 3"),
+        # Seven of 2g take as much as two GPUs, but one holds only three of them.
+        ({"partition": "2g.20gb", "weight": "0.2857"}, 7, "2, on at least 3"),
+        ({"partition": "3g.40gb", "weight": "0.5"}, 3, "1.5, on at least 2"),
+        ({"partition": "4g.40gb", "weight": "0.5714"}, 7, "4, on at least 7"),
+        ({"partition": "2g.20gb", "product": "NVIDIA-B400", "weight": "0.2857"}, 7, "2"),
+        ({"partition": "none", "weight": "1"}, 3, "3"),
+        (
+            {"partition": "none", "sharing": "time-slicing", "replicas": 4, "units_per_workload": 1, "weight": "0.25"},
+            5,
+            "1.25, on at least 2",
+        ),
+    ],
+)
+def test_what_is_asked_for_in_slices_is_told_in_gpus_and_on_how_many_at_least(
+    mig: GpuClass, team_a: Tenant, alice: User, dana: User, fields: dict[str, Any], units: int, told_as: str
+) -> None:
+    GpuClass.objects.filter(pk=mig.pk).update(**fields)
+    assert told(page(file(team_a, alice, a100_1g=units), dana))["Requested, in physical GPUs"] == [told_as]
+
+
 def test_what_nobody_looked_at_is_unknown_and_not_zero(a100: GpuClass, team_a: Tenant, alice: User, dana: User) -> None:
     answer = page(file(team_a, alice, **{a100.slug.replace("-", "_"): 4}), dana)
     found = told(answer)
@@ -285,6 +312,9 @@ A100 = "NVIDIA-A100-SXM4-80GB"
         ({"partition": "3g.40gb", "product": A100, "weight": "0.4286"}, Fraction(1, 2)),
         ({"partition": "1g.20gb", "product": "NVIDIA-H100-80GB-HBM3", "weight": "0.5"}, Fraction(1, 4)),
         ({"partition": "1g.6gb", "product": "NVIDIA-A30", "weight": "0.1429"}, Fraction(1, 4)),
+        # The weight that discovery proposes where 3g fills a GPU with 2g and two of 1g.
+        ({"partition": "3g.40gb", "product": A100, "weight": "0.4667"}, Fraction(7, 15)),
+        ({"partition": "1g.10gb", "weight": "0.0333", "sharing": "time-slicing", "replicas": 4}, Fraction(1, 30)),
         (
             {"partition": "1g.10gb", "product": A100, "weight": "0.5", "sharing": "time-slicing", "replicas": 4},
             Fraction(1, 28),

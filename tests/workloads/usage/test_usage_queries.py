@@ -13,6 +13,7 @@ from tenants.models import Namespace, Tenant
 from tests.support.rows import make, running
 from workloads.models import Run, Workload
 from workloads.usage.models import UsageHour, UsageSample
+from workloads.usage.month import month_figures
 from workloads.usage.queries import (
     MemberHours,
     Usage,
@@ -150,6 +151,20 @@ def test_gpu_hours_are_weight_times_units_times_running_time_within_the_period(
         MemberHours(alice.pk, "Alice", 4.0),
         MemberHours(bob.pk, "Bob", 1.5),
     ]
+
+
+@pytest.mark.parametrize(("weight", "units", "gpus"), [("0.1429", 7, 1), ("0.1333", 15, 2), ("0.0333", 30, 1)])
+def test_the_slices_of_whole_gpus_are_whole_gpus_for_all_hours(
+    a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, weight: str, units: int, gpus: int
+) -> None:
+    """Seven times 0.1429 is more than one: in 400 hours that were 400.12 GPU-hours."""
+    replicas = 4 if weight == "0.0333" else 1
+    shared = {"sharing": "time-slicing", "replicas": replicas, "units_per_workload": 1} if replicas > 1 else {}
+    slice_ = make.gpu_class(a100.cluster, slug="slice", partition="1g.10gb", weight=weight, **shared)
+    run(namespace_a, slice_, alice, units=units, started_at=AT - 400 * HOUR)
+    assert hours_by_member(team_a, since=AT - 400 * HOUR, at=AT) == [MemberHours(alice.pk, "Alice", 400.0 * gpus)]
+    month = month_figures(namespace_a, at=AT)
+    assert (month.team.whole, month.team.parts) == (0.0, 400.0 * gpus)
 
 
 @pytest.mark.parametrize("count", [1, 12])
