@@ -111,6 +111,7 @@ INSTALLED_APPS = [
     "catalog",
     "tenants",
     "workloads",
+    "usage",
     "desk",
 ]
 MIDDLEWARE = [
@@ -286,7 +287,12 @@ CELERY_BEAT_SCHEDULE = {
     # Apps that know no notebooks may suspend an account: this task wakes notebooks whose user may no longer launch.
     "leaving": {"task": "workloads.leaving.wake", "schedule": 5.0, "options": {"queue": "background", "expires": 5}},
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
-    "usage": {"task": "workloads.usage.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
+    "usage": {"task": "usage.samples.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
+    "logs": {
+        "task": "workloads.logs.delete_expired",
+        "schedule": 60.0,
+        "options": {"queue": "background", "expires": 60},
+    },
     "certificates": {"task": "cluster.validity", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
     "trials": {"task": "catalog.trials.try", "schedule": 10.0, "options": {"queue": "background", "expires": 10}},
     "starts": {

@@ -24,8 +24,6 @@ from workloads.credentials.registries.models import RegistryCredential as Regist
 from workloads.credentials.secrets.models import TeamSecret as TeamSecret
 from workloads.forecast.models import StartPrediction as StartPrediction
 from workloads.logs.models import RunLog as RunLog
-from workloads.usage.models import UsageHour as UsageHour
-from workloads.usage.models import UsageSample as UsageSample
 
 
 class Volume(Due):

@@ -1,5 +1,5 @@
-"""Reconciles workloads, volumes and idle notebooks that are due. Once a minute it counts the units in use and logs
-start estimates, and deletes expired logs; every few seconds it finds notebooks of users who may no longer launch.
+"""Reconciles workloads, volumes and idle notebooks that are due. Once a minute it logs start estimates and
+deletes expired logs; every few seconds it finds notebooks of users who may no longer launch.
 """
 
 from functools import partial
@@ -15,7 +15,6 @@ from workloads.logs import retention as log_retention
 from workloads.models import NotebookWatch, Volume, Workload
 from workloads.runs import restart
 from workloads.storage import reconcile as storage_reconcile
-from workloads.usage import samples
 
 
 @shared_task(name="workloads.workload.work", ignore_result=True)
@@ -33,9 +32,8 @@ def work_notebook_watches() -> None:
     drain(NotebookWatch, idle_reconcile.check_idle)
 
 
-@shared_task(name="workloads.usage.sample", ignore_result=True)
-def sample_usage() -> None:
-    samples.sample_all()
+@shared_task(name="workloads.logs.delete_expired", ignore_result=True)
+def delete_expired_logs() -> None:
     log_retention.delete_expired_logs()
 
 

@@ -29,13 +29,13 @@ from portal.ui.text import plural
 from tenants.core.namespace_sql import NAMESPACE_COLUMNS, NAMESPACE_FROM, namespace_from_row
 from tenants.grants import queries as grant_queries
 from tenants.models import Namespace, Tenant
+from usage.gpu_hours.month import MonthFigures, month_figures
 from workloads.core import workload_sql
 from workloads.forecast.queries import outside_units
 from workloads.pages.shown import EventLine, ListRow, event_line
 from workloads.status import queries as workloads
 from workloads.status.types import NODE_PHASES, QUEUED_PHASES, Phase
 from workloads.status.workload_row import WorkloadRow
-from workloads.usage.month import MonthFigures, month_figures
 
 EVENTS_SHOWN = 10
 WORKLOADS_READ = 500

@@ -31,7 +31,7 @@ from tenants.requests.decisions import policy as decision_policy
 from tenants.requests.decisions import queries as decision_queries
 from tenants.requests.decisions.queries import ClassFigures
 from tenants.requests.serializers import RequestSerializer
-from workloads.usage.queries import PERIOD, classes_used
+from usage.samples.queries import PERIOD, classes_used
 
 
 class Inbox(generics.GenericAPIView[QuotaRequest]):

@@ -17,7 +17,9 @@ from desk.capacity.totals import gpus_per_unit, units_per_gpu
 from portal.ui.text import plural
 from tenants.models import Tenant
 from tenants.requests.usage_evidence import UsageEvidence
-from workloads.usage.queries import PERIOD, MemberHours, Usage, WaitStatistics, hours_by_member, usage_of, waits_of
+from usage.gpu_hours.queries import MemberHours, hours_by_member
+from usage.samples.queries import PERIOD, Usage, usage_of
+from usage.waits.queries import WaitStatistics, waits_of
 
 NOTHING = "–"
 UNKNOWN = "unknown"

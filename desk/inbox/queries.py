@@ -31,7 +31,8 @@ from tenants.requests.decisions.triage import Triage, TriageLine, TriagePlan, Tr
 from tenants.requests.queries import LineRow, RequestRow
 from tenants.requests.rules import queries as rule_queries
 from tenants.requests.rules.policy import IncreaseFacts
-from workloads.usage.queries import PERIOD, Usage, WaitStatistics, usage_of_teams, waits_of_teams
+from usage.samples.queries import PERIOD, Usage, usage_of_teams
+from usage.waits.queries import WaitStatistics, waits_of_teams
 
 ON_ITS_PAGE = "{name} is decided on the page of the request."
 IS_OVER = "The requested period has ended."

@@ -123,7 +123,7 @@ BESIDE: dict[str, dict[str, Any]] = {"terms": {"terms_version": 1}, "held_reason
 
 
 def text_columns() -> Iterator[tuple[type[Model], str]]:
-    for app in ("accounts", "catalog", "cluster", "tenants", "workloads"):
+    for app in ("accounts", "catalog", "cluster", "tenants", "workloads", "usage"):
         for model in apps.get_app_config(app).get_models():
             for column in model._meta.fields:
                 if isinstance(column, models.CharField | models.TextField) and not column.choices:

@@ -20,6 +20,7 @@ from desk.installation.rights import ROLES
 from portal.core import due
 from tenants.provisioning import reconcile as provisioning
 from tenants.provisioning import steps
+from usage.samples import sampling
 from workloads.forecast import prediction_log
 from workloads.lifetime import offboarding
 from workloads.lifetime.idle import reconcile as idle
@@ -27,7 +28,6 @@ from workloads.logs import retention
 from workloads.runs import reconcile as runs
 from workloads.runs import restart
 from workloads.storage import reconcile as volumes
-from workloads.usage import samples
 
 CALLS: tuple[tuple[Any, str, str], ...] = (
     (BaseHandler, "get_response", "web"),
@@ -41,7 +41,7 @@ CALLS: tuple[tuple[Any, str, str], ...] = (
     (runs, "reconcile", "worker"),
     (volumes, "reconcile", "worker"),
     (idle, "check_idle", "worker"),
-    (samples, "sample_all", "worker"),
+    (sampling, "sample_all", "worker"),
     (retention, "delete_expired_logs", "worker"),
     (prediction_log, "log_predictions", "worker"),
     (offboarding, "wake_orphaned_notebooks", "worker"),

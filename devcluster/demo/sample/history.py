@@ -200,7 +200,8 @@ def _record_use() -> None:
     from django.utils import timezone
 
     from cluster.models import Cluster
-    from workloads.models import Run, UsageHour, UsageSample
+    from usage.models import UsageHour, UsageSample
+    from workloads.models import Run
 
     this_hour = timezone.now().replace(minute=0, second=0, microsecond=0)
     begin = this_hour - timedelta(days=DAYS)

@@ -18,7 +18,7 @@ from desk.catalog.queries import catalog_data
 from desk.inbox.evidence import cards_per_unit, usage_evidence
 from tenants.models import Namespace, Tenant
 from tests.support.rows import make, mirrored
-from workloads.usage.models import UsageHour
+from usage.samples.models import UsageHour
 
 pytestmark = pytest.mark.django_db
 

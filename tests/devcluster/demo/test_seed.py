@@ -23,7 +23,8 @@ from devcluster.demo.scenarios import MORNING, QUIET
 from tenants.models import Grant, QuotaLine, TeamRequest
 from tenants.onboarding.bundles.queries import open_bundles
 from tests.support.rows import mirrored
-from workloads.models import Run, UsageHour, UsageSample
+from usage.models import UsageHour, UsageSample
+from workloads.models import Run
 
 
 @pytest.mark.django_db

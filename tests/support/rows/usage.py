@@ -13,8 +13,8 @@ from tenants.models import Namespace, QuotaRequest, Tenant
 from tenants.requests import actions as request_actions
 from tenants.requests.types import RequestedLine
 from tests.support.rows import running
+from usage.samples.models import UsageHour, UsageSample
 from workloads.models import Run, Workload
-from workloads.usage.models import UsageHour, UsageSample
 
 HOUR = timedelta(hours=1)
 

@@ -48,7 +48,7 @@ from workloads.models import RegistryCredential, Volume
 # This text is in all that the token must not show, and in nothing that the test sends.
 CANARY = "kanari"
 MARKS = (CANARY, "team-b", "team-c", '"named"', '"works"')
-OURS = ("accounts", "catalog", "tenants", "workloads")
+OURS = ("accounts", "catalog", "tenants", "workloads", "usage")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 OF_PERSON = (
     "api-person",

@@ -29,8 +29,8 @@ from tenants.requests.rules.models import BOUNDS
 from tenants.requests.rules.policy import RULE_DEFAULTS, IncreaseBounds
 from tenants.requests.types import RequestedLine
 from tests.support.rows import make, running
+from usage.samples.models import UsageHour, UsageSample
 from workloads.models import Run
-from workloads.usage.models import UsageHour, UsageSample
 
 
 def page(user: User) -> Actor:

@@ -1,5 +1,6 @@
-"""What namespaces used in an hour, and how many minutes of the hour could be read. Django finds these models through
-workloads.models.
+"""What namespaces used in an hour, and how many minutes of the hour could be read.
+
+The names of the tables are those of the app that had these models first, so that both releases work during an upgrade.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tenants.models import Namespace
 
 
 class UsageSample(models.Model):
-    """What a namespace used of a class in one hour, sampled once a minute (workloads/usage/samples.py).
+    """What a namespace used of a class in one hour, sampled once a minute (usage/samples/sampling.py).
 
     `units_max` and `units_sum` over the `samples` minutes in which it used any. Minutes without use write nothing:
     a mean divides by the minutes of `UsageHour`.
@@ -25,6 +26,9 @@ class UsageSample(models.Model):
     units_max = models.PositiveIntegerField()
     units_sum = models.PositiveIntegerField()
     samples = models.PositiveSmallIntegerField()
+
+    class Meta:
+        db_table = "workloads_usagesample"
 
     def __str__(self) -> str:
         return f"use of {self.gpu_class_id} by {self.namespace_id} from {self.hour}"
@@ -40,6 +44,9 @@ class UsageHour(models.Model):
     hour = models.DateTimeField()
     minutes = models.PositiveSmallIntegerField()
     last_minute = models.DateTimeField()
+
+    class Meta:
+        db_table = "workloads_usagehour"
 
     def __str__(self) -> str:
         return f"{self.minutes} minutes seen from {self.hour}"

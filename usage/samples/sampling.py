@@ -16,7 +16,7 @@ from catalog.models import GpuClass
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from tenants.models import Namespace
-from workloads.usage.models import UsageHour, UsageSample
+from usage.samples.models import UsageHour, UsageSample
 
 SAMPLE_RETENTION = timedelta(days=400)
 # With 1,000 namespaces of three classes each, one of an hour's 60 batches deletes the samples of an hour.

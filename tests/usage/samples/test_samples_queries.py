@@ -7,22 +7,12 @@ from typing import Any
 
 import pytest
 
-from accounts.models import User
-from catalog.models import GpuClass
-from tenants.models import Namespace, Tenant
-from tests.support.rows import make, running
+from usage.gpu_hours.month import month_figures
+from usage.gpu_hours.queries import MemberHours, hours_by_member
+from usage.samples.models import UsageHour, UsageSample
+from usage.samples.queries import Usage, classes_used, usage_of
+from usage.waits.queries import WaitStatistics, waits_of
 from workloads.models import Run, Workload
-from workloads.usage.models import UsageHour, UsageSample
-from workloads.usage.month import month_figures
-from workloads.usage.queries import (
-    MemberHours,
-    Usage,
-    WaitStatistics,
-    classes_used,
-    hours_by_member,
-    usage_of,
-    waits_of,
-)
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SINCE = AT - timedelta(hours=10)

@@ -15,8 +15,8 @@ from portal.celery import app
 from tenants.models import Namespace
 from tests.support.rows import make, mirrored
 from tests.support.threads import in_threads
-from workloads.usage import samples
-from workloads.usage.models import UsageHour, UsageSample
+from usage.samples import sampling
+from usage.samples.models import UsageHour, UsageSample
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 WHOLE = {"nvidia.com/gpu": 2}
@@ -56,7 +56,7 @@ def test_minutes_of_one_hour_are_one_row(a100: GpuClass, namespace_a: Namespace)
     mirrored.seen(a100.cluster)
     for number, units in enumerate((2, 5, 3)):
         use(namespace_a.name, a100, units)
-        assert samples.sample_cluster(a100.cluster, at=minute(number))
+        assert sampling.sample_cluster(a100.cluster, at=minute(number))
     assert kept() == [(namespace_a.name, NOON, 5, 10, 3)]
     assert minutes_seen() == {NOON: 3}
 
@@ -65,7 +65,7 @@ def test_the_next_hour_is_the_next_row(a100: GpuClass, namespace_a: Namespace) -
     mirrored.seen(a100.cluster)
     use(namespace_a.name, a100, 2)
     for number in (59, 60):
-        samples.sample_cluster(a100.cluster, at=minute(number))
+        sampling.sample_cluster(a100.cluster, at=minute(number))
     later = NOON + timedelta(hours=1)
     assert kept() == [(namespace_a.name, NOON, 2, 2, 1), (namespace_a.name, later, 2, 2, 1)]
     assert minutes_seen() == {NOON: 1, later: 1}
@@ -74,9 +74,9 @@ def test_the_next_hour_is_the_next_row(a100: GpuClass, namespace_a: Namespace) -
 def test_a_minute_without_use_is_seen_and_writes_no_sample(a100: GpuClass, namespace_a: Namespace) -> None:
     mirrored.seen(a100.cluster)
     use(namespace_a.name, a100, 4)
-    samples.sample_cluster(a100.cluster, at=minute(0))
+    sampling.sample_cluster(a100.cluster, at=minute(0))
     MirrorUse.objects.all().delete()
-    samples.sample_cluster(a100.cluster, at=minute(1))
+    sampling.sample_cluster(a100.cluster, at=minute(1))
     assert kept() == [(namespace_a.name, NOON, 4, 4, 1)]
     assert minutes_seen() == {NOON: 2}
 
@@ -88,22 +88,22 @@ def test_pods_that_the_mirror_shows_are_what_is_counted(a100: GpuClass, namespac
     )
     strangers = mirrored.pod("agent", node="a100-2", namespace="kube-system", **WHOLE)
     mirrored.hardware_seen(a100.cluster, Pod=[ours, over, strangers])
-    samples.sample_cluster(a100.cluster, at=minute(0))
+    sampling.sample_cluster(a100.cluster, at=minute(0))
     assert kept() == [(namespace_a.name, NOON, 2, 2, 1)]
 
 
 def test_a_namespace_that_is_no_teams_is_left_out(a100: GpuClass, namespace_a: Namespace) -> None:
     mirrored.seen(a100.cluster)
     use("of-nobody", a100, 2)
-    samples.sample_cluster(a100.cluster, at=minute(0))
+    sampling.sample_cluster(a100.cluster, at=minute(0))
     assert kept() == []
 
 
 def test_the_same_minute_counts_once(a100: GpuClass, namespace_a: Namespace) -> None:
     mirrored.seen(a100.cluster)
     use(namespace_a.name, a100, 2)
-    assert samples.sample_cluster(a100.cluster, at=minute(0))
-    assert not samples.sample_cluster(a100.cluster, at=minute(0) + timedelta(seconds=40))
+    assert sampling.sample_cluster(a100.cluster, at=minute(0))
+    assert not sampling.sample_cluster(a100.cluster, at=minute(0) + timedelta(seconds=40))
     assert kept() == [(namespace_a.name, NOON, 2, 2, 1)]
     assert minutes_seen() == {NOON: 1}
 
@@ -113,17 +113,17 @@ def test_of_eight_beats_in_one_minute_one_counts(a100: GpuClass, namespace_a: Na
     mirrored.seen(a100.cluster)
     use(namespace_a.name, a100, 2)
     answers: list[bool] = []
-    in_threads(8, lambda: answers.append(samples.sample_cluster(a100.cluster, at=minute(0))))
+    in_threads(8, lambda: answers.append(sampling.sample_cluster(a100.cluster, at=minute(0))))
     assert sorted(answers) == [False] * 7 + [True]
     assert kept() == [(namespace_a.name, NOON, 2, 2, 1)]
 
 
 def test_an_unlisted_mirror_is_not_zero(a100: GpuClass, namespace_a: Namespace) -> None:
-    assert not samples.sample_cluster(a100.cluster, at=minute(0))
+    assert not sampling.sample_cluster(a100.cluster, at=minute(0))
     mirrored.seen(a100.cluster)
     MirrorKind.objects.filter(kind="ResourceClaim").update(listed_at=None)
     use(namespace_a.name, a100, 2)
-    assert not samples.sample_cluster(a100.cluster, at=minute(0))
+    assert not sampling.sample_cluster(a100.cluster, at=minute(0))
     assert (kept(), minutes_seen()) == ([], {})
 
 
@@ -131,7 +131,7 @@ def test_what_a_dead_watcher_left_is_no_use_of_now(a100: GpuClass, namespace_a: 
     mirrored.seen(a100.cluster)
     use(namespace_a.name, a100, 2)
     MirrorEpoch.objects.update(beat_at=timezone.now() - timedelta(minutes=2))
-    assert not samples.sample_cluster(a100.cluster, at=minute(0))
+    assert not sampling.sample_cluster(a100.cluster, at=minute(0))
     assert (kept(), minutes_seen()) == ([], {})
 
 
@@ -139,12 +139,12 @@ def test_queries_do_not_grow_with_namespaces(cluster: Cluster, a100: GpuClass, d
     mirrored.seen(cluster)
     # Two of them belong to the savepoint.
     with django_assert_num_queries(7):
-        samples.sample_cluster(cluster, at=minute(0))
+        sampling.sample_cluster(cluster, at=minute(0))
     for number in range(20):
         make.tenant(cluster, slug=f"team-{number}")
         use(f"team-{number}", a100, 1)
     with django_assert_num_queries(7):
-        samples.sample_cluster(cluster, at=minute(1))
+        sampling.sample_cluster(cluster, at=minute(1))
     assert UsageSample.objects.count() == 20
 
 
@@ -155,19 +155,19 @@ def test_old_hours_go_in_batches(a100: GpuClass, namespace_a: Namespace, monkeyp
             namespace=namespace_a, gpu_class=a100, hour=hour, units_max=1, units_sum=1, samples=1
         )
         UsageHour.objects.create(cluster=a100.cluster, hour=hour, minutes=1, last_minute=hour)
-    monkeypatch.setattr(samples, "PURGE_BATCH", 3)
+    monkeypatch.setattr(sampling, "PURGE_BATCH", 3)
     border = NOON + timedelta(hours=4)
-    assert [samples.purge_samples(before=border) for _ in range(3)] == [6, 2, 0]
+    assert [sampling.purge_samples(before=border) for _ in range(3)] == [6, 2, 0]
     assert [row[1] for row in kept()] == [border]
     assert list(minutes_seen()) == [border]
 
 
 def test_beat_asks_for_it_every_minute_and_the_task_counts(a100: GpuClass, namespace_a: Namespace) -> None:
-    [entry] = [one for one in settings.CELERY_BEAT_SCHEDULE.values() if one["task"] == "workloads.usage.sample"]
+    [entry] = [one for one in settings.CELERY_BEAT_SCHEDULE.values() if one["task"] == "usage.samples.sample"]
     assert (entry["schedule"], entry["options"]["queue"]) == (60.0, "background")
     mirrored.seen(a100.cluster)
     use(namespace_a.name, a100, 2)
-    old = timezone.now() - samples.SAMPLE_RETENTION - timedelta(hours=1)
+    old = timezone.now() - sampling.SAMPLE_RETENTION - timedelta(hours=1)
     UsageHour.objects.create(cluster=a100.cluster, hour=old, minutes=1, last_minute=old)
     app.autodiscover_tasks(force=True)
     app.tasks[entry["task"]].run()

@@ -17,13 +17,13 @@ from desk.nodes import queries as node_queries
 from portal.core.due import owner_label
 from tenants.models import Grant, Namespace, Tenant
 from tests.support.rows import make, mirrored, running
+from usage.gpu_hours.queries import MemberHours, hours_by_member
 from workloads.forecast import queries as forecast_queries
 from workloads.forecast.queries import LaunchSize
 from workloads.launch import queries as launch_queries
 from workloads.launch.options import Options
 from workloads.models import Run, Workload
 from workloads.pages import queries as page_queries
-from workloads.usage.queries import MemberHours, hours_by_member
 
 GANG = Options(workers=4).to_json()
 

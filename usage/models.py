@@ -1,0 +1,4 @@
+"""Django finds the models of the rooms here."""
+
+from usage.samples.models import UsageHour as UsageHour
+from usage.samples.models import UsageSample as UsageSample

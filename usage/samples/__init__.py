@@ -1,0 +1,1 @@
+"""Units in use, sampled once a minute and stored by the hour."""

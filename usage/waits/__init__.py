@@ -1,0 +1,1 @@
+"""Waiting times of runs: how many were queued, and for how long."""
