@@ -216,6 +216,34 @@ class PodRemoval(models.Model):
         indexes = [models.Index(fields=["cluster_id", "owner"], name="pod_removal_owner")]
 
 
+class AdmissionPeriod(models.Model):
+    """From when to when a Workload of Kueue was admitted, by its conditions. Written by the watcher from each state
+    that it sees; an ended period is kept for a week, for an owner that looks late.
+
+    `ended_at` None: admitted now. `reason`: of its eviction, "Finished", "Deleted", or "Unseen" if it was admitted
+    again. `is_exact` False: nobody watched when it ended. LOGGED, unlike the mirror: nothing can list it again.
+    """
+
+    cluster_id = models.BigIntegerField()
+    uid = models.CharField(max_length=36)
+    job_uid = models.CharField(max_length=36)
+    # {resource: flavor}
+    flavors = models.JSONField(default=dict)
+    admitted_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    reason = models.CharField(max_length=120, default="")
+    is_exact = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint("cluster_id", "uid", "admitted_at", name="admission_period_once"),
+        ]
+        indexes = [
+            models.Index(fields=["job_uid"], name="admission_period_job"),
+            models.Index(fields=["ended_at"], name="admission_period_end"),
+        ]
+
+
 class MirrorJob(MirrorRow):
     run = models.CharField(max_length=63, default="")
 

@@ -17,9 +17,10 @@ from portal.core.errors import constraint_sentence
 from portal.core.hints import BACKGROUND
 from tenants.members.models import in_teams_of
 from tenants.models import Namespace, Tenant
-from workloads.core.constraints import GROUP_LIMIT, STILL_RUNNING
 
 # Models of rooms: Django finds them here.
+from workloads.allocations.models import AllocationInterval as AllocationInterval
+from workloads.core.constraints import GROUP_LIMIT, STILL_RUNNING
 from workloads.credentials.registries.models import RegistryCredential as RegistryCredential
 from workloads.credentials.secrets.models import TeamSecret as TeamSecret
 from workloads.forecast.models import StartPrediction as StartPrediction

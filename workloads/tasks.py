@@ -1,5 +1,5 @@
-"""Reconciles workloads, volumes and idle notebooks that are due. Once a minute it logs start estimates and
-deletes expired logs; every few seconds it finds notebooks of users who may no longer launch.
+"""Reconciles workloads, volumes and idle notebooks that are due. Once a minute it logs start estimates, updates
+allocations and deletes expired logs; every few seconds it finds notebooks of users who may no longer launch.
 """
 
 from functools import partial
@@ -7,7 +7,10 @@ from functools import partial
 from celery import shared_task
 
 from cluster.client.kube import connect
+from cluster.models import Cluster
 from portal.core.due import drain
+from workloads.allocations import outside_pods
+from workloads.allocations import recording as allocation_recording
 from workloads.forecast import prediction_log
 from workloads.lifetime import offboarding
 from workloads.lifetime.idle import reconcile as idle_reconcile
@@ -30,6 +33,13 @@ def work_volumes() -> None:
 @shared_task(name="workloads.notebookwatch.work", ignore_result=True)
 def work_notebook_watches() -> None:
     drain(NotebookWatch, idle_reconcile.check_idle)
+
+
+@shared_task(name="workloads.allocations.update", ignore_result=True)
+def update_allocations() -> None:
+    allocation_recording.correct_ends()
+    for cluster in Cluster.objects.order_by("pk"):
+        outside_pods.record_outside_pods(cluster)
 
 
 @shared_task(name="workloads.logs.delete_expired", ignore_result=True)

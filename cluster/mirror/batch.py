@@ -23,8 +23,13 @@ class KindMark:
 class MirrorBatch:
     upserts: dict[tuple[str, str, str], ObservedObject] = field(default_factory=dict)
     deletes: dict[str, set[str]] = field(default_factory=dict)
-    # Pods whose deletion was reported, as they were at the end.
+    # Pods and Workloads whose deletion was reported, as they were at the end.
     removed: dict[str, ObservedObject] = field(default_factory=dict)
+    # Every state of a Workload, oldest first, also those that a later one replaced; True: from a list, so that states
+    # before it may have been missed.
+    workloads: list[tuple[ObservedObject, bool]] = field(default_factory=list)
+    # Uids of a complete list of Workloads.
+    listed_workloads: set[str] | None = None
     marks: dict[str, KindMark] = field(default_factory=dict)
     jobs: dict[str, str] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
@@ -32,6 +37,14 @@ class MirrorBatch:
     gone: list[tuple[str, str, str]] = field(default_factory=list)
     differences: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     channels: set[str] = field(default_factory=set)
+
+    def put(self, seen: ObservedObject, *, is_listed: bool) -> None:
+        key = (seen.kind, seen.namespace, seen.name)
+        other = self.upserts.get(key)
+        if other is None or other.resource_version <= seen.resource_version:
+            self.upserts[key] = seen
+        if seen.kind == "Workload":
+            self.workloads.append((seen, is_listed))
 
     @property
     def has_site_news(self) -> bool:

@@ -22,7 +22,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from cluster.client.managed_fields import UNTRACKED
-from cluster.mirror import pod_removals, tables
+from cluster.mirror import admissions, pod_removals, tables
 from cluster.mirror.batch import KindMark, MirrorBatch, page_channels
 from cluster.mirror.records.kinds import KINDS, MirroredKind
 from cluster.mirror.records.record_format import record_format
@@ -194,6 +194,8 @@ class MirrorWriter:
             del state.known[uid]
             self._job_owners.pop(uid, None)
             batch.deletes.setdefault(kind.name, set()).add(uid)
+        if kind.name == "Workload":
+            batch.listed_workloads = state.listing
         state.listing = None
 
     def _see(self, kind: MirroredKind, state: _KindState, seen: ObservedObject, batch: MirrorBatch) -> None:
@@ -215,7 +217,7 @@ class MirrorWriter:
         if digest == known.digest:
             return
         known.digest = digest
-        self._put(seen, batch)
+        batch.put(seen, is_listed=state.listing is not None)
         batch.channels |= page_channels(seen.kind, seen.namespace, seen.name, is_ours=bool(seen.owner))
         if seen.owner and (kind.name in _TELLING or (seen.deleting_since and not is_new)):
             batch.owners.add(seen.owner)
@@ -271,12 +273,6 @@ class MirrorWriter:
         # An unknown namespace may be ours: its own event may still arrive.
         return seen.is_kept and (kind.is_everywhere or seen.is_ours or seen.namespace not in self._strangers)
 
-    def _put(self, seen: ObservedObject, batch: MirrorBatch) -> None:
-        key = (seen.kind, seen.namespace, seen.name)
-        other = batch.upserts.get(key)
-        if other is None or other.resource_version <= seen.resource_version:
-            batch.upserts[key] = seen
-
     def _remove(self, kind: MirroredKind, state: _KindState, seen: ObservedObject, batch: MirrorBatch) -> None:
         state.deleted[seen.uid] = None
         if len(state.deleted) > _REMEMBERED_DELETIONS:
@@ -296,7 +292,7 @@ class MirrorWriter:
         if key in batch.upserts and batch.upserts[key].uid == seen.uid:
             del batch.upserts[key]
         batch.deletes.setdefault(kind.name, set()).add(seen.uid)
-        if kind.name == "Pod":
+        if kind.name in ("Pod", "Workload"):
             batch.removed[seen.uid] = seen
 
     # ---- writing a batch to the database ---------------------------------------------------------------------
@@ -310,6 +306,7 @@ class MirrorWriter:
             tables.forget_namespaces(self._cluster_id, batch.strangers)
         for name, uids in batch.deletes.items():
             self._delete(KINDS[name], uids, batch)
+        admissions.record_admissions(self._cluster_id, batch)
         self._compare(batch)
         rows: dict[str, list[dict[str, Any]]] = {}
         for seen in batch.upserts.values():

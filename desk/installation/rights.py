@@ -90,6 +90,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     "cluster_certificate": {**_EVERYBODY, "worker": WRITE},
     "cluster_objectdrift": {"web": READ, "worker": WRITE},
     "cluster_podremoval": {"web": READ, "doors": READ, "worker": READ, "watcher": "SELECT, INSERT, DELETE"},
+    "cluster_admissionperiod": {"worker": READ, "watcher": WRITE},
     **{f"cluster_mirror{name}": _MIRROR for name in _MIRROR_TABLES},
     # ---- catalog
     "catalog_banner": _BY_WEB,
@@ -184,6 +185,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     "workloads_notebooksession": {"doors": "SELECT, INSERT, DELETE"},
     "workloads_runlog": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_startprediction": {"web": READ, "doors": READ, "worker": WRITE},
+    "workloads_allocationinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE"},
     "workloads_usagehour": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_usagesample": {"web": READ, "doors": READ, "worker": WRITE},
 }

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
-from catalog.models import GpuClass
 from tenants.models import Namespace
-from workloads.core.unit_sql import TOTAL_UNITS
-from workloads.models import Run, Workload
+from usage.gpu_hours.interval_sql import HELD
 
 MEMBERS_SHOWN = 4
+# Of pods in the namespace that the portal did not create.
+OUTSIDE = "Pods outside the portal"
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,10 @@ class MonthFigures:
 
 
 def month_figures(namespace: Namespace, *, at: datetime) -> MonthFigures:
-    """By the user who requested the run, from its start to its end or to now; a queued run does not count. The time in
-    which a preempted run is queued again is included: it is not recorded separately. One query.
-    """
+    """By the user who requested the run, while it held units; pods of no run are a line of their own. One query."""
     since = timezone.localtime(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    values: dict[str, Any] = {"namespace": namespace.pk, "cluster": namespace.cluster_id, "since": since, "at": at}
     with connection.cursor() as cursor:
-        cursor.execute(_HOURS, values)
+        cursor.execute(_HOURS, {"namespace": namespace.pk, "since": since, "at": at})
         found = [(name, whole, parts, cost) for _, name, whole, parts, cost in cursor.fetchall()]
     first, others = found[:MEMBERS_SHOWN], found[MEMBERS_SHOWN:]
     if len(others) == 1:
@@ -64,24 +60,8 @@ def _hours(name: str, rows: list[tuple[Decimal, Decimal, Decimal]]) -> GpuHours:
 
 
 _HOURS = f"""
-SELECT person.id, person.name, coalesce(sum(spent.hours) FILTER (WHERE spent.is_whole), 0),
-       coalesce(sum(spent.hours) FILTER (WHERE NOT spent.is_whole), 0), sum(spent.cost)
-  FROM (
-    SELECT ran.requested_by_id, ran.is_whole, ran.weight * ran.units * ran.hours AS hours,
-           ran.price * ran.units * ran.hours AS cost
-      FROM (
-        SELECT run.requested_by_id, (run.spec ->> 'weight')::numeric AS weight,
-               {TOTAL_UNITS} AS units, (run.spec ->> 'price_per_unit_hour')::numeric AS price,
-               one.partition = 'none' AND one.sharing = 'none' AS is_whole,
-               extract(epoch FROM least(coalesce(run.ended_at, %(at)s), %(at)s) - greatest(run.started_at, %(since)s))
-               / 3600 AS hours
-          FROM {Run._meta.db_table} run
-          JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
-          JOIN {GpuClass._meta.db_table} one
-            ON one.cluster_id = %(cluster)s AND one.slug = run.spec ->> 'gpu_class'
-         WHERE workload.namespace_id = %(namespace)s AND run.started_at < %(at)s
-           AND (run.ended_at IS NULL OR run.ended_at > greatest(run.started_at, %(since)s))
-      ) ran
-  ) spent
-  JOIN {User._meta.db_table} person ON person.id = spent.requested_by_id
+SELECT person.id, coalesce(person.name, '{OUTSIDE}'), coalesce(sum(held.gpu_hours) FILTER (WHERE held.is_whole), 0),
+       coalesce(sum(held.gpu_hours) FILTER (WHERE NOT held.is_whole), 0), sum(held.cost)
+  FROM ({HELD} AND held.namespace_id = %(namespace)s) held
+  LEFT JOIN {User._meta.db_table} person ON person.id = held.user_id
  GROUP BY person.id, person.name ORDER BY 3 DESC, 4 DESC, person.name, person.id"""

@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                             models.ForeignKey(
                                 db_index=False,
                                 on_delete=django.db.models.deletion.CASCADE,
-                                related_name="usage_hours",
+                                related_name="+",
                                 to="cluster.cluster",
                             ),
                         ),
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                             models.ForeignKey(
                                 db_index=False,
                                 on_delete=django.db.models.deletion.CASCADE,
-                                related_name="usage",
+                                related_name="+",
                                 to="catalog.gpuclass",
                             ),
                         ),
@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
                             models.ForeignKey(
                                 db_index=False,
                                 on_delete=django.db.models.deletion.CASCADE,
-                                related_name="usage",
+                                related_name="+",
                                 to="tenants.namespace",
                             ),
                         ),

@@ -20,8 +20,8 @@ class UsageSample(models.Model):
     """
 
     pk = models.CompositePrimaryKey("namespace_id", "gpu_class_id", "hour")
-    namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="usage", db_index=False)
-    gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="usage", db_index=False)
+    namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="+", db_index=False)
+    gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="+", db_index=False)
     hour = models.DateTimeField(db_index=True)
     units_max = models.PositiveIntegerField()
     units_sum = models.PositiveIntegerField()
@@ -40,7 +40,7 @@ class UsageHour(models.Model):
     """
 
     pk = models.CompositePrimaryKey("cluster_id", "hour")
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="usage_hours", db_index=False)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+", db_index=False)
     hour = models.DateTimeField()
     minutes = models.PositiveSmallIntegerField()
     last_minute = models.DateTimeField()

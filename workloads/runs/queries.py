@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from django.db import connection
@@ -12,13 +13,14 @@ from django.utils import timezone
 from accounts.events.queries import row_label
 from accounts.models import Event
 from catalog.models import GpuClass
+from cluster.models import Cluster
 from portal.core.errors import NOT_FOUND, Refused
 from portal.core.sql import columns, instance
 from tenants.lifecycle.trial_expiry.queries import TeamRuns
 from tenants.models import Namespace
 from workloads.interruption.queries import REQUEUED
 from workloads.lifetime import queries as lifetime_queries
-from workloads.models import Run, RunLog, Workload
+from workloads.models import AllocationInterval, Run, RunLog, Workload
 from workloads.status import queries
 from workloads.status.outcome import INTERRUPTED_REASONS as INTERRUPTED_ENDS
 from workloads.status.phase import status_of
@@ -30,10 +32,14 @@ LifeCycle = GpuClass.LifeCycle
 _ACTIVE_RUN = f"""
 SELECT {columns(Run, "run")}, namespace.closes_at, namespace.cluster_id, class.name AS class_name,
        CASE WHEN class.life_cycle IN ('{LifeCycle.RETIRING}', '{LifeCycle.RETIRED}') THEN class.runs_until END
-       AS runs_until, {lifetime_queries.MAY_LAUNCH_SQL} AS may_launch
+       AS runs_until, {lifetime_queries.MAY_LAUNCH_SQL} AS may_launch,
+       cluster.queue_system = '{Cluster.QueueSystem.KUEUE}' AS has_queue,
+       (SELECT held.starts_at FROM {AllocationInterval._meta.db_table} held
+         WHERE held.run_id = run.id AND held.ends_at IS NULL) AS holds_since
   FROM {Run._meta.db_table} run
   JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
   JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
+  JOIN {Cluster._meta.db_table} cluster ON cluster.id = namespace.cluster_id
   LEFT JOIN {GpuClass._meta.db_table} class
     ON class.cluster_id = namespace.cluster_id AND class.slug = run.spec ->> 'gpu_class'
  WHERE run.workload_id = %s AND run.ended_at IS NULL"""
@@ -122,8 +128,8 @@ def earlier_runs(row: WorkloadRow) -> list[Any]:
 
 def active_run(workload: Workload) -> Any:
     """Returns None if all runs have ended. `closes_at`: None while the team is not closed; `runs_until`: None while the
-    class is not retired; `may_launch`: whether the person who requested the run may still launch. One query, written as
-    SQL text for speed: users wait for the first pass over a run.
+    class is not retired; `may_launch`: whether the person who requested the run may still launch; `holds_since`: start
+    of the open allocation interval. One query, written as SQL text for speed: users wait for the first pass over a run.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE_RUN, [workload.pk])
@@ -133,7 +139,8 @@ def active_run(workload: Workload) -> Any:
     values = iter(found)
     run: Any = instance(Run, values)
     run.workload = workload
-    run.closes_at, run.cluster_id, run.class_name, run.runs_until, run.may_launch = values
+    run.closes_at, run.cluster_id, run.class_name, run.runs_until, run.may_launch = islice(values, 5)
+    run.has_queue, run.holds_since = values
     return run
 
 

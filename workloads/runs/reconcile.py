@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from cluster.apply import reconcile as apply_reconcile
@@ -29,19 +28,17 @@ from cluster.reads import queries as mirror
 from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.core.hints import page_hint
 from portal.core.sql import select
-from workloads.core.observation import Observation, running_since, true_since
+from workloads.core.observation import Observation
 from workloads.launch import spec as launch_spec
 from workloads.lifetime import offboarding
-from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.lifetime.run_time import reconcile as run_time_reconcile
 from workloads.models import Run, Volume, Workload
-from workloads.runs import interruption_notices, requeue, start_notices
-from workloads.runs.kept import failure_capture, kept_logs
+from workloads.runs import interruption_notices, recording, requeue
+from workloads.runs.kept import kept_logs
 from workloads.runs.objects import orphans, pull_secret, run_secret
 from workloads.runs.priority import reconcile as priority_reconcile
 from workloads.runs.queries import active_run
 from workloads.status import outcome as status_outcome
-from workloads.status import workers
 from workloads.status.queries import WORKLOAD_KINDS
 from workloads.storage.claim_states import CLAIM, VOLUME
 from workloads.storage.queries import volume_of_run
@@ -164,7 +161,7 @@ def _follow(work: _Work, run: Run) -> Outcome:
     if seen is None:
         return Outcome(again_in_s=ALIVE_AGAIN_S)
     put_back_at = run.put_back_at
-    _record(run, seen)
+    recording.record_state(run, seen)
     if put_back_at is None and run.put_back_at is not None:
         # Its pods end now; the next attempt replaces this log by its own.
         kept_logs.keep_logs(run, seen, kube=work.kube)
@@ -183,7 +180,7 @@ def _follow(work: _Work, run: Run) -> Outcome:
         )
     kept_logs.keep_logs(run, seen, kube=work.kube)
     with transaction.atomic():
-        if _end(run, end, seen) and is_back:
+        if recording.record_end(run, end, seen) and is_back:
             requeue.requeue(run, end, seen)
     return _tidy(work)
 
@@ -216,25 +213,25 @@ def _stop(work: _Work, run: Run) -> Outcome:
     orphans.record_orphans(RunSpec.from_json(run.spec), work.sent, cluster_id=work.cluster_id, kube=work.kube)
     seen = _look(work, run)
     if seen is not None:
-        _record(run, seen)
+        recording.record_state(run, seen)
         if (end := status_outcome.outcome_of(seen, kind=run.workload.kind)) is not None:
             is_own = end.at is not None and end.at < _told_to_end(run)
             kept_logs.keep_logs(run, seen, kube=work.kube)
-            _end(
+            recording.record_end(
                 run, end if is_own else _stopped(run, status_outcome.stopped_outcome(run.admitted_at is not None)), seen
             )
             return _tidy(work)
     job = work.sent.get(("Job", names.run_name(work.workload.name, run.number)))
     kept_logs.keep_logs_of_stopped(run, seen, job, kube=work.kube)
     if not _delete_job(work, run):
-        _end(run, _stopped(run, status_outcome.NEVER_SUBMITTED))
+        recording.record_end(run, _stopped(run, status_outcome.NEVER_SUBMITTED))
         return _tidy(work)
     asked = work.sent["Job", names.run_name(work.workload.name, run.number)]
     if seen is None or seen.job is not None or seen.pods:
         return _patience(asked.sent_at)
     if timezone.now() - asked.sent_at < MIRROR_LAG or not _shows_what_came_after(work, asked.sent_at):
         return _patience(asked.sent_at)
-    _end(run, _stopped(run, status_outcome.stopped_outcome(run.admitted_at is not None)))
+    recording.record_end(run, _stopped(run, status_outcome.stopped_outcome(run.admitted_at is not None)))
     return _tidy(work)
 
 
@@ -327,7 +324,7 @@ def _tidy(work: _Work) -> Outcome:
     return DONE
 
 
-# ---- recording the state of the mirror in the Run --------------------------------------------------------------------
+# ---- the mirror and the cluster --------------------------------------------------------------------------------------
 
 
 def _look(work: _Work, run: Run) -> Observation | None:
@@ -340,54 +337,6 @@ def _look(work: _Work, run: Run) -> Observation | None:
     queued = mirror.workloads(cluster_id, job_uid=job.uid) if job else []
     pods, removed = mirror.pods(cluster_id, **mine, run=name), mirror.removed_pods(cluster_id, **mine, run=name)
     return Observation(job=job, queue=queued[0] if queued else None, pods=tuple(pods), removed=tuple(removed))
-
-
-def _record(run: Run, seen: Observation) -> None:
-    """Fills each column once, with the first time seen; a restart after a preemption does not change it."""
-    ran = (*map(running_since, seen.pods), *(pod.ran_since for pod in seen.removed))
-    found = {
-        "admitted_at": true_since(seen.queue, "Admitted"),
-        "started_at": min((at for at in ran if at is not None), default=None),
-        "ready_at": workers.all_ready_since(seen.pods, run.workers),
-    }
-    # The cluster's times are whole seconds; no time may be before the request.
-    new = {
-        column: max(at, run.requested_at)
-        for column, at in found.items()
-        if at is not None and getattr(run, column) is None
-    }
-    has_other_end, is_told = (
-        run_time_reconcile.sync_deadline(run, seen),
-        interruption_notices.record_preemptions(run, seen),
-    )
-    if not new and not is_told and not has_other_end:
-        return
-    changes: dict[str, object] = {column: Coalesce(F(column), at) for column, at in new.items()}
-    with transaction.atomic():
-        if changes:
-            Run.objects.filter(pk=run.pk).update(**changes)
-        if "ready_at" in new:
-            idle_reconcile.start_watch(run)
-            interruption_notices.record_resumption(run, seen)
-            start_notices.tell_start(run, new["ready_at"])
-    for column, at in new.items():
-        setattr(run, column, at)
-    page_hint(run.workload.namespace.name)
-
-
-def _end(run: Run, end: status_outcome.RunOutcome, seen: Observation | None = None) -> bool:
-    """Returns whether the run had not ended before."""
-    changed = Run.objects.filter(pk=run.pk, ended_at=None).update(
-        ended_at=max(end.at, run.requested_at) if end.at else Now(),
-        outcome=end.outcome,
-        reason=end.reason[:60],
-        message=end.message[:500],
-        exit_code=end.exit_code,
-        kept=failure_capture.captured_failure(run, seen, end),
-    )
-    if changed:
-        page_hint(run.workload.namespace.name)
-    return bool(changed)
 
 
 def _send(work: _Work, manifest: Manifest) -> AppliedObject:

@@ -99,6 +99,7 @@ def _record_run(one: PastRun, by: Actor) -> None:
     """
     from django.db import transaction
 
+    from workloads.allocations import recording
     from workloads.launch import actions
     from workloads.models import Run, Workload
 
@@ -123,6 +124,8 @@ def _record_run(one: PastRun, by: Actor) -> None:
             exit_code=end.exit_code,
             kept=kept,
         )
+        recording.record_start(run.pk)
+        recording.record_end(run.pk)
 
 
 def _outcome(one: PastRun) -> tuple[RunOutcome, dict[str, Any]]:

@@ -20,6 +20,7 @@ from desk.home.fragments import fragments, versions
 from tenants.models import Membership, Namespace, Tenant
 from tests.support.rows import make, running
 from tests.support.rows.homes import block, cohort, lent, ready, stranger
+from tests.support.rows.usage import held
 from tests.support.rows.waiting_runs import NEEDED, mirror_wait, runs
 from workloads.models import NotebookWatch, Run, Workload
 
@@ -237,6 +238,7 @@ def test_hours_of_the_month_are_by_member_with_cards_apart_from_parts(
         Run.objects.filter(pk=run.pk).update(
             started_at=first - timedelta(hours=before), ended_at=first + timedelta(hours=hours), outcome="stopped"
         )
+        held(run)
 
     ran("a", a100, alice, units=2, hours=3, before=5)
     ran("b", a100, bob, units=1, hours=1)

@@ -24,7 +24,7 @@ from tenants.models import Grant, QuotaLine, TeamRequest
 from tenants.onboarding.bundles.queries import open_bundles
 from tests.support.rows import mirrored
 from usage.models import UsageHour, UsageSample
-from workloads.models import Run
+from workloads.models import AllocationInterval, Run
 
 
 @pytest.mark.django_db
@@ -108,6 +108,9 @@ def test_the_everyday_demo_has_a_past_and_things_go_on(tmp_path: Path, monkeypat
     used = UsageSample.objects.aggregate(total=Sum("units_sum"))["total"]
     minutes = sum((run.ended_at - run.started_at) / timedelta(minutes=1) * run.total_units for run in past)
     assert used == pytest.approx(minutes)
+    assert {(one.run_id, one.starts_at, one.ends_at) for one in AllocationInterval.objects.all()} >= {
+        (run.pk, run.started_at, run.ended_at) for run in past
+    }
     assert UsageHour.objects.count() == history.DAYS * 24
 
     present = {(run.workload.tenant.slug, run.workload.name) for run in Run.objects.filter(ended_at=None)}

@@ -1,4 +1,4 @@
-"""Hours of use, as rows."""
+"""Hours of use and allocations, as rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tenants.requests import actions as request_actions
 from tenants.requests.types import RequestedLine
 from tests.support.rows import running
 from usage.samples.models import UsageHour, UsageSample
+from workloads.allocations import recording
 from workloads.models import Run, Workload
 
 HOUR = timedelta(hours=1)
@@ -57,4 +58,11 @@ def ran(namespace: Namespace, gpu_class: GpuClass, by: User, *, units: int = 1, 
         ended_at=start + waited + 2 * HOUR,
         outcome="succeeded",
     )
-    return found.runs.get()
+    return held(found.runs.get())
+
+
+def held(run: Run) -> Run:
+    """Records its allocation from its start to its end, as where nothing queues."""
+    recording.record_start(run.pk)
+    recording.record_end(run.pk)
+    return run

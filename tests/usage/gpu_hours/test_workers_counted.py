@@ -17,6 +17,7 @@ from desk.nodes import queries as node_queries
 from portal.core.due import owner_label
 from tenants.models import Grant, Namespace, Tenant
 from tests.support.rows import make, mirrored, running
+from tests.support.rows.usage import held
 from usage.gpu_hours.queries import MemberHours, hours_by_member
 from workloads.forecast import queries as forecast_queries
 from workloads.forecast.queries import LaunchSize
@@ -111,6 +112,8 @@ def test_what_runs_in_a_namespace(gang: Workload, namespace_a: Namespace) -> Non
 def test_gpu_hours(gang: Workload, granted: Tenant, alice: User) -> None:
     now = timezone.now()
     Run.objects.update(started_at=now - timedelta(hours=2))
+    for run in Run.objects.all():
+        held(run)
     assert hours_by_member(granted, since=now - timedelta(hours=1), at=now) == [MemberHours(alice.pk, "Alice", 9.0)]
 
 

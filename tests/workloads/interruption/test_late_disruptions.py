@@ -19,8 +19,8 @@ from tests.support.rows.interruptions import asked, condition, queue_says, seen
 from workloads.core import queries as core_queries
 from workloads.core.observation import Observation
 from workloads.models import Run
-from workloads.runs import interruption_notices
-from workloads.runs.reconcile import _record
+from workloads.runs import interruption_notices, recording
+from workloads.runs.queries import active_run
 
 pytestmark = pytest.mark.django_db
 LOW = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 52Mi. "
@@ -157,6 +157,6 @@ def test_the_start_of_the_run_is_that_of_its_first_pod(run: Run) -> None:
     at = gone(run, "first", ago_s=60)
     Run.objects.filter(pk=run.pk).update(started_at=None, requested_at=at - timedelta(minutes=9))
     run.refresh_from_db()
-    _record(run, look(run))
+    recording.record_state(active_run(run.workload), look(run))
     run.refresh_from_db()
     assert run.started_at == at - timedelta(minutes=5)

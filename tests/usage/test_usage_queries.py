@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from accounts.models import User
+from catalog.models import GpuClass
+from tenants.models import Namespace, Tenant
+from tests.support.rows import make, running
+from tests.support.rows.usage import held
 from usage.gpu_hours.month import month_figures
 from usage.gpu_hours.queries import MemberHours, hours_by_member
 from usage.samples.models import UsageHour, UsageSample
@@ -42,7 +47,7 @@ def run(namespace: Namespace, gpu_class: GpuClass, by: User, *, units: int = 1, 
     found = running.workload(namespace, gpu_class, name=f"w{number}", by=by, units=units)
     over = {"outcome": "succeeded"} if times.get("ended_at") else {}
     Run.objects.filter(workload=found).update(**times, **over)
-    return found.runs.get()
+    return held(found.runs.get())
 
 
 # ---- peak and mean -----------------------------------------------------------------------------------------------
