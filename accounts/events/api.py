@@ -10,7 +10,6 @@ from django_filters.rest_framework.filterset import FilterSet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics
-from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -21,6 +20,7 @@ from accounts.events import queries as event_queries
 from accounts.events import stream
 from accounts.events.serializers import EventSerializer
 from accounts.models import Event, Scope
+from accounts.rest.any_accept import AnyAccept
 from accounts.rest.strict.query import text_filter, text_parameter
 from accounts.rest.waiting import WAITED
 from portal.core.errors import NOT_FOUND, Refused
@@ -53,16 +53,6 @@ class Events(generics.ListAPIView[Event]):
     @extend_schema(operation_id="events_list", summary="List events of my teams and my account, newest first")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.list(request, *args, **kwargs)
-
-
-class AnyAccept(BaseContentNegotiation):
-    """Clients of streams accept only `text/event-stream`; refusals are JSON all the same."""
-
-    def select_parser(self, request: Request, parsers: Any) -> Any:
-        return parsers[0]
-
-    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
-        return renderers[0], renderers[0].media_type
 
 
 class Watch(APIView):
