@@ -34,6 +34,14 @@ def operator(request: HttpRequest | Request) -> Actor:
     return by
 
 
+def staff(request: HttpRequest | Request) -> Actor:
+    """The same for operators, administrators and auditors, who see what all teams use."""
+    by = actor(request)
+    if {Role.OPERATOR, Role.ADMIN, Role.AUDITOR}.isdisjoint(by.roles):
+        raise Refused(NOT_FOUND)
+    return by
+
+
 def administrator(request: HttpRequest | Request) -> Actor:
     """The same for administrators only, with a second factor. Raises Refused: not_found, second_factor_needed (403)."""
     by = actor(request)

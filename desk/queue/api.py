@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import staff
 from accounts.models import Scope
 from accounts.rest.paging import PAGING, next_link, parse_limit
 from accounts.rest.strict.query import text_parameter
@@ -39,7 +39,7 @@ class QueueView(APIView):
         responses=QueueSerializer,
     )
     def get(self, request: Request) -> Response:
-        by, cluster = queries.require_staff(actor(request)), read_queries.current_cluster()
+        by, cluster = staff(request), read_queries.current_cluster()
         asked = request.query_params
         chosen = QueueFilter(asked.get("gpu_class", ""), asked.get("team", ""), asked.get("reason", ""))
         if chosen.team:

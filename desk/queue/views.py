@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from accounts.core.request_actor import actor, operator
+from accounts.core.request_actor import operator, staff
 from catalog.classes import actions as catalog_actions
 from catalog.models import GpuClass
 from cluster.manifests.run_spec import PRIORITIES
@@ -27,7 +27,7 @@ from workloads.runs.priority import actions as priority_actions
 @require_GET
 def queue(request: HttpRequest) -> HttpResponse:
     """For operators, administrators and auditors; 404 for all other users. So are the views below."""
-    by = queries.require_staff(actor(request))
+    by = staff(request)
     asked = request.GET
     chosen = QueueFilter(asked.get("class", "")[:60], asked.get("team", "")[:60], asked.get("reason", "")[:60])
     found = queries.read_queue(read_queries.current_cluster(), chosen, cursor=asked.get("cursor"))

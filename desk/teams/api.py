@@ -10,12 +10,11 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import staff
 from accounts.models import Scope
 from accounts.rest.paging import PAGING, next_link, parse_limit
 from accounts.rest.strict.query import choice_parameter, integer_parameter, text_parameter
 from cluster.reads import queries as read_queries
-from desk.queue.queries import require_staff
 from desk.teams import queries
 from desk.teams.serializers import TeamOverviewListSerializer
 from desk.teams.sql import SORTS
@@ -44,7 +43,7 @@ class TeamOverviews(APIView):
         responses={200: TeamOverviewListSerializer, 404: None},
     )
     def get(self, request: Request) -> Response:
-        by, cluster = require_staff(actor(request)), read_queries.current_cluster()
+        by, cluster = staff(request), read_queries.current_cluster()
         asked = request.query_params
         slug = asked.get("gpu_class", "")
         known = class_access_queries.known_classes(by, cluster)

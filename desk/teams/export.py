@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from desk.teams.types import ClassUse, TeamListRow
+from portal.core.csv_text import csv_text
 
 COLUMNS = (
     "team",
@@ -24,19 +23,11 @@ COLUMNS = (
     "used",
     "is_shared",
 )
-# A spreadsheet would compute text that begins with one of these.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def teams_csv(rows: Iterable[TeamListRow]) -> str:
     """A team without quota and use has one line with an empty class. Unknown figures are empty. Times in UTC."""
-    found = io.StringIO()
-    writer = csv.writer(found)
-    writer.writerow(COLUMNS)
-    for row in rows:
-        for use in row.uses or (None,):
-            writer.writerow([_literal(str(cell)) for cell in _cells(row, use)])
-    return found.getvalue()
+    return csv_text(COLUMNS, (_cells(row, use) for row in rows for use in row.uses or (None,)))
 
 
 def _cells(row: TeamListRow, use: ClassUse | None) -> Iterator[object]:
@@ -51,7 +42,3 @@ def _cells(row: TeamListRow, use: ClassUse | None) -> Iterator[object]:
 
 def _time(at: datetime | None) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if at else ""
-
-
-def _literal(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA) else text

@@ -9,20 +9,20 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import staff
 from cluster.reads import queries as read_queries
-from desk.queue.queries import require_staff
 from desk.teams import queries
 from desk.teams.export import teams_csv
 from desk.teams.forms import TeamFilterForm
 from desk.teams.shown import shown_row
+from portal.core.csv_text import CONTENT_TYPE
 
 
 @login_required
 @require_GET
 def team_list(request: HttpRequest) -> HttpResponse:
     """404 for all others, as for the CSV."""
-    require_staff(actor(request))
+    staff(request)
     cluster = read_queries.current_cluster()
     form = TeamFilterForm(request.GET, cluster=cluster)
     chosen = form.chosen()
@@ -43,9 +43,9 @@ def team_list(request: HttpRequest) -> HttpResponse:
 @require_GET
 def teams_as_csv(request: HttpRequest) -> HttpResponse:
     """By team, whatever the order of the page: other orders read all teams for each batch."""
-    require_staff(actor(request))
+    staff(request)
     cluster = read_queries.current_cluster()
     chosen = replace(TeamFilterForm(request.GET, cluster=cluster).chosen(), sort="team")
     text = teams_csv(queries.every_team(cluster, chosen))
     named = {"Content-Disposition": 'attachment; filename="teams.csv"'}
-    return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=named)
+    return HttpResponse(text, content_type=CONTENT_TYPE, headers=named)
