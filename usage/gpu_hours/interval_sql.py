@@ -1,5 +1,5 @@
-"""How long units were held within a period, as SQL: only allocation intervals count, so that a run that is queued, also
-after a preemption, uses nothing.
+"""What was held within a period, as SQL: only allocation intervals count, so that a run that is queued, also after a
+preemption, uses nothing.
 """
 
 from __future__ import annotations
@@ -7,15 +7,17 @@ from __future__ import annotations
 from catalog.models import GpuClass
 from workloads.models import AllocationInterval, Run
 
-# One row per interval that reaches into the period from %(since)s to %(at)s: user_id, is_whole, gpu_hours (GPU
-# equivalents × hours) and cost. user_id is null for pods of no run. A condition on `held` follows.
+# As the index allocation_by_period has it. An interval of no length overlaps with nothing.
+PERIOD_HELD = "tstzrange(held.starts_at, held.ends_at)"
+# One row per interval that reaches into the period from %(since)s to %(at)s, with the part that lies in it. GPU-hours
+# are weight × unit_seconds / 3600, the cost is price_per_unit_hour × unit_seconds / 3600: divide the sum, because a
+# quotient is not exact. user_id is null for pods of no run. A condition on `held` follows.
 HELD = f"""
-SELECT run.requested_by_id AS user_id, class.partition = 'none' AND class.sharing = 'none' AS is_whole,
-       held.weight * spent.unit_hours AS gpu_hours, held.price_per_unit_hour * spent.unit_hours AS cost
+SELECT run.requested_by_id AS user_id, held.namespace_id, held.gpu_class_id, held.priority, held.is_exact,
+       class.partition = 'none' AND class.sharing = 'none' AS is_whole, held.weight, held.price_per_unit_hour,
+       held.units * extract(epoch FROM least(coalesce(held.ends_at, %(at)s), %(at)s)
+              - greatest(held.starts_at, %(since)s)) AS unit_seconds
   FROM {AllocationInterval._meta.db_table} held
   LEFT JOIN {Run._meta.db_table} run ON run.id = held.run_id
   JOIN {GpuClass._meta.db_table} class ON class.id = held.gpu_class_id
- CROSS JOIN LATERAL (
-       SELECT held.units * extract(epoch FROM least(coalesce(held.ends_at, %(at)s), %(at)s)
-              - greatest(held.starts_at, %(since)s)) / 3600 AS unit_hours) spent
- WHERE held.starts_at < %(at)s AND (held.ends_at IS NULL OR held.ends_at > %(since)s)"""
+ WHERE {PERIOD_HELD} && tstzrange(%(since)s, %(at)s)"""

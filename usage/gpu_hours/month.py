@@ -60,8 +60,10 @@ def _hours(name: str, rows: list[tuple[Decimal, Decimal, Decimal]]) -> GpuHours:
 
 
 _HOURS = f"""
-SELECT person.id, coalesce(person.name, '{OUTSIDE}'), coalesce(sum(held.gpu_hours) FILTER (WHERE held.is_whole), 0),
-       coalesce(sum(held.gpu_hours) FILTER (WHERE NOT held.is_whole), 0), sum(held.cost)
+SELECT person.id, coalesce(person.name, '{OUTSIDE}'),
+       coalesce(sum(held.weight * held.unit_seconds) FILTER (WHERE held.is_whole), 0) / 3600,
+       coalesce(sum(held.weight * held.unit_seconds) FILTER (WHERE NOT held.is_whole), 0) / 3600,
+       sum(held.price_per_unit_hour * held.unit_seconds) / 3600
   FROM ({HELD} AND held.namespace_id = %(namespace)s) held
   LEFT JOIN {User._meta.db_table} person ON person.id = held.user_id
  GROUP BY person.id, person.name ORDER BY 3 DESC, 4 DESC, person.name, person.id"""

@@ -29,7 +29,7 @@ def hours_by_member(tenant: Tenant, *, since: datetime, at: datetime) -> list[Me
 
 
 _HOURS = f"""
-SELECT person.id, person.name, sum(held.gpu_hours)
+SELECT person.id, person.name, sum(held.weight * held.unit_seconds) / 3600
   FROM ({HELD}
    AND held.namespace_id IN (SELECT id FROM {Namespace._meta.db_table} WHERE tenant_id = %(tenant)s)) held
   JOIN {User._meta.db_table} person ON person.id = held.user_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
+from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 from django.db.models import F, Func, Q
 
@@ -75,8 +76,8 @@ class AllocationInterval(models.Model):
             ),
         ]
         indexes = [
-            # Those of a team in a period: few of its old ones reach into it.
-            models.Index(fields=["namespace", "ends_at"], name="allocation_of_team"),
+            # Those of one team or of all in a period: reads none but these, however long the history is.
+            GistIndex(TsTzRange("starts_at", "ends_at"), "namespace", name="allocation_by_period"),
             # Ends that are corrected when Kueue's is known.
             models.Index(fields=["ends_at"], condition=Q(is_exact=False), name="allocation_inexact"),
         ]
