@@ -72,6 +72,8 @@ from tenants.requests.decisions import views as decision_views
 from tenants.requests.reclaims import views as reclaim_views
 from tenants.requests.renewals import api as renewal_api
 from tenants.requests.renewals import views as renewal_views
+from usage.reports import api as report_api
+from usage.reports import views as report_views
 from workloads.advice import views as advice_views
 from workloads.credentials.registries import api as registry_api
 from workloads.credentials.registries import views as registry_views
@@ -149,6 +151,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
     path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
+    path("api/v1/operators/usage-report", report_api.AllReport.as_view(), name="api-all-report"),
+    path("api/v1/operators/usage-report.csv", report_api.AllReportCsv.as_view(), name="api-all-report-csv"),
     path("api/v1/people", person_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", person_api.PersonDetail.as_view(), name="api-person"),
     path("api/v1/people/<int:pk>/password-code", person_api.PasswordCode.as_view(), name="api-person-password-code"),
@@ -190,6 +194,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/teams/<slug:tenant>", team_api.TeamDetail.as_view(), name="api-team"),
     path("api/v1/teams/<slug:tenant>/live", home_api.TeamLive.as_view(), name="api-team-live"),
     path("api/v1/teams/<slug:tenant>/usage", inbox_api.TeamUsageDetail.as_view(), name="api-team-usage"),
+    path("api/v1/teams/<slug:tenant>/usage-report", report_api.TeamReport.as_view(), name="api-team-report"),
+    path("api/v1/teams/<slug:tenant>/usage-report.csv", report_api.TeamReportCsv.as_view(), name="api-team-report-csv"),
     path("api/v1/teams/<slug:tenant>/grants", grant_api.TeamGrants.as_view(), name="api-team-grants"),
     path(
         "api/v1/teams/<slug:tenant>/grants/<int:pk>/renew",
@@ -212,9 +218,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="api-image-prefix",
     ),
     path(
-        "api/v1/teams/<slug:tenant>/invitations",
-        invitation_api.TeamInvitations.as_view(),
-        name="api-team-invitations",
+        "api/v1/teams/<slug:tenant>/invitations", invitation_api.TeamInvitations.as_view(), name="api-team-invitations"
     ),
     path(
         "api/v1/teams/<slug:tenant>/invitations/<int:pk>",
@@ -309,6 +313,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>", home_views.tenant_home, name="tenant-home"),
     path("teams/<slug:tenant>/quick-start", home_views.quick_start, name="quick-start"),
     path("teams/<slug:tenant>/history", history_views.team_history, name="team-history"),
+    path("operators/usage", report_views.all_usage, name="all-usage"),
+    path("operators/usage.csv", report_views.all_usage_as_csv, name="all-usage-csv"),
+    path("teams/<slug:tenant>/usage", report_views.team_usage, name="team-usage"),
+    path("teams/<slug:tenant>/usage.csv", report_views.team_usage_as_csv, name="team-usage-csv"),
     # workloads
     path("launch", launch_views.launch_link, name="launch-link"),
     path("teams/<slug:tenant>/images", registry_views.team_images, name="team-images"),

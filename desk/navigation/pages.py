@@ -65,6 +65,7 @@ MORE_OF_TEAM = (
     ("secrets", "Secrets", "environment"),
     ("team-images", "Images", "registry credentials"),
     ("team-history", "History", "events"),
+    ("team-usage", "Usage", "report month cost gpu-hours"),
 )
 WORDS = {
     Section.COCKPIT: "operators trouble drift",

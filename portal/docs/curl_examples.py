@@ -19,6 +19,7 @@ from django.utils import timezone
 V1 = "/api/v1"
 PAGE_CALLS = {
     "all-tokens": f"{V1}/tokens?owner=everybody",
+    "all-usage": f"{V1}/operators/usage-report{{?month}}",
     "all-teams": f"{V1}/operators/teams{{?q,state,gpu_class=class,idle_days=idle,sort}}",
     "catalog": f"{V1}/classes",
     "catalog-choose": f"{V1}/classes",
@@ -45,6 +46,7 @@ PAGE_CALLS = {
     "team-images": f"{V1}/registries{{?team=tenant}}",
     "team-request": f"{V1}/team-requests",
     "team-tokens": f"{V1}/teams/{{tenant}}/tokens",
+    "team-usage": f"{V1}/teams/{{tenant}}/usage-report{{?month}}",
     "tenant-home": f"{V1}/teams/{{tenant}}/live",
     "volumes": f"{V1}/volumes{{?team=tenant}}",
     "workload-change": f"{V1}/workloads/{{name}}{{?team=tenant}}",
@@ -56,6 +58,8 @@ REQUEST_FORMS = {"request-new": "base", "grant-reclaim": "reclaim"}
 CREATE_FORMS = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"})}
 PAGES_WITHOUT_CALL = {
     "all-teams-csv": "the rows of a page as a file; in the API the list of that page",
+    "all-usage-csv": "the lines of a page as a file; in the API also as a file",
+    "team-usage-csv": "the lines of a page as a file; in the API also as a file",
     "account": "about passwords, second factors and sessions, which tokens cannot change",
     "api-docs": "describes the calls",
     "api-section": "describes the calls",

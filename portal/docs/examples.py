@@ -27,6 +27,7 @@ EXAMPLES_BY_NAME: dict[str, Any] = {
     "kind": "job",
     "message": "A sentence for people.",
     "name": "train",
+    "month": "2027-01",
     "namespace": "team-a",
     "phase": "running",
     "prefix": "registry.example.org/vision/",

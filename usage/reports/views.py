@@ -1,0 +1,61 @@
+"""The pages of the usage report, of a team for its members and of all teams for staff, and the same as CSV."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from accounts.core.request_actor import actor, staff
+from portal.core.csv_text import CONTENT_TYPE
+from portal.core.errors import get_or_refuse
+from tenants.models import Tenant
+from usage.reports.export import report_csv
+from usage.reports.queries import read_report
+from usage.reports.types import UsageReport
+
+
+@login_required
+@require_GET
+def team_usage(request: HttpRequest, tenant: str) -> HttpResponse:
+    team = _visible(request, tenant)
+    report = read_report(team, request.GET.get("month"))
+    return render(request, "usage/reports/team.html", {"tenant": team, "report": report, "zone": _zone()})
+
+
+@login_required
+@require_GET
+def team_usage_as_csv(request: HttpRequest, tenant: str) -> HttpResponse:
+    team = _visible(request, tenant)
+    return _file(f"usage-{team.slug}", read_report(team, request.GET.get("month")))
+
+
+@login_required
+@require_GET
+def all_usage(request: HttpRequest) -> HttpResponse:
+    """For operators, administrators and auditors; 404 for all others, as for the CSV."""
+    staff(request)
+    report = read_report(None, request.GET.get("month"))
+    return render(request, "usage/reports/all.html", {"report": report, "zone": _zone()})
+
+
+@login_required
+@require_GET
+def all_usage_as_csv(request: HttpRequest) -> HttpResponse:
+    staff(request)
+    return _file("usage", read_report(None, request.GET.get("month")))
+
+
+def _visible(request: HttpRequest, slug: str) -> Tenant:
+    return get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=slug)
+
+
+def _zone() -> str:
+    return timezone.get_default_timezone_name()
+
+
+def _file(name: str, report: UsageReport) -> HttpResponse:
+    named = {"Content-Disposition": f'attachment; filename="{name}-{report.month}.csv"'}
+    return HttpResponse(report_csv(report), content_type=CONTENT_TYPE, headers=named)
