@@ -88,6 +88,22 @@ def _lent(lent: Json | None) -> object:
     return lent["most"] if lent["least"] == lent["most"] else f"{lent['least']} to {lent['most']}"
 
 
+def usage(found: Json) -> Table:
+    headings = ["PERSON", "CLASS", "PRIORITY", ">UNIT-HOURS", ">GPU-HOURS", ">COST", "NOTE"]
+    figures = ("unit_hours", "gpu_hours", "cost")
+    rows = [
+        [one["person"], one["gpu_class"], one["priority"], *(one[name] for name in figures), _exactness(one)]
+        for one in found["lines"]
+    ]
+    total = found["totals"]["all"]
+    ending = [f"Total {found['month']}", None, None, None, total["gpu_hours"], total["cost"], _exactness(total)]
+    return table(headings, [*rows, ending])
+
+
+def _exactness(one: Json) -> str:
+    return "" if one["is_exact"] else "includes times that are not exact"
+
+
 # ---- requests ------------------------------------------------------------------------------------------------------
 
 

@@ -125,7 +125,7 @@ class Client:
             else:
                 if response.is_success:
                     location = response.headers.get("Location", "")
-                    return Answer(response.status_code, self._json(response), retry_after_s(response), location)
+                    return Answer(response.status_code, self._body(response), retry_after_s(response), location)
                 problem = error_of(response, is_unsure=response.status_code in GATEWAY and not may_repeat)
                 tries_again = is_certainly_undone(response, problem) or (may_repeat and response.status_code in GATEWAY)
                 asked_s = retry_after_s(response)
@@ -169,9 +169,11 @@ class Client:
         words = str(error) or type(error).__name__
         return Unreachable(f"{self.portal.address} does not answer ({words}).{OUTCOME_UNKNOWN if is_unsure else ''}")
 
-    def _json(self, response: httpx.Response) -> Any:
+    def _body(self, response: httpx.Response) -> Any:
         if response.status_code == NO_CONTENT:
             return None
+        if response.headers.get("Content-Type", "").startswith("text/csv"):
+            return response.text
         try:
             return response.json()
         except ValueError:

@@ -1,12 +1,14 @@
-"""Commands that only read: classes, capacity, quota, the status of a workload and its reason."""
+"""Commands that only read: classes, capacity, quota, usage, the status of a workload and its reason."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from gpu_cli import formatting
+from gpu_cli.api.errors import UsageError
 from gpu_cli.session import AsJson, Name, Team, session_of
 
 
@@ -26,6 +28,25 @@ def quota(context: typer.Context, team: Team = "", json: AsJson = False) -> None
     """Show the team's quota of each class and its use."""
     session = session_of(context)
     session.give(session.client.get("teams", session.team(team), "live"), formatting.quota)
+
+
+def usage(
+    context: typer.Context,
+    team: Team = "",
+    month: Annotated[str, typer.Option(help="Month like 2026-11. Default: the current month.")] = "",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the lines of the report as CSV.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Show who held which units of the team in a month, and what it cost."""
+    session = session_of(context)
+    if as_csv and json:
+        raise UsageError("Use --csv or --json, not both.")
+    if as_csv:
+        text = session.client.get("teams", session.team(team), "usage-report.csv", month=month)
+        # A file or a pipe gets it unchanged, a terminal no control characters.
+        typer.echo(formatting.plain(text.replace("\r\n", "\n")) if sys.stdout.isatty() else text, nl=False)
+    else:
+        session.give(session.client.get("teams", session.team(team), "usage-report", month=month), formatting.usage)
 
 
 def status(
@@ -64,6 +85,6 @@ def open_page(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (classes, capacity, quota, status, why):
+    for command in (classes, capacity, quota, usage, status, why):
         app.command()(command)
     app.command("open")(open_page)

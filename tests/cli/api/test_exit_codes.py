@@ -104,6 +104,7 @@ COMMANDS = (
     ("classes",),
     ("capacity",),
     ("quota",),
+    ("usage",),
     ("status",),
     ("status", "train"),
     ("why", "train"),

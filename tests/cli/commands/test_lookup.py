@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,6 +14,7 @@ from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from tests.cli.command import Gpu, answered
 from tests.support.rows import make, running
+from tests.usage.reports.october import ran
 from workloads.models import Run
 
 pytestmark = pytest.mark.django_db
@@ -78,6 +82,33 @@ def test_all_pages_of_a_list_are_one(
     assert gpu.between.asked[-1].url.params["cursor"] == "y"
 
 
+def test_usage_of_a_month_as_a_table_as_json_and_as_csv(
+    gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User
+) -> None:
+    GpuClass.objects.update(price_per_unit_hour="2.5")
+    a100.refresh_from_db()
+    since = datetime(2026, 5, 4, 10, tzinfo=UTC)
+    ran(namespace_a, a100, bob, since, since + timedelta(minutes=90), units=2)
+    done = gpu("usage", "--month", "2026-05")
+    heading, line, total = done.out.splitlines()
+    assert heading.split() == ["PERSON", "CLASS", "PRIORITY", "UNIT-HOURS", "GPU-HOURS", "COST", "NOTE"]
+    assert line.split() == ["Bob", a100.slug, "interactive", "3.00", "3.00", "7.50", "–"]
+    assert total.split() == ["Total", "2026-05", "–", "–", "–", "3.00", "7.50", "–"]
+    assert gpu("usage", "--month", "2026-05", "--json").json["totals"]["all"]["cost"] == "7.50"
+    as_csv = gpu("usage", "--month", "2026-05", "--csv")
+    assert (as_csv.code, as_csv.err) == (0, "")
+    assert [(row["email"], row["cost"]) for row in csv.DictReader(io.StringIO(as_csv.out))] == [(bob.email, "7.50")]
+    assert len(gpu("usage", "--csv").out.splitlines()) == 1
+
+
+def test_usage_of_no_month_is_refused(gpu: Gpu, granted: Tenant) -> None:
+    for more in ((), ("--csv",)):
+        refused = gpu("usage", "--month", "May", *more)
+        assert (refused.code, refused.out) == (6, "")
+        assert "'May' is not a month. Use the form YYYY-MM" in refused.err
+    assert gpu("usage", "--csv", "--json").code == 2
+
+
 def test_others_words_cannot_move_the_cursor(
     gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User
 ) -> None:
@@ -104,7 +135,7 @@ def test_a_stranger_meets_nothing(
 ) -> None:
     running.workload(namespace_a, a100, name="one", by=bob)
     stranger = gpu_of(charlie, "read")
-    for arguments in (("status",), ("status", "one"), ("why", "one"), ("quota",)):
+    for arguments in (("status",), ("status", "one"), ("why", "one"), ("quota",), ("usage",), ("usage", "--csv")):
         done = stranger(*arguments, "--team", "team-a")
         assert (done.code, done.out) == (6, "")
         assert "Not found: the address is wrong" in done.err
