@@ -10,7 +10,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from tests.support.http import contract
 from tests.support.http.sessions import sign_cookies
 from tests.support.processes.streaming import IN_DATABASE, NOTEBOOKS, Doors
 from tests.support.rows import make
+from tests.support.scheduling import in_turn
 from tests.support.waiting import wait_until
 
 # Fixtures that tests of several folders use.
@@ -41,40 +42,17 @@ pytest_plugins = ("tests.support.cluster.queued", "tests.support.workload_fixtur
 ROOT = Path(__file__).parent.parent
 # The simulated hardware has only one unit of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
-# Files that take a minute or more: those with a browser and the others.
-LONG_WALKS = (
-    "test_pages",
-    "test_notebook_origin",
-    "test_thin_path",
-    "test_injection",
-    "test_contention",
-    "test_walk",
-    "test_hardware_pages",
-)
-LONG = (
-    "test_situations_foreign_live",
-    "test_churn",
-    "test_faults_at_the_viewer",
-    "test_doors_agree",
-    "test_drift",
-    "test_doors_people",
-    "test_writes",
-    "test_foreign",
-    "test_recovery",
-    "test_forms",
-    "test_figures",
-)
 
 sign_cookies()
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(
-    django_test_environment: None, django_db_blocker: DjangoDbBlocker, services: dict[str, Any]
-) -> None:
-    """Replaces the plugin's fixture, which would apply the migrations in each process."""
+def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """Replaces the plugin's fixture, which would apply the migrations in each process. Without the fixture `services`,
+    which tells the tests that use the cluster or processes from those that only use the database.
+    """
     with django_db_blocker.unblock():
-        template_database.create_database(services["database_url"])
+        template_database.create_database(read_services()["database_url"])
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -275,35 +253,25 @@ def a100(cluster: Cluster, unique: str) -> GpuClass:
     return make.gpu_class(cluster, slug=f"a100-{unique}")
 
 
-def pytest_collection_finish() -> None:
-    """Freezes what was collected: otherwise each full garbage collection visits all of it, which takes 0.3 s."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects without garbage collection, which would visit what is collected so far again and again, a third of the
+    time. Then freezes what was collected: otherwise each full collection visits all of it, which takes 0.3 s.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out tests of a real node where there is none, and orders the files: the longest first, then those that
-    wait for the cluster, then those that compute. So no process is left alone with a long file at the end, and the
-    computing tests run while others wait.
-
-    Browser tests come last, the long ones first: Playwright keeps an event loop in this thread until the end, and
-    asyncio allows no second one. Kueue is not woken when a pod that it does not manage frees a device. So the test that
-    takes the only slice with media engines without a queue runs after the tests that queue for it.
-    """
+    """Leaves out tests of a real node where there is none, and orders the files."""
     if "real_node" not in read_services():
         left_out = [item for item in items if item.get_closest_marker("real_node")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    live, browsers = (
-        {item.path for item in items if fixture in getattr(item, "fixturenames", ())}
-        for fixture in ("services", "browser_type_launch_args")
-    )
-
-    def turn(item: pytest.Item) -> tuple[bool, int, bool, bool]:
-        is_browser, name = item.path in browsers, item.path.stem
-        long = LONG_WALKS if is_browser else LONG
-        place = long.index(name) if name in long else len(long)
-        return is_browser, place, item.path not in live, name == "test_hardware"
-
-    items.sort(key=turn)
+    items[:] = in_turn(items)

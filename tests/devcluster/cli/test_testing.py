@@ -16,7 +16,7 @@ from devcluster.cli import testing
 from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Supervisor
 from tests import plugin
-from tests.support.scheduling import TEST_BY_TEST, Scheduling
+from tests.support.scheduling import LONG, TEST_BY_TEST, Scheduling, in_turn
 
 
 @pytest.mark.parametrize(("rest", "processes"), [([], ["-n", "4"]), (["-k", "quota"], [])])
@@ -84,5 +84,28 @@ def test_long_tests_of_a_file_are_spread_and_no_file_waits_behind_two_tests() ->
     assert (first.told, second.told) == ([0, 1, 4], [2, 3, 5])
 
 
+def test_files_that_wait_are_spread_among_those_that_compute_and_browsers_come_last() -> None:
+    uses = {
+        "a/test_one": ("db",), "a/test_two": ("db",), "a/test_three": (), "a/test_four": (),
+        "b/test_live": ("services",), "devcluster/controlplane/test_hardware": ("services",),
+        "faults/test_drift": ("services",),
+        "e2e/desk/test_home": ("browser_type_launch_args", "services"), "matrix/test_admin": ("db",),
+        "e2e/journeys/test_walk": ("browser_type_launch_args",),
+    }  # fmt: skip
+    items = [
+        SimpleNamespace(path=ROOT / "tests" / f"{name}.py", fixturenames=fixtures)
+        for name, fixtures in [*uses.items(), *reversed(uses.items())]
+    ]
+    ordered = [str(one.path.relative_to(ROOT / "tests")).removesuffix(".py") for one in in_turn(items)]  # type: ignore[arg-type]
+    assert ordered[::2] == ordered[1::2], "the tests of a file stay together"
+    assert ordered[::2] == [
+        "a/test_one", "faults/test_drift", "a/test_two", "b/test_live", "a/test_three",
+        "devcluster/controlplane/test_hardware", "a/test_four", "e2e/journeys/test_walk", "matrix/test_admin",
+        "e2e/desk/test_home",
+    ]  # fmt: skip
+
+
 def test_files_that_are_spread_exist() -> None:
+    names = {f"{path.parent.name}/{path.stem}" for path in (ROOT / "tests").rglob("test_*.py")}
+    assert set(LONG) - names == set()
     assert [file for file in TEST_BY_TEST if not (ROOT / file).is_file()] == []
