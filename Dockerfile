@@ -34,6 +34,7 @@ COPY cluster cluster
 COPY catalog catalog
 COPY tenants tenants
 COPY workloads workloads
+COPY usage usage
 COPY desk desk
 COPY templates templates
 COPY static static
