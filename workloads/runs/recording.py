@@ -40,7 +40,7 @@ def record_state(run: Any, seen: Observation) -> None:
         run_time_reconcile.sync_deadline(run, seen),
         interruption_notices.record_preemptions(run, seen),
     )
-    is_other_allocation = found["admitted_at"] != run.holds_since
+    is_other_allocation = run.has_queue and found["admitted_at"] != run.holds_since
     if not new and not is_told and not has_other_end and not is_other_allocation:
         return
     changes: dict[str, object] = {column: Coalesce(F(column), at) for column, at in new.items()}

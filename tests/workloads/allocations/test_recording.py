@@ -4,14 +4,16 @@ worker looked.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,9 +25,12 @@ from cluster.models import AdmissionPeriod, AppliedObject, Cluster
 from tenants.models import Namespace
 from tests.cluster.mirror.items import Item, listed
 from tests.support.rows import running
+from tests.support.rows.interruptions import seen
 from tests.workloads.allocations.histories import JOB_UID, START, History, Period, total_s
 from workloads.allocations import recording
 from workloads.models import AllocationInterval, Run
+from workloads.runs.queries import active_run
+from workloads.runs.recording import record_state
 
 pytestmark = pytest.mark.django_db
 PREEMPTED = History([(3, "admit"), (60, "Preempted"), (30, "admit"), (100, "Finished"), (5, "Deleted")])
@@ -239,6 +244,20 @@ def test_without_a_queue_units_are_held_from_start_to_end(run: Run) -> None:
     Run.objects.update(ended_at=at + timedelta(minutes=5), outcome="succeeded")
     recording.record_end(run.pk)
     assert recorded(run) == [Period(at, at + timedelta(minutes=5), "succeeded")]
+
+
+def test_without_a_queue_a_later_look_writes_nothing(run: Run, cluster: Cluster) -> None:
+    Cluster.objects.update(queue_system=Cluster.QueueSystem.NONE)
+    running.make_ready(run.workload)
+    Run.objects.update(admitted_at=None, started_at=None, ready_at=None)
+    looks = []
+    for _ in range(2):
+        found = active_run(run.workload)
+        with CaptureQueriesContext(connection) as captured:
+            record_state(found, replace(seen(found), queue=None))
+        looks.append([one["sql"] for one in captured if "allocationinterval" in one["sql"]])
+    assert [len(look) for look in looks] == [1, 0]
+    assert AllocationInterval.objects.get().source == "start"
 
 
 def test_the_database_refuses_an_overlap(run: Run, mirror: MirrorWriter) -> None:
