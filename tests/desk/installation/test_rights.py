@@ -26,6 +26,8 @@ REFUSED = {
         "UPDATE workloads_run SET workload_id = 1",
         "UPDATE workloads_run SET started_at = now()",
         "DELETE FROM workloads_run",
+        "UPDATE workloads_allocationinterval SET units = 0",
+        "DELETE FROM workloads_allocationinterval",
         "SELECT sealed FROM workloads_teamsecret",
         "SELECT * FROM workloads_registrycredential",
         "UPDATE workloads_teamsecret SET namespace_id = 1",
