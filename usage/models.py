@@ -2,3 +2,5 @@
 
 from usage.samples.models import UsageHour as UsageHour
 from usage.samples.models import UsageSample as UsageSample
+from usage.telemetry.models import RunHour as RunHour
+from usage.telemetry.models import TelemetrySource as TelemetrySource

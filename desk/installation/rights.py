@@ -186,6 +186,8 @@ RIGHTS: dict[str, dict[str, str]] = {
     "workloads_runlog": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_startprediction": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_allocationinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE"},
+    "usage_runhour": {"web": READ, "doors": READ, "worker": WRITE},
+    "usage_telemetrysource": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_usagehour": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_usagesample": {"web": READ, "doors": READ, "worker": WRITE},
 }
