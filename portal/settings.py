@@ -19,6 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from portal.core import single_sign_on
 from portal.core.connections import redis_server
 from portal.core.postgresql.session import database
+from portal.core.prometheus_server import prometheus_server
 from portal.core.secret_settings import former_keys, require_encryption_keys, secret
 from portal.ops import logs
 
@@ -190,6 +191,16 @@ OIDC = single_sign_on.single_sign_on_config(
     http_on_loopback=DEBUG,
 )
 
+PROMETHEUS = prometheus_server(
+    url=env.str("PROMETHEUS_URL", default=""),
+    token=secret("PROMETHEUS_TOKEN", default=""),
+    user=env.str("PROMETHEUS_USER", default=""),
+    password=secret("PROMETHEUS_PASSWORD", default=""),
+    org=env.str("PROMETHEUS_ORG_ID", default=""),
+    ca_file=env.str("PROMETHEUS_CA_FILE", default=""),
+    metrics=env.dict("PROMETHEUS_METRICS", default={}),
+)
+
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 USE_TZ = True
@@ -288,6 +299,8 @@ CELERY_BEAT_SCHEDULE = {
     "leaving": {"task": "workloads.leaving.wake", "schedule": 5.0, "options": {"queue": "background", "expires": 5}},
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
     "usage": {"task": "usage.samples.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
+    # Four times a minute, so that a minute is read soon after its end: most of them find nothing to read.
+    "telemetry": {"task": "usage.telemetry.read", "schedule": 15.0, "options": {"queue": "background", "expires": 15}},
     "allocations": {
         "task": "workloads.allocations.update",
         "schedule": 60.0,

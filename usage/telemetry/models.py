@@ -17,7 +17,8 @@ class RunHour(models.Model):
 
     Activity in percent: per minute the mean of the run's devices; `activity_max` is that of its busiest device, and
     `busy_devices_max` how many were busy at the same time. Memory in MiB, per minute the sum of the devices;
-    `memory_share_max` is the fullest device, in percent. Power in watts, the sum of the devices.
+    `memory_share_max` is the fullest device, in percent. Power in watts, the sum of the devices. `…_last` are those of
+    the last minute that was measured.
     """
 
     class Measure(models.TextChoices):
@@ -36,14 +37,17 @@ class RunHour(models.Model):
     busy_minutes = models.BigIntegerField()
     activity_sum = models.FloatField()
     activity_max = models.FloatField()
+    activity_last = models.FloatField(default=0)
     busy_devices_max = models.PositiveSmallIntegerField()
     memory_samples = models.PositiveSmallIntegerField(default=0)
     memory_sum_mib = models.FloatField(default=0)
     memory_max_mib = models.FloatField(default=0)
+    memory_last_mib = models.FloatField(null=True, blank=True)
     memory_total_mib = models.FloatField(default=0)
     memory_share_max = models.FloatField(default=0)
     power_samples = models.PositiveSmallIntegerField(default=0)
     power_sum_w = models.FloatField(default=0)
+    power_last_w = models.FloatField(null=True, blank=True)
 
     class Meta:
         indexes = [

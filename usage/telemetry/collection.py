@@ -1,0 +1,244 @@
+"""Once a minute: reads what devices did since the last minute that was read, and then what could not be read before.
+
+Prometheus is asked outside of any transaction. The row of the cluster is locked while hours are written, and minutes
+that an hour has already are not counted twice, so that two workers, or the same minute read again, change nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from cluster.models import Cluster
+from portal.core.prometheus_server import PrometheusServer
+from usage.telemetry import folding
+from usage.telemetry.folding import Holder, Holders, HourFigures, RunMinute
+from usage.telemetry.holder_sql import HOLDERS
+from usage.telemetry.models import RunHour, TelemetrySource
+from usage.telemetry.prometheus import AnswerTooLarge, PrometheusUnreadable, query_range
+from usage.telemetry.promql import queries
+from usage.telemetry.types import HOUR, MINUTE, RangeAnswer, hour_of
+
+# A scrape at the end of a minute is in Prometheus a few seconds later.
+LAG = timedelta(seconds=10)
+# A task has 20 s. What is not read until then is read by the next one.
+ROUND_S = 14.0
+# Besides the newest minutes, so many periods of the past are read in a minute: three times five queries.
+PAST_PERIODS = 2
+PERIOD_MOST = HOUR
+# Prometheus keeps 15 days unless it is told otherwise.
+PAST_MOST = timedelta(days=15)
+RETENTION = timedelta(days=400)
+PURGE_BATCH = 20_000
+
+# query, start, end → answer. Raises PrometheusUnreadable.
+Ask = Callable[[str, datetime, datetime], RangeAnswer]
+
+
+@dataclass(frozen=True)
+class Period:
+    """Whole minutes, from the start of the first to the end of the last."""
+
+    since: datetime
+    until: datetime
+
+
+def read_telemetry(*, server: PrometheusServer | None = None, at: datetime | None = None) -> None:
+    """Of all clusters. Without a Prometheus nothing is measured."""
+    server = server or settings.PROMETHEUS
+    if server is None:
+        return
+    for cluster in Cluster.objects.order_by("pk"):
+        read_cluster(cluster, _asker(server), at=at or timezone.now(), own=server.metrics)
+
+
+def _asker(server: PrometheusServer) -> Ask:
+    until = time.monotonic() + ROUND_S
+
+    def ask(query: str, start: datetime, end: datetime) -> RangeAnswer:
+        return query_range(
+            server, query, start=start.timestamp(), end=end.timestamp(), step_s=int(MINUTE.total_seconds()), until=until
+        )
+
+    return ask
+
+
+def read_cluster(cluster: Cluster, ask: Ask, *, at: datetime, own: Mapping[str, str] | None = None) -> None:
+    """At most (1 + PAST_PERIODS) × 5 queries to Prometheus. Without a new minute: none, and one to the database."""
+    source = TelemetrySource.objects.filter(cluster=cluster).first() or TelemetrySource(cluster=cluster)
+    newest = (at - LAG).replace(second=0, microsecond=0)
+    if source.read_until is not None and newest <= source.read_until:
+        return
+    period = Period(max(source.read_until or newest - MINUTE, newest - PERIOD_MOST), newest)
+    try:
+        try:
+            measured, is_partial = _read(cluster, ask, period, own)
+        except AnswerTooLarge:
+            period = Period(newest - MINUTE, newest)
+            measured, is_partial = _read(cluster, ask, period, own)
+    except PrometheusUnreadable as error:
+        _record_problem(source, str(error), at)
+        return
+    _write(source, period, measured, is_partial=is_partial)
+    for _ in range(PAST_PERIODS):
+        source = TelemetrySource.objects.get(cluster=cluster)
+        if not _read_past(cluster, ask, source, newest, own):
+            break
+    purge(before=at - RETENTION)
+
+
+def _read_past(
+    cluster: Cluster, ask: Ask, source: TelemetrySource, newest: datetime, own: Mapping[str, str] | None
+) -> bool:
+    """One period of what could not be read before, the oldest first, because Prometheus deletes it first. Returns
+    whether there was one. If that fails, the present was read nevertheless.
+    """
+    if source.missing_since is None or source.missing_until is None:
+        return False
+    since = max(source.missing_since, newest - PAST_MOST)
+    until = min(source.missing_until, since + PERIOD_MOST)
+    try:
+        measured, _ = _read(cluster, ask, Period(since, until), own)
+    except AnswerTooLarge:
+        until = since + MINUTE
+        try:
+            measured, _ = _read(cluster, ask, Period(since, until), own)
+        except PrometheusUnreadable:
+            return False
+    except PrometheusUnreadable:
+        return False
+    _write_past(source, Period(since, until), measured)
+    return True
+
+
+def _read(cluster: Cluster, ask: Ask, period: Period, own: Mapping[str, str] | None) -> tuple[folding.Measured, bool]:
+    holders = _holders(cluster, period)
+    if not holders:
+        # Prometheus is asked nevertheless, once: otherwise nobody would know whether it can be read.
+        answer = ask(next(iter(queries(own or {}).values())), period.since + MINUTE, period.until)
+        return folding.Measured(), answer.is_partial
+    answers = {name: ask(query, period.since + MINUTE, period.until) for name, query in queries(own or {}).items()}
+    measured = folding.collect({name: one.series for name, one in answers.items()}, holders)
+    return measured, any(one.is_partial for one in answers.values())
+
+
+def _holders(cluster: Cluster, period: Period) -> Holders:
+    found: dict[tuple[str, str], list[Holder]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(HOLDERS, {"cluster": cluster.pk, "since": period.since, "until": period.until})
+        for namespace, job, *values in cursor.fetchall():
+            found[namespace, job].append(Holder(*values))
+    return found
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def _write(source: TelemetrySource, period: Period, measured: folding.Measured, *, is_partial: bool) -> None:
+    locked = _locked(source)
+    if locked.read_until != source.read_until:
+        return  # another worker was faster
+    if locked.read_until is not None and locked.read_until < period.since:
+        locked.missing_since = locked.missing_since or locked.read_until
+        locked.missing_until = period.since
+    _store(measured)
+    locked.read_until, locked.is_partial = period.until, is_partial
+    locked.problem, locked.problem_since = "", None
+    locked.save()
+
+
+@transaction.atomic
+def _write_past(source: TelemetrySource, period: Period, measured: folding.Measured) -> None:
+    locked = _locked(source)
+    if locked.missing_since != source.missing_since or locked.missing_until is None:
+        return
+    _store(measured)
+    if period.until >= locked.missing_until:
+        locked.missing_since = locked.missing_until = None
+    else:
+        locked.missing_since = period.until
+    locked.save()
+
+
+@transaction.atomic
+def _record_problem(source: TelemetrySource, problem: str, at: datetime) -> None:
+    locked = _locked(source)
+    locked.problem, locked.problem_since = problem[:300], locked.problem_since or at
+    locked.save()
+
+
+def _locked(source: TelemetrySource) -> TelemetrySource:
+    TelemetrySource.objects.get_or_create(cluster_id=source.cluster_id)
+    return TelemetrySource.objects.select_for_update(no_key=True).get(cluster_id=source.cluster_id)
+
+
+_MEASURED = [one.name for one in fields(HourFigures) if one.name not in ("holder", "measure")]
+# A larger set of bits has a later minute.
+_LAST = {"activity_last", "memory_last_mib", "power_last_w"}
+_LARGEST = {"activity_max", "busy_devices_max", "memory_max_mib", "memory_total_mib", "memory_share_max"}
+
+
+def _store(measured: folding.Measured) -> None:
+    """Two queries, whatever the number of runs."""
+    if not measured.minutes:
+        return
+    found = folding.fold(measured, _counted({(run_id, hour_of(minute)) for run_id, minute in measured.minutes}))
+    rows = [
+        (run_id, hour, one.holder.namespace_id, one.holder.gpu_class_id, one.measure, *_values(one))
+        for (run_id, hour), one in sorted(found.items())
+    ]
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(_ADD, list(map(list, zip(*rows, strict=True))))
+
+
+def _values(figures: HourFigures) -> Iterable[float | None]:
+    return (getattr(figures, name) for name in _MEASURED)
+
+
+def _counted(keys: set[RunMinute]) -> dict[RunMinute, int]:
+    runs, hours = zip(*keys, strict=True)
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED, [sorted(set(runs)), sorted(set(hours))])
+        return {(run_id, hour.astimezone(UTC)): seen for run_id, hour, seen in cursor.fetchall()}
+
+
+def purge(*, before: datetime) -> int:
+    """Deletes at most a batch of hours older than that. Returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"DELETE FROM {_TABLE} WHERE ctid IN (SELECT ctid FROM {_TABLE} WHERE hour < %s LIMIT %s)",
+            [before, PURGE_BATCH],
+        )
+        return int(cursor.rowcount)
+
+
+_TABLE = RunHour._meta.db_table
+_COUNTED = f"SELECT run_id, hour, seen_minutes FROM {_TABLE} WHERE run_id = ANY(%s) AND hour = ANY(%s)"
+_TYPES = {"seen_minutes": "bigint", "busy_minutes": "bigint"} | dict.fromkeys(
+    ("busy_devices_max", "memory_samples", "power_samples"), "smallint"
+)
+
+
+def _sum_of(name: str) -> str:
+    if name in _LARGEST:
+        return f"greatest(known.{name}, excluded.{name})"
+    if name in _LAST:
+        return f"CASE WHEN excluded.seen_minutes > known.seen_minutes THEN excluded.{name} ELSE known.{name} END"
+    return f"known.{name} {'|' if name.endswith('_minutes') else '+'} excluded.{name}"
+
+
+_ADD = f"""
+INSERT INTO {_TABLE} AS known (run_id, hour, namespace_id, gpu_class_id, measure, {", ".join(_MEASURED)})
+SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::bigint[], %s::bigint[], %s::text[],
+                     {", ".join(f"%s::{_TYPES.get(name, 'double precision')}[]" for name in _MEASURED)})
+    ON CONFLICT (run_id, hour) DO UPDATE
+   SET {", ".join(f"{name} = {_sum_of(name)}" for name in _MEASURED)}"""
