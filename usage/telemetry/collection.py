@@ -86,22 +86,20 @@ def read_cluster(cluster: Cluster, ask: Ask, *, at: datetime, own: Mapping[str, 
     except PrometheusUnreadable as error:
         _record_problem(source, str(error), at)
         return
-    _write(source, period, measured, is_partial=is_partial)
+    source = _write(source, period, measured, is_partial=is_partial)
     for _ in range(PAST_PERIODS):
-        source = TelemetrySource.objects.get(cluster=cluster)
-        if not _read_past(cluster, ask, source, newest, own):
-            break
+        source = _read_past(cluster, ask, source, newest, own)
     purge(before=at - RETENTION)
 
 
 def _read_past(
     cluster: Cluster, ask: Ask, source: TelemetrySource, newest: datetime, own: Mapping[str, str] | None
-) -> bool:
-    """One period of what could not be read before, the oldest first, because Prometheus deletes it first. Returns
-    whether there was one. If that fails, the present was read nevertheless.
+) -> TelemetrySource:
+    """One period of what could not be read before, the oldest first, because Prometheus deletes it first. If that
+    fails, the present was read nevertheless.
     """
     if source.missing_since is None or source.missing_until is None:
-        return False
+        return source
     since = max(source.missing_since, newest - PAST_MOST)
     until = min(source.missing_until, since + PERIOD_MOST)
     try:
@@ -111,11 +109,10 @@ def _read_past(
         try:
             measured, _ = _read(cluster, ask, Period(since, until), own)
         except PrometheusUnreadable:
-            return False
+            return source
     except PrometheusUnreadable:
-        return False
-    _write_past(source, Period(since, until), measured)
-    return True
+        return source
+    return _write_past(source, Period(since, until), measured)
 
 
 def _read(cluster: Cluster, ask: Ask, period: Period, own: Mapping[str, str] | None) -> tuple[folding.Measured, bool]:
@@ -142,10 +139,10 @@ def _holders(cluster: Cluster, period: Period) -> Holders:
 
 
 @transaction.atomic
-def _write(source: TelemetrySource, period: Period, measured: folding.Measured, *, is_partial: bool) -> None:
+def _write(source: TelemetrySource, period: Period, measured: folding.Measured, *, is_partial: bool) -> TelemetrySource:
     locked = _locked(source)
     if locked.read_until != source.read_until:
-        return  # another worker was faster
+        return locked  # another worker was faster
     if locked.read_until is not None and locked.read_until < period.since:
         locked.missing_since = locked.missing_since or locked.read_until
         locked.missing_until = period.since
@@ -153,19 +150,21 @@ def _write(source: TelemetrySource, period: Period, measured: folding.Measured, 
     locked.read_until, locked.is_partial = period.until, is_partial
     locked.problem, locked.problem_since = "", None
     locked.save()
+    return locked
 
 
 @transaction.atomic
-def _write_past(source: TelemetrySource, period: Period, measured: folding.Measured) -> None:
+def _write_past(source: TelemetrySource, period: Period, measured: folding.Measured) -> TelemetrySource:
     locked = _locked(source)
     if locked.missing_since != source.missing_since or locked.missing_until is None:
-        return
+        return locked
     _store(measured)
     if period.until >= locked.missing_until:
         locked.missing_since = locked.missing_until = None
     else:
         locked.missing_since = period.until
     locked.save()
+    return locked
 
 
 @transaction.atomic
@@ -176,7 +175,8 @@ def _record_problem(source: TelemetrySource, problem: str, at: datetime) -> None
 
 
 def _locked(source: TelemetrySource) -> TelemetrySource:
-    TelemetrySource.objects.get_or_create(cluster_id=source.cluster_id)
+    if source._state.adding:
+        TelemetrySource.objects.get_or_create(cluster_id=source.cluster_id)
     return TelemetrySource.objects.select_for_update(no_key=True).get(cluster_id=source.cluster_id)
 
 
