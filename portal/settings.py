@@ -18,8 +18,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from portal.core import single_sign_on
 from portal.core.connections import redis_server
+from portal.core.connections.prometheus_server import prometheus_server
 from portal.core.postgresql.session import database
-from portal.core.prometheus_server import prometheus_server
 from portal.core.secret_settings import former_keys, require_encryption_keys, secret
 from portal.ops import logs
 
@@ -163,10 +163,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-PASSWORD_HASHERS = [
-    "django.contrib.auth.hashers.ScryptPasswordHasher",
-    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
-]
+PASSWORD_HASHERS = [f"django.contrib.auth.hashers.{name}PasswordHasher" for name in ("Scrypt", "PBKDF2")]
 
 # allauth signs users in through the portal's own pages and forms; none of its own URLs is in the URL map.
 ACCOUNT_ADAPTER = "accounts.sign_in.adapters.AccountAdapter"
@@ -194,8 +191,7 @@ OIDC = single_sign_on.single_sign_on_config(
 PROMETHEUS = prometheus_server(
     url=env.str("PROMETHEUS_URL", default=""),
     token=secret("PROMETHEUS_TOKEN", default=""),
-    user=env.str("PROMETHEUS_USER", default=""),
-    password=secret("PROMETHEUS_PASSWORD", default=""),
+    basic=(env.str("PROMETHEUS_USER", default=""), secret("PROMETHEUS_PASSWORD", default="")),
     org=env.str("PROMETHEUS_ORG_ID", default=""),
     ca_file=env.str("PROMETHEUS_CA_FILE", default=""),
     metrics=env.dict("PROMETHEUS_METRICS", default={}),
@@ -293,31 +289,26 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 # Otherwise Celery closes the connection around every task; portal.tasks closes it by Django's own rule.
 CELERY_DB_REUSE_MAX = 1_000_000
+
+
+def in_background(task: str, *, every_s: float) -> dict[str, object]:
+    """A message that no worker took until the next one is sent is dropped."""
+    return {"task": task, "schedule": every_s, "options": {"queue": "background", "expires": int(every_s)}}
+
+
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "portal.sweep", "schedule": float(SWEEP_S), "options": {"queue": "background", "expires": 10}},
     # Apps that know no notebooks may suspend an account: this task wakes notebooks whose user may no longer launch.
-    "leaving": {"task": "workloads.leaving.wake", "schedule": 5.0, "options": {"queue": "background", "expires": 5}},
+    "leaving": in_background("workloads.leaving.wake", every_s=5.0),
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
-    "usage": {"task": "usage.samples.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
-    # Four times a minute, so that a minute is read soon after its end: most of them find nothing to read.
-    "telemetry": {"task": "usage.telemetry.read", "schedule": 15.0, "options": {"queue": "background", "expires": 15}},
-    "allocations": {
-        "task": "workloads.allocations.update",
-        "schedule": 60.0,
-        "options": {"queue": "background", "expires": 60},
-    },
-    "logs": {
-        "task": "workloads.logs.delete_expired",
-        "schedule": 60.0,
-        "options": {"queue": "background", "expires": 60},
-    },
-    "certificates": {"task": "cluster.validity", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
-    "trials": {"task": "catalog.trials.try", "schedule": 10.0, "options": {"queue": "background", "expires": 10}},
-    "starts": {
-        "task": "workloads.predicting.predict",
-        "schedule": 60.0,
-        "options": {"queue": "background", "expires": 60},
-    },
+    "usage": in_background("usage.samples.sample", every_s=60.0),
+    # Four times a minute, so that a minute is read soon after its end; most of them find nothing to read.
+    "telemetry": in_background("usage.telemetry.read", every_s=15.0),
+    "allocations": in_background("workloads.allocations.update", every_s=60.0),
+    "logs": in_background("workloads.logs.delete_expired", every_s=60.0),
+    "certificates": in_background("cluster.validity", every_s=60.0),
+    "trials": in_background("catalog.trials.try", every_s=10.0),
+    "starts": in_background("workloads.predicting.predict", every_s=60.0),
 }
 # Beat stores its last runs here. The file may be lost without consequences.
 CELERY_BEAT_SCHEDULE_FILENAME = env.str("BEAT_SCHEDULE_FILE", default=str(BASE_DIR / ".run" / "beat"))
@@ -390,13 +381,10 @@ DEFAULT_FROM_EMAIL = env.str("MAIL_FROM", default="GPU portal <gpu-portal@localh
 LOGGING = logs.logging_config(
     level=env.str("LOG_LEVEL", default="INFO"),
     known=(
-        SECRET_KEY,
-        NOTEBOOK_TOKEN_KEY,
-        SECRETS_PRIVATE_KEY,
-        SECOND_FACTOR_KEY,
-        *(SECRET_KEY_FALLBACKS + NOTEBOOK_TOKEN_KEY_FALLBACKS),
-        *(SECRETS_PRIVATE_KEY_FALLBACKS + SECOND_FACTOR_KEY_FALLBACKS),
+        *(SECRET_KEY, *SECRET_KEY_FALLBACKS, NOTEBOOK_TOKEN_KEY, *NOTEBOOK_TOKEN_KEY_FALLBACKS),
+        *(SECRETS_PRIVATE_KEY, *SECRETS_PRIVATE_KEY_FALLBACKS, SECOND_FACTOR_KEY, *SECOND_FACTOR_KEY_FALLBACKS),
         OIDC.client_secret if OIDC else "",
+        *(PROMETHEUS.secrets if PROMETHEUS else ()),
         EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
         DATABASES["default"].get("PASSWORD") or "",
         *redis_server.passwords_of(REDIS_URL),

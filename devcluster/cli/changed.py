@@ -20,7 +20,7 @@ from devcluster.processes.console import UserError
 ALWAYS = "tests/test_shape.py"
 DOCUMENTS = "tests/test_docs.py"
 # These modules import every app, so an import by them does not relate a test to a changed module.
-COMPOSITION = {"portal/urls.py", "portal/asgi.py", "portal/settings.py"}
+COMPOSITION = {"portal/urls.py", "portal/api_urls.py", "portal/asgi.py", "portal/settings.py"}
 # These tests cover the whole portal and take minutes. They are selected only if they or their helpers changed.
 WALKS = ("tests/e2e/", "tests/faults/", "tests/load/", "tests/perf/", "tests/recovery/", "tests/soak/")
 COMMANDS = "/management/commands/"

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from cluster.models import Cluster
-from portal.core.prometheus_server import PrometheusServer
+from portal.core.connections.prometheus_server import PrometheusServer
 from usage.telemetry import folding
 from usage.telemetry.folding import Holder, Holders, HourFigures, RunMinute
 from usage.telemetry.holder_sql import HOLDERS

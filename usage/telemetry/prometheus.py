@@ -14,7 +14,7 @@ from typing import Any
 import requests
 from urllib3.exceptions import HTTPError
 
-from portal.core.prometheus_server import PrometheusServer
+from portal.core.connections.prometheus_server import PrometheusServer
 from usage.telemetry.types import RangeAnswer, Series
 
 SILENCE_S = 4.0  # to connect, and between two chunks of a response

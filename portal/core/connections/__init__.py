@@ -1,1 +1,1 @@
-"""How connections to PostgreSQL and Redis are kept and tested, and where Redis is. No queries, no messages."""
+"""How connections to PostgreSQL and Redis are kept and tested, and where Redis and Prometheus are. No queries."""

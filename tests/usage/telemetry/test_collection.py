@@ -17,7 +17,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from portal.celery import app
-from portal.core.prometheus_server import PrometheusServer
+from portal.core.connections.prometheus_server import PrometheusServer
 from tenants.models import Namespace
 from tests.support.rows import make
 from tests.usage.telemetry.rows import MINUTE, SLICE, TIME_SLICED, FakePrometheus, device, held_run

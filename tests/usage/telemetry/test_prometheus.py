@@ -15,14 +15,14 @@ from urllib.parse import parse_qs
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.core.prometheus_server import PrometheusServer, prometheus_server
+from portal.core.connections.prometheus_server import PrometheusServer, prometheus_server
 from usage.telemetry import prometheus
 from usage.telemetry.prometheus import AnswerTooLarge, PrometheusUnreadable, query_range
 from usage.telemetry.types import RangeAnswer
 
 Handler = BaseHTTPRequestHandler
 SERIES = {"metric": {"pod": "one", "namespace": "team-a"}, "values": [[60, "1.5"], [120, "2"]]}
-NOTHING = {"user": "", "password": "", "token": "", "org": "", "ca_file": "", "metrics": {}}
+NOTHING: dict[str, Any] = {"basic": ("", ""), "token": "", "org": "", "ca_file": "", "metrics": {}}
 
 
 def matrix(*series: Any, **more: Any) -> bytes:
@@ -182,6 +182,7 @@ def test_what_is_sent() -> None:
     assert second.headers["Authorization"] == "Basic cmVhZGVyOnBhc3M="
     assert "s3cret" not in repr(given)
     assert "pass" not in repr(basic)
+    assert (given.secrets, basic.secrets) == (("s3cret",), ("pass",))
 
 
 @pytest.mark.parametrize(
@@ -191,8 +192,8 @@ def test_what_is_sent() -> None:
         ({"url": "http://user:word@prometheus"}, "PROMETHEUS_URL"),
         ({"url": "http://prometheus/?x=1"}, "PROMETHEUS_URL"),
         ({"url": "http://prometheus:port"}, "PROMETHEUS_URL"),
-        ({"token": "t", "user": "u", "password": "p"}, "PROMETHEUS_TOKEN_FILE"),
-        ({"user": "u"}, "PROMETHEUS_PASSWORD_FILE"),
+        ({"token": "t", "basic": ("u", "p")}, "PROMETHEUS_TOKEN_FILE"),
+        ({"basic": ("u", "")}, "PROMETHEUS_PASSWORD_FILE"),
         ({"metrics": {"heat": "x"}}, "heat"),
         ({"metrics": {"power": 'x{y="z"}'}}, "no name of a metric"),
     ],

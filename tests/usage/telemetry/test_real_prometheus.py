@@ -18,7 +18,7 @@ import pytest
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from portal.core.prometheus_server import PrometheusServer
+from portal.core.connections.prometheus_server import PrometheusServer
 from tenants.models import Namespace
 from tests.support.processes.prometheus import Samples, prometheus_with
 from tests.support.rows import make

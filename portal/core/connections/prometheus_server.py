@@ -26,27 +26,33 @@ class PrometheusServer:
     ca_file: str = ""
     metrics: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """For the filter of logs."""
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return tuple(filter(None, (bearer, self.basic[1] if self.basic else "")))
+
 
 def prometheus_server(
-    *, url: str, token: str, user: str, password: str, org: str, ca_file: str, metrics: Mapping[str, str]
+    *, url: str, token: str, basic: tuple[str, str], org: str, ca_file: str, metrics: Mapping[str, str]
 ) -> PrometheusServer | None:
-    """Returns None without a URL. `org`: the tenant of Mimir or Cortex. Raises ImproperlyConfigured with the name of
-    the variable.
+    """Returns None without a URL. `basic`: user and password, or two empty texts. `org`: the tenant of Mimir or Cortex.
+    Raises ImproperlyConfigured with the name of the variable.
     """
     if not url:
         return None
     if not _is_address(url):
         raise ImproperlyConfigured("PROMETHEUS_URL must be an http or https URL without user, query and fragment.")
-    if token and (user or password):
+    if token and any(basic):
         raise ImproperlyConfigured("Set PROMETHEUS_TOKEN_FILE, or PROMETHEUS_USER and PROMETHEUS_PASSWORD_FILE.")
-    if bool(user) != bool(password):
+    if any(basic) and not all(basic):
         raise ImproperlyConfigured("PROMETHEUS_USER requires PROMETHEUS_PASSWORD_FILE, and the other way round.")
     if unknown := sorted(set(metrics) - set(FIELDS)):
         raise ImproperlyConfigured(f"PROMETHEUS_METRICS names {', '.join(unknown)}; it knows {', '.join(FIELDS)}.")
     if bad := [name for name in metrics.values() if not METRIC_NAME.fullmatch(name)]:
         raise ImproperlyConfigured(f"PROMETHEUS_METRICS: {bad[0]!r} is no name of a metric.")
     headers = ({"Authorization": f"Bearer {token}"} if token else {}) | ({"X-Scope-OrgID": org} if org else {})
-    return PrometheusServer(url.rstrip("/"), headers, (user, password) if user else None, ca_file, dict(metrics))
+    return PrometheusServer(url.rstrip("/"), headers, basic if all(basic) else None, ca_file, dict(metrics))
 
 
 def _is_address(url: str) -> bool:
