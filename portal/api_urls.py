@@ -32,6 +32,7 @@ from tenants.people import api as person_api
 from tenants.requests import api as request_api
 from tenants.requests.comments import api as comment_api
 from tenants.requests.renewals import api as renewal_api
+from usage.activity import api as activity_api
 from usage.reports import api as report_api
 from workloads.credentials.registries import api as registry_api
 from workloads.credentials.secrets import api as secret_api
@@ -62,6 +63,9 @@ urlpatterns: list[URLPattern] = [
     # Patterns are tried in order: the most frequent calls of CI come first.
     path("api/v1/workloads", workload_api.Workloads.as_view(), name="api-workloads"),
     path("api/v1/workloads/<slug:name>", workload_api.WorkloadDetail.as_view(), name="api-workload"),
+    path(
+        "api/v1/workloads/<slug:name>/activity", activity_api.WorkloadActivity.as_view(), name="api-workload-activity"
+    ),
     path("api/v1/workloads/<slug:name>/extend", lifetime_api.Extend.as_view(), name="api-workload-extend"),
     path("api/v1/workloads/<slug:name>/keep", lifetime_api.Keep.as_view(), name="api-workload-keep"),
     path("api/v1/workloads/<slug:name>/priority", priority_api.Priority.as_view(), name="api-workload-priority"),
@@ -141,6 +145,7 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/teams", team_api.Tenants.as_view(), name="api-teams"),
     path("api/v1/teams/<slug:tenant>", team_api.TeamDetail.as_view(), name="api-team"),
     path("api/v1/teams/<slug:tenant>/live", home_api.TeamLive.as_view(), name="api-team-live"),
+    path("api/v1/teams/<slug:tenant>/activity", activity_api.TeamActivity.as_view(), name="api-team-activity"),
     path("api/v1/teams/<slug:tenant>/usage", inbox_api.TeamUsageDetail.as_view(), name="api-team-usage"),
     path("api/v1/teams/<slug:tenant>/usage-report", report_api.TeamReport.as_view(), name="api-team-report"),
     path("api/v1/teams/<slug:tenant>/usage-report.csv", report_api.TeamReportCsv.as_view(), name="api-team-report-csv"),

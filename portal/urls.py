@@ -45,6 +45,7 @@ from tenants.requests import views as request_views
 from tenants.requests.decisions import views as decision_views
 from tenants.requests.reclaims import views as reclaim_views
 from tenants.requests.renewals import views as renewal_views
+from usage.activity import views as activity_views
 from usage.reports import views as report_views
 from workloads.advice import views as advice_views
 from workloads.credentials.registries import views as registry_views
@@ -139,6 +140,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/history", history_views.team_history, name="team-history"),
     path("operators/usage", report_views.all_usage, name="all-usage"),
     path("operators/usage.csv", report_views.all_usage_as_csv, name="all-usage-csv"),
+    path("teams/<slug:tenant>/activity", activity_views.team_activity_by_day, name="team-activity"),
     path("teams/<slug:tenant>/usage", report_views.team_usage, name="team-usage"),
     path("teams/<slug:tenant>/usage.csv", report_views.team_usage_as_csv, name="team-usage-csv"),
     # workloads
@@ -162,6 +164,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads", workload_views.workloads, name="workloads"),
     path("teams/<slug:tenant>/workloads/<slug:name>", workload_views.workload, name="workload"),
     path("teams/<slug:tenant>/workloads/<slug:name>/actions", workload_views.workload_actions, name="workload-actions"),
+    path(
+        "teams/<slug:tenant>/workloads/<slug:name>/activity", activity_views.workload_activity, name="workload-activity"
+    ),
     path("teams/<slug:tenant>/workloads/<slug:name>/change", launch_views.change, name="workload-change"),
     path("teams/<slug:tenant>/workloads/<slug:name>/delete", workload_views.delete, name="workload-delete"),
     path("teams/<slug:tenant>/workloads/<slug:name>/extend", lifetime_views.extend, name="workload-extend"),

@@ -128,6 +128,8 @@ PAGES = (
     read("tenant-home", IN_SIGHT, "team"),
     read("quick-start", IN_SIGHT, "team"),
     read("team-history", IN_SIGHT, "team"),
+    read("team-activity", IN_SIGHT, "team"),
+    read("workload-activity", IN_SIGHT, "workload"),
     read("team-usage", IN_SIGHT, "team"),
     read("team-usage-csv", IN_SIGHT, "team"),
     read("team", IN_SIGHT, "team"),

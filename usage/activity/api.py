@@ -1,0 +1,55 @@
+"""/api/v1/workloads/<name>/activity and /api/v1/teams/<slug>/activity: what GPUs did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from portal.core.errors import NOT_FOUND, Refused
+from usage.activity.queries import run_activity, team_activity
+from usage.activity.serializers import RunActivitySerializer, TeamActivityDaySerializer
+from workloads.core import queries
+from workloads.core.parameters import TeamVerbView
+
+MEANING = (
+    "Read from Prometheus once a minute. What was not measured is missing or null, never 0. Utilisation of a MIG slice "
+    "is not measured, and that of a shared GPU is not of one run."
+)
+
+
+class WorkloadActivity(TeamVerbView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="workloads_activity",
+        summary="What the GPUs of the last run did, by the hour",
+        description=MEANING,
+        responses=RunActivitySerializer,
+    )
+    def get(self, request: Request, name: str) -> Response:
+        workload = queries.visible_workload(self.by, self.tenant, name)
+        run = queries.last_run(workload)
+        if run is None:
+            raise Refused(NOT_FOUND)
+        return Response(RunActivitySerializer(run_activity(run, workload.gpu_class)).data)
+
+
+class TeamActivity(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="teams_activity",
+        summary="What a team held and how much of it was busy, by day and class, of 30 days",
+        description=MEANING,
+        responses=TeamActivityDaySerializer(many=True),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        namespace, _team = queries.team(actor(request), tenant)
+        rows: Any = team_activity(namespace)
+        return Response(TeamActivityDaySerializer(rows, many=True).data)

@@ -1,0 +1,153 @@
+"""What was measured, or why nothing was. Pure.
+
+Nothing that was not measured becomes a number: a mean is that of the measured minutes, and None without any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from portal.ui.text import date_and_time
+
+# What is measured of a class, in words.
+WORDS = {
+    "utilisation": "GPU utilisation",
+    "engine": "activity of the graphics engine; utilisation is not measured",
+    "shared": "of the whole GPU, of all who share it",
+}
+NEVER_READ = "No Prometheus has been read: this installation does not measure what GPUs do."
+NO_GPU = "Its class has no GPU."
+NO_EXPORTER = "The metrics of GPUs of this vendor are not read."
+NOT_HELD = "It holds no units now."
+TOO_NEW = "It is measured from its first whole minute."
+NO_SAMPLE = "There is no sample of its pods: the exporter is away, or its samples name no pods."
+NO_SAMPLE_SHARED = "There is no sample of its pods: an exporter gives a shared GPU to one of the pods that share it."
+MEASURED_VENDORS = frozenset({"nvidia", "amd"})
+FIRST_MINUTES = timedelta(minutes=3)
+
+
+@dataclass(frozen=True)
+class Source:
+    """How far Prometheus was read. `problem`: why the last attempt failed, "" if it did not."""
+
+    read_until: datetime | None
+    problem: str
+    problem_since: datetime | None
+    is_partial: bool
+
+
+@dataclass(frozen=True)
+class Hour:
+    """The measured minutes of an hour. Activity in percent, memory in MiB, power in watts."""
+
+    hour: datetime
+    minutes: int
+    busy_minutes: int
+    activity: float
+    activity_max: float
+    memory_mib: float | None
+    power_w: float | None
+
+    @property
+    def memory_gib(self) -> float | None:
+        return None if self.memory_mib is None else self.memory_mib / 1024
+
+
+@dataclass(frozen=True)
+class Now:
+    """The last minute, if it was measured."""
+
+    activity: float
+    memory_mib: float | None
+    power_w: float | None
+
+    @property
+    def memory_gib(self) -> float | None:
+        return None if self.memory_mib is None else self.memory_mib / 1024
+
+
+@dataclass(frozen=True)
+class RunActivity:
+    """Of one run. `now` None: not measured, and `reason` says why. `measure`: a key of WORDS, "" before the first hour.
+    `hours`: at most those of a week, the oldest first; hours without a measured minute are missing.
+    """
+
+    run_number: int
+    measure: str
+    now: Now | None
+    reason: str
+    read_until: datetime | None
+    is_partial: bool
+    hours: tuple[Hour, ...]
+    memory_total_mib: float | None
+    memory_share_max: float | None
+
+    @property
+    def words(self) -> str:
+        return WORDS.get(self.measure, "")
+
+    @property
+    def minutes(self) -> int:
+        return sum(one.minutes for one in self.hours)
+
+    @property
+    def busy_minutes(self) -> int:
+        return sum(one.busy_minutes for one in self.hours)
+
+    @property
+    def mean(self) -> float | None:
+        return sum(one.activity * one.minutes for one in self.hours) / self.minutes if self.minutes else None
+
+    @property
+    def memory_total_gib(self) -> float | None:
+        return None if self.memory_total_mib is None else self.memory_total_mib / 1024
+
+    @property
+    def has_memory(self) -> bool:
+        return any(one.memory_mib is not None for one in self.hours)
+
+    @property
+    def has_power(self) -> bool:
+        return any(one.power_w is not None for one in self.hours)
+
+
+@dataclass(frozen=True)
+class DayOfClass:
+    """One class on one day: unit-hours that were held, those of them that were measured, and those in which the GPUs
+    were busy: measured hours × activity. Slices and shares count as units. Shared GPUs are not measured by team.
+    """
+
+    day: datetime
+    gpu_class: str
+    class_name: str
+    held: Decimal
+    measured: float
+    busy: float
+
+
+def not_measured_because(
+    source: Source | None,
+    *,
+    vendor: str,
+    has_gpu: bool,
+    is_shared: bool,
+    held_since: datetime | None,
+    now: datetime,
+) -> str:
+    """Why the last minute of a run was not measured. `held_since` None: it holds no units."""
+    if not has_gpu:
+        return NO_GPU
+    if vendor not in MEASURED_VENDORS:
+        return NO_EXPORTER
+    if source is None or (source.read_until is None and not source.problem):
+        return NEVER_READ
+    if held_since is None:
+        return NOT_HELD
+    if source.problem:
+        since = f" since {date_and_time(source.problem_since)}" if source.problem_since else ""
+        return f"Prometheus could not be read{since}. {source.problem}"
+    if now - held_since < FIRST_MINUTES:
+        return TOO_NEW
+    return NO_SAMPLE_SHARED if is_shared else NO_SAMPLE
