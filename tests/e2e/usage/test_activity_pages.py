@@ -1,0 +1,108 @@
+"""What GPUs did, in a browser: charts that are drawn from their tables, narrow and wide, light and dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from math import sin
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+
+from accounts.models import User
+from catalog.models import GpuClass
+from tenants.models import Namespace
+from tests.e2e.accessibility import look_at
+from tests.support.rows import running
+from tests.usage.telemetry.rows import held_run
+from usage.telemetry.models import RunHour, TelemetrySource
+from workloads.models import Run
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+# The share of painted pixels of the first canvas.
+PAINTED = """plot => {
+  const canvas = plot.querySelector("canvas");
+  const bytes = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let painted = 0;
+  for (let at = 3; at < bytes.length; at += 4) painted += bytes[at] > 0;
+  return painted / (canvas.width * canvas.height);
+}"""
+FIRST_LINE = """plot => getComputedStyle(plot.querySelector(".u-series:nth-child(2) .u-marker")).borderTopColor"""
+
+
+@pytest.fixture
+def run(namespace_a: Namespace, a100: GpuClass, alice: User) -> Run:
+    """Measured in all of 60 hours but five, and in the minute before this one."""
+    minute = timezone.now().replace(second=0, microsecond=0)
+    hour = minute.replace(minute=0)
+    run = held_run(namespace_a, a100, alice, hour - 60 * HOUR, name="training")
+    running.known(namespace_a.cluster_id)
+    bits = {back: (1 << 60) - 1 for back in range(60) if not 20 <= back < 25}
+    # Also if the minute before this one was in the hour before.
+    bits[0 if minute.minute else 1] = 1 << (minute - MINUTE).minute
+    RunHour.objects.bulk_create(
+        hour_row(run, hour - back * HOUR, seen, 50 + 45 * sin(back / 5)) for back, seen in bits.items()
+    )
+    TelemetrySource.objects.create(cluster=namespace_a.cluster, read_until=minute)
+    return run
+
+
+def hour_row(run: Run, hour: datetime, seen: int, percent: float) -> RunHour:
+    minutes = seen.bit_count()
+    return RunHour(
+        run=run, hour=hour, namespace=run.workload.namespace, gpu_class=run.workload.gpu_class, measure="utilisation",
+        seen_minutes=seen, busy_minutes=seen, activity_sum=percent * minutes, activity_max=min(100.0, percent + 20),
+        activity_last=percent, busy_devices_max=1, memory_samples=minutes, memory_sum_mib=30_720.0 * minutes,
+        memory_max_mib=40_960.0, memory_last_mib=30_720.0, memory_total_mib=81_920.0, memory_share_max=50.0,
+        power_samples=minutes, power_sum_w=310.0 * minutes, power_last_w=310.0,
+    )  # fmt: skip
+
+
+def plots(page: Page) -> Locator:
+    return page.locator("[data-time-chart] .plot:has(canvas)")
+
+
+def test_charts_of_a_workload(open_page: Callable[..., Page], run: Run, alice: User) -> None:
+    page = open_page("/teams/team-a/workloads/training", as_user=alice, theme="light")
+    expect(page.get_by_text(re.compile(r"5\d %, 30\.0 of 80 GiB GPU memory, 310 W"))).to_be_visible()
+    expect(plots(page)).to_have_count(2)
+    assert 0.005 < plots(page).first.evaluate(PAINTED) < 0.9
+    # The table says the same to those who cannot see the chart.
+    page.get_by_text("Activity as a table").click()
+    table = page.get_by_role("region", name="Table of activity by the hour")
+    expect(table.get_by_role("row")).to_have_count(1 + RunHour.objects.count())
+    light = plots(page).first.evaluate(FIRST_LINE)
+    page.evaluate("document.documentElement.dataset.bsTheme = 'dark'")
+    expect(plots(page)).to_have_count(2)
+    assert plots(page).first.evaluate(FIRST_LINE) != light
+    look_at(page)
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.wait_for_function("document.querySelector('[data-time-chart] canvas').clientWidth < 390")
+    expect(plots(page)).to_have_count(2)
+
+
+def test_hours_that_were_not_measured_are_a_gap(open_page: Callable[..., Page], run: Run, alice: User) -> None:
+    """uPlot is given null for each of them, and not a line across."""
+    page = open_page("about:blank", as_user=alice)
+    page.add_init_script(
+        "Object.defineProperty(window, 'uPlot', {set(made) { this.made = function (o, data, place) {"
+        " (window.chartData ??= []).push(data); return new made(o, data, place); }; }, get() { return this.made; }})"
+    )
+    page.goto("/teams/team-a/workloads/training")
+    expect(plots(page)).to_have_count(2)
+    times, *columns = page.evaluate("chartData[0]")
+    for column in columns:
+        assert [place for place, value in enumerate(column) if value is None] == [len(times) - 21]
+    assert len(times) == RunHour.objects.count() + 1
+
+
+def test_days_of_a_team(open_page: Callable[..., Page], run: Run, alice: User) -> None:
+    page = open_page("/teams/team-a", as_user=alice)
+    heading = page.get_by_role("heading", name="Held and busy, 30 days")
+    heading.scroll_into_view_if_needed()
+    expect(page.get_by_text("measured unit-hours were busy")).to_be_visible()
+    expect(plots(page)).to_have_count(1)
+    look_at(page)
