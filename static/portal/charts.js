@@ -6,8 +6,17 @@
 
 (() => {
   const TONES = ["--accent", "--wait-mark", "--good-mark"];
+  const DAY = 86400;
+  // Distances of marks on the axis of time, in seconds.
+  const MARKS = [3600, 3 * 3600, 6 * 3600, 12 * 3600, DAY, 2 * DAY, 5 * DAY, 10 * DAY];
   const drawn = new Map();
   const tone = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function mark(x) {
+    const at = new Date(x * 1000);
+    if (at.getHours() || at.getMinutes()) return at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    return at.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  }
 
   function read(figure) {
     const headings = [...figure.querySelectorAll("thead th")];
@@ -43,16 +52,17 @@
       height: 160,
       cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, __, top) => [0, most ?? Math.max(top * 1.1, 1)] } },
-      axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map((value) => `${value} ${unit}`) }],
+      axes: [{ ...axis, incrs: MARKS.filter((one) => one >= Number(figure.dataset.step)), values: (_, ticks) => ticks.map(mark) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((value) => `${value} ${unit}`) }],
       series: [
-        { value: (_, x) => (x === null ? "–" : new Date(x * 1000).toLocaleString(undefined, { dateStyle: "short", timeStyle: "short" })) },
+        // Without a pointer over the chart no value is shown.
+        { value: (_, x) => (x == null ? "" : new Date(x * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })) },
         ...names.map((name, place) => ({
           label: name,
           stroke: tone(TONES[place % TONES.length]),
           width: place ? 1.25 : 2,
           dash: place ? [4, 3] : undefined,
           points: { show: data[0].length < 3 },
-          value: (_, y) => (y === null ? "not measured" : `${y.toFixed(1)} ${unit}`),
+          value: (_, y, __, place) => (place == null ? "" : y == null ? "not measured" : `${y.toFixed(1)} ${unit}`),
         })),
       ],
     };

@@ -70,6 +70,10 @@ def test_charts_of_a_workload(open_page: Callable[..., Page], run: Run, alice: U
     expect(page.get_by_text(re.compile(r"5\d %, 30\.0 of 80 GiB GPU memory, 310 W"))).to_be_visible()
     expect(plots(page)).to_have_count(2)
     assert 0.005 < plots(page).first.evaluate(PAINTED) < 0.9
+    legend = plots(page).first.locator(".u-legend")
+    expect(legend).not_to_contain_text("not measured")
+    plots(page).first.locator(".u-over").hover(position={"x": 40, "y": 40})
+    expect(legend).to_contain_text(re.compile(r"Mean\d+\.\d %"))
     # The table says the same to those who cannot see the chart.
     page.get_by_text("Activity as a table").click()
     table = page.get_by_role("region", name="Table of activity by the hour")
