@@ -31,7 +31,6 @@ from devcluster.processes.console import UserError, note
 from devcluster.processes.paths import ROOT
 from devcluster.services.stack import Options, Stack
 
-FOLDER = ROOT / "tests" / "perf"
 ROUNDS_AT_LEAST = 6
 
 
@@ -184,7 +183,8 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def _find() -> None:
-    """Imports the modules of tests/perf, which registers their benchmarks."""
-    for path in sorted(FOLDER.glob("*.py")):
-        if not path.stem.startswith("_"):
-            importlib.import_module(f"tests.perf.{path.stem}")
+    """Imports the modules of tests/perf and of its folder `background`, which registers their benchmarks."""
+    for package in ("tests.perf", "tests.perf.background"):
+        for path in sorted((ROOT / package.replace(".", "/")).glob("*.py")):
+            if not path.stem.startswith("_"):
+                importlib.import_module(f"{package}.{path.stem}")

@@ -1,0 +1,1 @@
+"""What nobody waits for: the work of watcher and worker."""
