@@ -82,7 +82,7 @@ class Portal:
 
     def seed(self, what: str, scenario: str = "") -> Command:
         """`people`: creates the database tables and accounts. `catalog`: creates what depends on the cluster's nodes,
-        which the watcher must have seen.
+        which the watcher must have seen. `past`: moves back what a scenario has started.
         """
         argv: list[object] = [*self.seeded_from, sys.executable, "-m", "devcluster.demo.seed"]
         argv += [what, self.state / "accounts.json", scenario]
@@ -100,6 +100,7 @@ class Portal:
             "SECRET_KEY": self._secret("secret_key"),
             "DATABASE_URL": self.database_url(name),
             "REDIS_URL": self.services["redis_url"],
+            "PROMETHEUS_URL": self.services.get("prometheus_url", ""),
             "ALLOWED_HOSTS": "localhost,127.0.0.1",
             "PORTAL_URL": self.url,
             "NOTEBOOKS_DOMAIN": self.notebooks_domain,
