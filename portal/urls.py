@@ -6,7 +6,6 @@ from django.urls import URLPattern, URLResolver, path
 from accounts.account_setup import views as account_setup_views
 from accounts.api_tokens import api as api_token_api
 from accounts.api_tokens import views as api_token_views
-from accounts.core.actor import Actor
 from accounts.credentials import views as credential_views
 from accounts.events import api as event_api
 from accounts.notices import api as notice_api
@@ -51,9 +50,9 @@ from tenants.lifecycle import views as lifecycle_views
 from tenants.members import api as member_api
 from tenants.members.group_sync import actions as group_sync_actions
 from tenants.members.invitations import api as invitation_api
+from tenants.members.queries import own_slugs, visible_slugs
 from tenants.members.tokens import api as token_api
 from tenants.members.tokens import views as token_views
-from tenants.models import Membership, Tenant
 from tenants.onboarding.bundles import api as bundle_api
 from tenants.onboarding.team_requests import api as team_request_api
 from tenants.onboarding.team_requests import views as team_request_views
@@ -91,15 +90,6 @@ from workloads.runs.priority import api as priority_api
 from workloads.storage import api as storage_api
 from workloads.storage import views as storage_views
 
-
-def tenants_of(by: Actor) -> list[str]:
-    return list(Tenant.objects.visible_to(by).values_list("slug", flat=True))
-
-
-def own_tenants(by: Actor) -> list[str]:
-    return list(Membership.objects.of(by).values_list("tenant__slug", flat=True))
-
-
 # The pages about requests belong to `tenants`, which cannot import `desk`, a higher layer: the function is passed in.
 MEASURE = {"measure": usage_evidence}
 # The same for a team's page, which shows its workloads.
@@ -132,9 +122,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/cluster/banner", capacity_api.BannerView.as_view(), name="api-banner"),
     path("api/v1/delegations", delegation_api.Delegations.as_view(), name="api-delegations"),
     path("api/v1/delegations/<int:pk>/end", delegation_api.DelegationEnd.as_view(), name="api-delegation-end"),
-    path("api/v1/events", event_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
+    path("api/v1/events", event_api.Events.as_view(tenants_of=visible_slugs), name="api-events"),
     # served by doors, which call this view first
-    path("api/v1/watch", event_api.Watch.as_view(tenants_of=tenants_of), name="api-watch"),
+    path("api/v1/watch", event_api.Watch.as_view(tenants_of=visible_slugs), name="api-watch"),
     path("api/v1/images", class_api.Images.as_view(), name="api-images"),
     path("api/v1/inbox", inbox_api.Inbox.as_view(), name="api-inbox"),
     path("api/v1/invitations", invitation_api.Invitations.as_view(), name="api-invitations"),
@@ -144,7 +134,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("api/v1/joins", invitation_api.Joins.as_view(), name="api-joins"),
     path("api/v1/joins/<int:pk>", invitation_api.JoinDetail.as_view(), name="api-join"),
-    path("api/v1/me", people_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
+    path("api/v1/me", people_api.Me.as_view(tenants_of=own_slugs), name="api-me"),
     path("api/v1/me/notices", notice_api.Notices.as_view(), name="api-notices"),
     path("api/v1/me/notices/preferences", notice_api.NoticePreferences.as_view(), name="api-notice-preferences"),
     path("api/v1/me/notices/read", notice_api.NoticesRead.as_view(), name="api-notices-read"),
