@@ -118,6 +118,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/capacity", capacity_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", class_api.Classes.as_view(), name="api-classes"),
     path("api/v1/classes/<slug:slug>", class_api.ClassDetail.as_view(), name="api-class"),
+    path("api/v1/classes/<slug:slug>/prices", class_api.Prices.as_view(), name="api-class-prices"),
     path("api/v1/cluster", capacity_api.ClusterView.as_view(), name="api-cluster"),
     path("api/v1/cluster/banner", capacity_api.BannerView.as_view(), name="api-banner"),
     path("api/v1/delegations", delegation_api.Delegations.as_view(), name="api-delegations"),

@@ -94,6 +94,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     **{f"cluster_mirror{name}": _MIRROR for name in _MIRROR_TABLES},
     # ---- catalog
     "catalog_banner": _BY_WEB,
+    "catalog_classprice": {"web": "SELECT, INSERT", "doors": READ, "worker": READ},
     "catalog_devicetrial": {**_EVERYBODY, "worker": WRITE},
     "catalog_dismissedproposal": {"web": WRITE},
     "catalog_gpuclass": {**_BY_WEB, "watcher": READ, "beat": READ},

@@ -32,6 +32,7 @@ API = (
     read("api-capacity", ANYBODY),
     read("api-classes", ANYBODY),
     read("api-class", ANYBODY, "class"),
+    read("api-class-prices", everybody("not_found", operator="", admin="", auditor=""), "class"),
     read("api-cluster", ANYBODY),
     read("api-banner", ANYBODY),
     write("PUT", "api-banner", "banner.put", NOT_THERE, scope="admin", body="banner"),
