@@ -144,6 +144,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
     path("api/v1/operators/usage-report", report_api.AllReport.as_view(), name="api-all-report"),
     path("api/v1/operators/usage-report.csv", report_api.AllReportCsv.as_view(), name="api-all-report-csv"),
+    path("api/v1/operators/capacity-report.csv", report_api.CapacityCsv.as_view(), name="api-capacity-report-csv"),
     path("api/v1/people", person_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", person_api.PersonDetail.as_view(), name="api-person"),
     path("api/v1/people/<int:pk>/password-code", person_api.PasswordCode.as_view(), name="api-person-password-code"),
@@ -306,6 +307,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/history", history_views.team_history, name="team-history"),
     path("operators/usage", report_views.all_usage, name="all-usage"),
     path("operators/usage.csv", report_views.all_usage_as_csv, name="all-usage-csv"),
+    path("operators/capacity-report.csv", report_views.capacity_as_csv, name="capacity-report-csv"),
     path("teams/<slug:tenant>/usage", report_views.team_usage, name="team-usage"),
     path("teams/<slug:tenant>/usage.csv", report_views.team_usage_as_csv, name="team-usage-csv"),
     # workloads

@@ -1,4 +1,5 @@
 """Django finds the models of the rooms here."""
 
+from usage.samples.models import CapacityInterval as CapacityInterval
 from usage.samples.models import UsageHour as UsageHour
 from usage.samples.models import UsageSample as UsageSample

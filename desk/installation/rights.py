@@ -187,6 +187,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     "workloads_runlog": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_startprediction": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_allocationinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE"},
+    "usage_capacityinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE (ends_at)"},
     "workloads_usagehour": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_usagesample": {"web": READ, "doors": READ, "worker": WRITE},
 }

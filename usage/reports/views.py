@@ -12,7 +12,7 @@ from accounts.core.request_actor import actor, staff
 from portal.core.csv_text import CONTENT_TYPE
 from portal.core.errors import get_or_refuse
 from tenants.models import Tenant
-from usage.reports.export import report_csv
+from usage.reports.export import capacity_csv, report_csv
 from usage.reports.queries import read_report
 from usage.reports.types import UsageReport
 
@@ -29,7 +29,8 @@ def team_usage(request: HttpRequest, tenant: str) -> HttpResponse:
 @require_GET
 def team_usage_as_csv(request: HttpRequest, tenant: str) -> HttpResponse:
     team = _visible(request, tenant)
-    return _file(f"usage-{team.slug}", read_report(team, request.GET.get("month")))
+    report = read_report(team, request.GET.get("month"))
+    return _file(f"usage-{team.slug}", report, report_csv(report))
 
 
 @login_required
@@ -45,7 +46,16 @@ def all_usage(request: HttpRequest) -> HttpResponse:
 @require_GET
 def all_usage_as_csv(request: HttpRequest) -> HttpResponse:
     staff(request)
-    return _file("usage", read_report(None, request.GET.get("month")))
+    report = read_report(None, request.GET.get("month"))
+    return _file("usage", report, report_csv(report))
+
+
+@login_required
+@require_GET
+def capacity_as_csv(request: HttpRequest) -> HttpResponse:
+    staff(request)
+    report = read_report(None, request.GET.get("month"))
+    return _file("capacity", report, capacity_csv(report))
 
 
 def _visible(request: HttpRequest, slug: str) -> Tenant:
@@ -56,6 +66,6 @@ def _zone() -> str:
     return timezone.get_default_timezone_name()
 
 
-def _file(name: str, report: UsageReport) -> HttpResponse:
+def _file(name: str, report: UsageReport, text: str) -> HttpResponse:
     named = {"Content-Disposition": f'attachment; filename="{name}-{report.month}.csv"'}
-    return HttpResponse(report_csv(report), content_type=CONTENT_TYPE, headers=named)
+    return HttpResponse(text, content_type=CONTENT_TYPE, headers=named)

@@ -28,6 +28,9 @@ REFUSED = {
         "DELETE FROM workloads_run",
         "UPDATE workloads_allocationinterval SET units = 0",
         "DELETE FROM workloads_allocationinterval",
+        "UPDATE usage_capacityinterval SET units = 0",
+        "UPDATE catalog_classprice SET price_per_unit_hour = 0",
+        "DELETE FROM catalog_classprice",
         "SELECT sealed FROM workloads_teamsecret",
         "SELECT * FROM workloads_registrycredential",
         "UPDATE workloads_teamsecret SET namespace_id = 1",
@@ -58,6 +61,8 @@ REFUSED = {
         "UPDATE workloads_workload SET image = ''",
         "DELETE FROM accounts_event",
         "DELETE FROM cluster_mirrorpod",
+        "UPDATE usage_capacityinterval SET units = 0",
+        "INSERT INTO catalog_classprice (gpu_class_id, price_per_unit_hour) VALUES (1, 0)",
     ],
     "watcher": [
         "SELECT * FROM accounts_user",

@@ -50,6 +50,7 @@ API = (
     read("api-operators-teams", everybody("not_found", operator="", admin="", auditor="")),
     read("api-all-report", everybody("not_found", operator="", admin="", auditor="")),
     read("api-all-report-csv", everybody("not_found", operator="", admin="", auditor="")),
+    read("api-capacity-report-csv", everybody("not_found", operator="", admin="", auditor="")),
     read("api-queue", everybody("not_found", operator="", admin="", auditor="")),
     read("api-inbox", everybody("not_allowed", approver="", other_approver="")),
     read("api-teams", ANYBODY),

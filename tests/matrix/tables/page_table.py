@@ -68,6 +68,7 @@ PAGES = (
     read("all-teams-csv", everybody("not_found", operator="", admin="", auditor="")),
     read("all-usage", everybody("not_found", operator="", admin="", auditor="")),
     read("all-usage-csv", everybody("not_found", operator="", admin="", auditor="")),
+    read("capacity-report-csv", everybody("not_found", operator="", admin="", auditor="")),
     read("queue", everybody("not_found", operator="", admin="", auditor="")),
     write("POST", "queue-class", "class.held", NOT_THERE, "class", body="hold"),
     write("POST", "queue-team", "namespace.changed", NOT_THERE, "team", body="suspend team"),
