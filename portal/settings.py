@@ -288,6 +288,7 @@ CELERY_BEAT_SCHEDULE = {
     "leaving": {"task": "workloads.leaving.wake", "schedule": 5.0, "options": {"queue": "background", "expires": 5}},
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
     "usage": {"task": "usage.samples.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
+    "budgets": {"task": "usage.budgets.measure", "schedule": 300.0, "options": {"queue": "background", "expires": 300}},
     "allocations": {
         "task": "workloads.allocations.update",
         "schedule": 60.0,

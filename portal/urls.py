@@ -74,6 +74,8 @@ from tenants.requests.renewals import views as renewal_views
 from usage.reports import api as report_api
 from usage.reports import views as report_views
 from workloads.advice import views as advice_views
+from workloads.budgets import api as budget_api
+from workloads.budgets import views as budget_views
 from workloads.credentials.registries import api as registry_api
 from workloads.credentials.registries import views as registry_views
 from workloads.credentials.secrets import api as secret_api
@@ -186,6 +188,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/teams/<slug:tenant>", team_api.TeamDetail.as_view(), name="api-team"),
     path("api/v1/teams/<slug:tenant>/live", home_api.TeamLive.as_view(), name="api-team-live"),
     path("api/v1/teams/<slug:tenant>/usage", inbox_api.TeamUsageDetail.as_view(), name="api-team-usage"),
+    path("api/v1/teams/<slug:tenant>/budget", budget_api.Budget.as_view(), name="api-budget"),
+    path("api/v1/teams/<slug:tenant>/budget/confirm", budget_api.BudgetConfirm.as_view(), name="api-budget-confirm"),
     path("api/v1/teams/<slug:tenant>/usage-report", report_api.TeamReport.as_view(), name="api-team-report"),
     path("api/v1/teams/<slug:tenant>/usage-report.csv", report_api.TeamReportCsv.as_view(), name="api-team-report-csv"),
     path("api/v1/teams/<slug:tenant>/grants", grant_api.TeamGrants.as_view(), name="api-team-grants"),
@@ -309,6 +313,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("operators/usage.csv", report_views.all_usage_as_csv, name="all-usage-csv"),
     path("operators/capacity-report.csv", report_views.capacity_as_csv, name="capacity-report-csv"),
     path("teams/<slug:tenant>/usage", report_views.team_usage, name="team-usage"),
+    path("teams/<slug:tenant>/budget", budget_views.budget_set, name="budget-set"),
+    path("teams/<slug:tenant>/budget/confirm", budget_views.budget_confirm, name="budget-confirm"),
     path("teams/<slug:tenant>/usage.csv", report_views.team_usage_as_csv, name="team-usage-csv"),
     # workloads
     path("launch", launch_views.launch_link, name="launch-link"),

@@ -188,6 +188,13 @@ RIGHTS: dict[str, dict[str, str]] = {
     "workloads_startprediction": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_allocationinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE"},
     "usage_capacityinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE (ends_at)"},
+    # Web sets it, the worker measures it.
+    "workloads_teambudget": {
+        "web": "SELECT, INSERT, UPDATE (amount, at_limit, confirmed_at, confirmed_by_id, told_percent), DELETE",
+        "doors": READ,
+        "worker": "SELECT, UPDATE (cost, month_since, month_until, measured_at, recent_cost, recent_since, "
+        "told_percent, confirmed_at, confirmed_by_id)",
+    },
     "workloads_usagehour": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_usagesample": {"web": READ, "doors": READ, "worker": WRITE},
 }

@@ -29,6 +29,7 @@ REFUSED = {
         "UPDATE workloads_allocationinterval SET units = 0",
         "DELETE FROM workloads_allocationinterval",
         "UPDATE usage_capacityinterval SET units = 0",
+        "UPDATE workloads_teambudget SET cost = 0",
         "UPDATE catalog_classprice SET price_per_unit_hour = 0",
         "DELETE FROM catalog_classprice",
         "SELECT sealed FROM workloads_teamsecret",
@@ -62,6 +63,7 @@ REFUSED = {
         "DELETE FROM accounts_event",
         "DELETE FROM cluster_mirrorpod",
         "UPDATE usage_capacityinterval SET units = 0",
+        "UPDATE workloads_teambudget SET amount = 1",
         "INSERT INTO catalog_classprice (gpu_class_id, price_per_unit_hour) VALUES (1, 0)",
     ],
     "watcher": [

@@ -131,6 +131,8 @@ PAGES = (
     read("team-history", IN_SIGHT, "team"),
     read("team-usage", IN_SIGHT, "team"),
     read("team-usage-csv", IN_SIGHT, "team"),
+    write("POST", "budget-set", "budget.set", only(*OPERATORS), "team", body="budget"),
+    write("POST", "budget-confirm", "", only("owner", done="nothing_to_confirm"), "team"),
     read("team", IN_SIGHT, "team"),
     write("POST", "member-add", "member.added", ADMINS_TEAM, "team", body="member"),
     write("POST", "team-sharing", "tenant.sharing_set", only("owner"), "team", body="sharing form"),
