@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 # Models in modules of their own; imported here so that they are found.
 from catalog.banner.models import Banner as Banner
+from catalog.classes.models import ClassPrice as ClassPrice
 from catalog.classes.validation.run_limits import (
     DAMPING_MINUTES,
     DAMPING_MINUTES_MOST,

@@ -3,7 +3,6 @@
 from django.urls import URLPattern, path
 
 from accounts.api_tokens import api as api_token_api
-from accounts.core.actor import Actor
 from accounts.events import api as event_api
 from accounts.notices import api as notice_api
 from accounts.people import api as people_api
@@ -22,8 +21,8 @@ from tenants.grants import api as grant_api
 from tenants.lifecycle import api as lifecycle_api
 from tenants.members import api as member_api
 from tenants.members.invitations import api as invitation_api
+from tenants.members.queries import own_slugs, visible_slugs
 from tenants.members.tokens import api as token_api
-from tenants.models import Membership, Tenant
 from tenants.onboarding.bundles import api as bundle_api
 from tenants.onboarding.team_requests import api as team_request_api
 from tenants.onboarding.trials import api as trial_api
@@ -34,6 +33,7 @@ from tenants.requests.comments import api as comment_api
 from tenants.requests.renewals import api as renewal_api
 from usage.activity import api as activity_api
 from usage.reports import api as report_api
+from workloads.budgets import api as budget_api
 from workloads.credentials.registries import api as registry_api
 from workloads.credentials.secrets import api as secret_api
 from workloads.gateway import api as gateway_api
@@ -43,15 +43,6 @@ from workloads.pages.queries import namespace_contents
 from workloads.runs import api as run_api
 from workloads.runs.priority import api as priority_api
 from workloads.storage import api as storage_api
-
-
-def tenants_of(by: Actor) -> list[str]:
-    return list(Tenant.objects.visible_to(by).values_list("slug", flat=True))
-
-
-def own_tenants(by: Actor) -> list[str]:
-    return list(Membership.objects.of(by).values_list("tenant__slug", flat=True))
-
 
 # The pages about requests belong to `tenants`, which cannot import `desk`, a higher layer: the function is passed in.
 MEASURE = {"measure": usage_evidence}
@@ -80,13 +71,14 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/capacity", capacity_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", class_api.Classes.as_view(), name="api-classes"),
     path("api/v1/classes/<slug:slug>", class_api.ClassDetail.as_view(), name="api-class"),
+    path("api/v1/classes/<slug:slug>/prices", class_api.Prices.as_view(), name="api-class-prices"),
     path("api/v1/cluster", capacity_api.ClusterView.as_view(), name="api-cluster"),
     path("api/v1/cluster/banner", capacity_api.BannerView.as_view(), name="api-banner"),
     path("api/v1/delegations", delegation_api.Delegations.as_view(), name="api-delegations"),
     path("api/v1/delegations/<int:pk>/end", delegation_api.DelegationEnd.as_view(), name="api-delegation-end"),
-    path("api/v1/events", event_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
+    path("api/v1/events", event_api.Events.as_view(tenants_of=visible_slugs), name="api-events"),
     # served by doors, which call this view first
-    path("api/v1/watch", event_api.Watch.as_view(tenants_of=tenants_of), name="api-watch"),
+    path("api/v1/watch", event_api.Watch.as_view(tenants_of=visible_slugs), name="api-watch"),
     path("api/v1/images", class_api.Images.as_view(), name="api-images"),
     path("api/v1/inbox", inbox_api.Inbox.as_view(), name="api-inbox"),
     path("api/v1/invitations", invitation_api.Invitations.as_view(), name="api-invitations"),
@@ -96,7 +88,7 @@ urlpatterns: list[URLPattern] = [
     ),
     path("api/v1/joins", invitation_api.Joins.as_view(), name="api-joins"),
     path("api/v1/joins/<int:pk>", invitation_api.JoinDetail.as_view(), name="api-join"),
-    path("api/v1/me", people_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
+    path("api/v1/me", people_api.Me.as_view(tenants_of=own_slugs), name="api-me"),
     path("api/v1/me/notices", notice_api.Notices.as_view(), name="api-notices"),
     path("api/v1/me/notices/preferences", notice_api.NoticePreferences.as_view(), name="api-notice-preferences"),
     path("api/v1/me/notices/read", notice_api.NoticesRead.as_view(), name="api-notices-read"),
@@ -105,6 +97,7 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
     path("api/v1/operators/usage-report", report_api.AllReport.as_view(), name="api-all-report"),
     path("api/v1/operators/usage-report.csv", report_api.AllReportCsv.as_view(), name="api-all-report-csv"),
+    path("api/v1/operators/capacity-report.csv", report_api.CapacityCsv.as_view(), name="api-capacity-report-csv"),
     path("api/v1/people", person_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", person_api.PersonDetail.as_view(), name="api-person"),
     path("api/v1/people/<int:pk>/password-code", person_api.PasswordCode.as_view(), name="api-person-password-code"),
@@ -145,6 +138,8 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/teams", team_api.Tenants.as_view(), name="api-teams"),
     path("api/v1/teams/<slug:tenant>", team_api.TeamDetail.as_view(), name="api-team"),
     path("api/v1/teams/<slug:tenant>/live", home_api.TeamLive.as_view(), name="api-team-live"),
+    path("api/v1/teams/<slug:tenant>/budget", budget_api.Budget.as_view(), name="api-budget"),
+    path("api/v1/teams/<slug:tenant>/budget/confirm", budget_api.BudgetConfirm.as_view(), name="api-budget-confirm"),
     path("api/v1/teams/<slug:tenant>/activity", activity_api.TeamActivity.as_view(), name="api-team-activity"),
     path("api/v1/teams/<slug:tenant>/usage", inbox_api.TeamUsageDetail.as_view(), name="api-team-usage"),
     path("api/v1/teams/<slug:tenant>/usage-report", report_api.TeamReport.as_view(), name="api-team-report"),

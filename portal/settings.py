@@ -302,6 +302,7 @@ CELERY_BEAT_SCHEDULE = {
     "leaving": in_background("workloads.leaving.wake", every_s=5.0),
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
     "usage": in_background("usage.samples.sample", every_s=60.0),
+    "budgets": in_background("usage.budgets.measure", every_s=300.0),
     # Four times a minute, so that a minute is read soon after its end; most of them find nothing to read.
     "telemetry": in_background("usage.telemetry.read", every_s=15.0),
     "allocations": in_background("workloads.allocations.update", every_s=60.0),

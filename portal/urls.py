@@ -48,6 +48,7 @@ from tenants.requests.renewals import views as renewal_views
 from usage.activity import views as activity_views
 from usage.reports import views as report_views
 from workloads.advice import views as advice_views
+from workloads.budgets import views as budget_views
 from workloads.credentials.registries import views as registry_views
 from workloads.credentials.secrets import views as secret_views
 from workloads.lifetime import views as lifetime_views
@@ -140,6 +141,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/history", history_views.team_history, name="team-history"),
     path("operators/usage", report_views.all_usage, name="all-usage"),
     path("operators/usage.csv", report_views.all_usage_as_csv, name="all-usage-csv"),
+    path("operators/capacity-report.csv", report_views.capacity_as_csv, name="capacity-report-csv"),
+    path("teams/<slug:tenant>/budget", budget_views.budget_set, name="budget-set"),
+    path("teams/<slug:tenant>/budget/confirm", budget_views.budget_confirm, name="budget-confirm"),
     path("teams/<slug:tenant>/activity", activity_views.team_activity_by_day, name="team-activity"),
     path("teams/<slug:tenant>/usage", report_views.team_usage, name="team-usage"),
     path("teams/<slug:tenant>/usage.csv", report_views.team_usage_as_csv, name="team-usage-csv"),

@@ -33,6 +33,7 @@ from tenants.requests.types import RequestedLine
 from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, whole
 from tests.support.http.visits import signed_in_once, undone
 from tests.support.rows import make, running
+from tests.support.rows.usage import budget
 from workloads.credentials.registries import actions as registry_actions
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.lifetime.idle import reconcile as idle_reconcile
@@ -119,6 +120,7 @@ def calls(
     line = {"gpu_class": a100.slug, "units": 1, "ends_at": ends}
     vision = make.tenant(a100.cluster, slug="vision")
     held = make.grant(vision, a100, units=1)
+    budget(vision, cost="100", at_limit="confirm")
     make.member(vision, alice, Membership.Role.OWNER)
     deputy = delegation_actions.name_delegate(
         email=bob.email, starts=timezone.now(), ends=later, by=Actor(dana, "page")
@@ -159,6 +161,9 @@ def calls(
         "team_joins_answer": Call(alice, team | {"id": str(joining.pk)}, {"accept": True}),
         "members_add": Call(alice, team, {"email": dana.email}),
         "members_set_role": Call(alice, team | {"id": str(bob.pk)}, {"role": "viewer"}),
+        "budget_set": Call(olga, team, {"amount": "5.00", "at_limit": "tell"}),
+        "budget_remove": Call(olga, team),
+        "budget_confirm": Call(alice, {"team": "vision"}),
         "namespace_set": Call(olga, team, {"wanted": "closed"}),
         "team_tokens_create": Call(alice, team, {"name": "ci", "scopes": ["read"]}),
         "tokens_create": Call(alice, {}, {"name": "ci", "scopes": ["read"]}),

@@ -1,7 +1,10 @@
-"""Once a minute: samples the units in use, and reads from Prometheus what GPUs did."""
+"""Once a minute: samples the units in use, and reads from Prometheus what GPUs did. Every five minutes: measures
+budgets.
+"""
 
 from celery import shared_task
 
+from usage.reports import budgets
 from usage.samples import sampling
 from usage.telemetry import collection
 
@@ -14,3 +17,8 @@ def sample_usage() -> None:
 @shared_task(name="usage.telemetry.read", ignore_result=True)
 def read_telemetry() -> None:
     collection.read_telemetry()
+
+
+@shared_task(name="usage.budgets.measure", ignore_result=True)
+def measure_budgets() -> None:
+    budgets.measure_budgets()

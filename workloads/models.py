@@ -20,6 +20,7 @@ from tenants.models import Namespace, Tenant
 
 # Models of rooms: Django finds them here.
 from workloads.allocations.models import AllocationInterval as AllocationInterval
+from workloads.budgets.models import TeamBudget as TeamBudget
 from workloads.core.constraints import GROUP_LIMIT, STILL_RUNNING
 from workloads.credentials.registries.models import RegistryCredential as RegistryCredential
 from workloads.credentials.secrets.models import TeamSecret as TeamSecret

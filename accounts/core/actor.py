@@ -60,6 +60,11 @@ class Actor:
         return bool(self.roles)
 
     @property
+    def oversees(self) -> bool:
+        """Operators, administrators and auditors: they see what all teams use."""
+        return not {Role.OPERATOR, Role.ADMIN, Role.AUDITOR}.isdisjoint(self.roles)
+
+    @property
     def operates(self) -> bool:
         """The portal itself, operators and admins. Scopes of a token are checked separately."""
         return self.user is None or self.has_role(Role.OPERATOR) or self.has_role(Role.ADMIN)

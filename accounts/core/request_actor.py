@@ -37,7 +37,7 @@ def operator(request: HttpRequest | Request) -> Actor:
 def staff(request: HttpRequest | Request) -> Actor:
     """The same for operators, administrators and auditors, who see what all teams use."""
     by = actor(request)
-    if {Role.OPERATOR, Role.ADMIN, Role.AUDITOR}.isdisjoint(by.roles):
+    if not by.oversees:
         raise Refused(NOT_FOUND)
     return by
 

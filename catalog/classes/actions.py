@@ -19,7 +19,7 @@ from catalog.classes import queries as class_queries
 from catalog.classes.policy import PeerClass
 from catalog.classes.validation import cel, field_checks
 from catalog.discovery.queries import device_capacities
-from catalog.models import GpuClass, Image, NodeUnits, Pool
+from catalog.models import ClassPrice, GpuClass, Image, NodeUnits, Pool
 from catalog.trials.queries import trials_of
 from cluster.models import Cluster
 from cluster.reads import queries
@@ -56,6 +56,7 @@ def create_class(*, slug: str, cluster: Cluster | None = None, by: Actor, **valu
     refuse_invalid(gpu_class)
     _refuse_selector(gpu_class)
     gpu_class.save(force_insert=True)
+    _keep_price(gpu_class, by)
     record(by, "class.created", gpu_class, after={"slug": slug, **values})
     return gpu_class
 
@@ -89,6 +90,8 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
     if any(name in changed for name in SELECTING_FIELDS):
         # Nodes that it no longer selects have not lost units for a moment: the quota follows at once.
         NodeUnits.objects.filter(gpu_class=gpu_class).delete()
+    if "price_per_unit_hour" in changed:
+        _keep_price(gpu_class, by)
     record(by, "class.edited", gpu_class, before=before, after=changed)
     touch_pool(gpu_class.cluster)
     return gpu_class
@@ -214,6 +217,11 @@ def _farewell(gpu_class: GpuClass) -> str:
 
 def touch_pool(cluster: Cluster) -> None:
     touch(Pool, ensure_pool(cluster).pk)
+
+
+def _keep_price(gpu_class: GpuClass, by: Actor) -> None:
+    """From now on; what was launched before keeps the price that its run froze."""
+    ClassPrice.objects.create(gpu_class=gpu_class, price_per_unit_hour=gpu_class.price_per_unit_hour, by=by.user)
 
 
 def _locked(class_id: int) -> GpuClass:

@@ -104,6 +104,15 @@ def _exactness(one: Json) -> str:
     return "" if one["is_exact"] else "includes times that are not exact"
 
 
+def budget(found: Json) -> Table:
+    headings = [">BUDGET", ">USED", ">FORECAST", "AT 100%", "NOTE"]
+    if found["amount"] is None:
+        return table(headings, [])
+    used = "not measured" if found["cost"] is None else f"{found['cost']} ({found['percent']}%)"
+    note = found["refusal"] or found["forecast_basis"]
+    return table(headings, [[found["amount"], used, found["forecast"] or "unknown", found["at_limit"], note]])
+
+
 # ---- requests ------------------------------------------------------------------------------------------------------
 
 

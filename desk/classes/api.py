@@ -12,13 +12,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import actor, staff
 from accounts.models import Scope
 from accounts.rest.strict.query import choice_parameter, text_parameter
-from catalog.models import GpuClass, Image
+from catalog.models import ClassPrice, GpuClass, Image
 from cluster.reads import queries as read_queries
 from desk.classes import api_rows
-from desk.classes.serializers import IMAGE_KINDS, ClassSerializer, ImageSerializer
+from desk.classes.prices import prices_of
+from desk.classes.serializers import IMAGE_KINDS, ClassPriceSerializer, ClassSerializer, ImageSerializer
 from portal.core.errors import get_or_refuse, refuse
 from tenants.class_access import queries as class_access_queries
 
@@ -50,6 +51,26 @@ class ClassDetail(APIView):
         by, cluster = actor(request), read_queries.current_cluster()
         found = get_or_refuse(class_access_queries.visible_classes(by, cluster), slug=slug)
         return Response(ClassSerializer(api_rows.class_rows(cluster, [found], by=by)[0]).data)
+
+
+class Prices(generics.GenericAPIView[ClassPrice]):
+    required_scope = Scope.READ
+    serializer_class = ClassPriceSerializer
+    filter_backends = ()
+    keyset = ("-since", "-id")
+    queryset = ClassPrice.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="classes_prices",
+        summary="For operators and auditors: the prices that a class had, the latest first",
+        responses={200: ClassPriceSerializer(many=True), 404: None},
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        staff(request)
+        # Also of a draft or a retired class.
+        one = get_or_refuse(GpuClass.objects.filter(cluster=read_queries.current_cluster()), slug=slug)
+        page = self.paginate_queryset(prices_of(one)) or []
+        return self.get_paginated_response(ClassPriceSerializer(page, many=True).data)
 
 
 class Images(generics.GenericAPIView[Image]):

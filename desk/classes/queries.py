@@ -20,7 +20,7 @@ from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
 from catalog.guide.troubleshooting import KnownFailure, known_failures
 from catalog.images import compatibility, image_references
-from catalog.models import GpuClass, Image
+from catalog.models import ClassPrice, GpuClass, Image
 from catalog.trials.queries import trials_of
 from catalog.trials.shown import counted_text, selector_text
 from cluster.manifests.samples import DEPLOYMENT, JOB, POD, sample_yaml
@@ -28,6 +28,7 @@ from cluster.reads import queries as read_queries
 from desk.capacity.totals import weight_of
 from desk.classes.api_rows import image_rows
 from desk.classes.live_status import ClassLive, class_live
+from desk.classes.prices import latest_prices
 from desk.classes.viewer import Viewer, never_starts, viewer_of
 from portal.core.errors import Refusal, get_or_refuse
 from portal.ui.text import plural
@@ -99,6 +100,7 @@ class ClassPage:
     failures: tuple[KnownFailure, ...]
     samples: tuple[ManifestSample, ...]
     doors: AvailableActions
+    prices: tuple[ClassPrice, ...]
 
 
 def visible_class(by: Actor, slug: str) -> GpuClass:
@@ -131,6 +133,7 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         failures=known_failures(axes, units_per_workload=one.units_per_workload),
         samples=tuple(_samples(one, namespace=viewer.namespace.name if viewer.namespace else "")),
         doors=_doors(viewer, one),
+        prices=tuple(latest_prices(by, one)),
     )
 
 

@@ -70,6 +70,17 @@ class TermsSerializer(serializers.Serializer[Any]):
     text = serializers.CharField()
 
 
+class ClassPriceSerializer(serializers.Serializer[Any]):
+    price_per_unit_hour = serializers.CharField(help_text="A decimal number.")
+    since = serializers.DateTimeField(help_text="It applies from then on, until the next one.")
+    by = serializers.CharField(
+        source="by.name",
+        default="",
+        allow_blank=True,
+        help_text="Who set it. Blank: the portal, for example when it was upgraded to a release that keeps prices.",
+    )
+
+
 class ClassSerializer(serializers.Serializer[Any]):
     slug = serializers.CharField(source="gpu_class.slug")
     name = serializers.CharField(source="gpu_class.name")

@@ -11,7 +11,8 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import queries as capacity_queries
-from catalog.models import GpuClass
+from catalog.models import ClassPrice, GpuClass
+from desk.classes.prices import latest_prices
 from desk.classes.viewer import Viewer, viewer_of
 from portal.core.errors import Refusal
 from tenants.grants import queries as grant_queries
@@ -39,6 +40,7 @@ class StoragePage:
     card: StorageCard
     facts: tuple[dict[str, Any], ...]
     eligibility: str
+    prices: tuple[ClassPrice, ...]
 
 
 def storage_cards(viewer: Viewer, classes: list[GpuClass]) -> list[StorageCard]:
@@ -59,7 +61,7 @@ def storage_page(by: Actor, one: GpuClass) -> StoragePage:
         {"term": "Allocation limit", "value": limit},
         {"term": "Limited by", "value": "requests.storage of the namespace's ResourceQuota", "code": True},
     )
-    return StoragePage(card, facts, one.eligibility)
+    return StoragePage(card, facts, one.eligibility, tuple(latest_prices(by, one)))
 
 
 def _card(viewer: Viewer, one: GpuClass, promised: int) -> StorageCard:

@@ -54,7 +54,7 @@ def viewer_of(by: Actor) -> Viewer:
     return Viewer(
         tenant,
         namespace,
-        policy.may_launch_in(by, team) or policy.may_add(team),
+        policy.may_start_in(by, team) or policy.may_add(team),
         tenants_policy.may_file(by, member_queries.standing_of(by, tenant)),
     )
 

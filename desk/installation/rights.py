@@ -94,6 +94,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     **{f"cluster_mirror{name}": _MIRROR for name in _MIRROR_TABLES},
     # ---- catalog
     "catalog_banner": _BY_WEB,
+    "catalog_classprice": {"web": "SELECT, INSERT", "doors": READ, "worker": READ},
     "catalog_devicetrial": {**_EVERYBODY, "worker": WRITE},
     "catalog_dismissedproposal": {"web": WRITE},
     "catalog_gpuclass": {**_BY_WEB, "watcher": READ, "beat": READ},
@@ -188,6 +189,14 @@ RIGHTS: dict[str, dict[str, str]] = {
     "workloads_allocationinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE"},
     "usage_runhour": {"web": READ, "doors": READ, "worker": WRITE},
     "usage_telemetrysource": {"web": READ, "doors": READ, "worker": WRITE},
+    "usage_capacityinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE (ends_at)"},
+    # Web sets it, the worker measures it.
+    "workloads_teambudget": {
+        "web": "SELECT, INSERT, UPDATE (amount, at_limit, confirmed_at, confirmed_by_id, told_percent), DELETE",
+        "doors": READ,
+        "worker": "SELECT, UPDATE (cost, month_since, month_until, measured_at, recent_cost, recent_since, "
+        "told_percent, confirmed_at, confirmed_by_id)",
+    },
     "workloads_usagehour": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_usagesample": {"web": READ, "doors": READ, "worker": WRITE},
 }

@@ -24,3 +24,13 @@ def standing_of(by: Actor, tenant: Tenant, *, wanted: str = "") -> member_policy
 def managers_of(tenant: Tenant) -> list[User]:
     roles = [Membership.Role.OWNER, Membership.Role.MANAGER]
     return list(User.objects.filter(memberships__tenant=tenant, memberships__role__in=roles).order_by("pk"))
+
+
+def visible_slugs(by: Actor) -> list[str]:
+    """Slugs of the teams whose existence the actor may know: its own, or all for staff."""
+    return list(Tenant.objects.visible_to(by).values_list("slug", flat=True))
+
+
+def own_slugs(by: Actor) -> list[str]:
+    """Slugs of the teams in which the actor is a member, also for staff."""
+    return list(Membership.objects.of(by).values_list("tenant__slug", flat=True))

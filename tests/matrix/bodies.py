@@ -21,6 +21,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
     run = {"kind": "job", "gpu_class": slug, "units": 1, "image": "python", "command": ["true"]}
     bodies: dict[str, dict[str, Any]] = {
         "": {},
+        "budget": {"amount": "90.00", "at_limit": "stop"},
         "banner": {"text": "Tomorrow.", "until": None},
         "token": {"name": "new", "scopes": ["admin"], "expires_in_days": 1},
         "deputy": {

@@ -21,7 +21,7 @@ from accounts.models import Event, Notice, NoticeKind, Role, User
 from catalog.classes.proposals.queries import open_proposals
 from catalog.models import DismissedProposal, GpuClass
 from cluster.models import Cluster
-from tenants.models import Namespace
+from tenants.models import Membership, Namespace
 from tests.matrix.sweep import path_of
 from tests.matrix.tables import policy
 from tests.matrix.tables.page_table import PAGES
@@ -32,6 +32,7 @@ from tests.support.http.forms import Sent, places, sent_from
 from tests.support.http.visits import undone
 from tests.support.identity.issuer import issuing
 from tests.support.rows import make, running, waiting_runs
+from tests.support.rows.usage import budget
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import Run, Volume
 
@@ -50,6 +51,7 @@ ALSO = {
 }
 OTHERS = (
     "/teams/team-c/members",
+    "/teams/team-d/usage",
     "/start?q=team",
     "/teams/team-a/launch?volume=leaving",
     "/teams/team-a/launch?kind=job",
@@ -107,6 +109,10 @@ def stage(world: World) -> None:
     make.grant(namespace.tenant, sized, units=1)
     running.workload(namespace, sized, name="sized", by=owner, image="python", options={"gpu_memory_gib": 40})
     world.things["sized"] = {"own": {"tenant": "team-a", "name": "sized"}}
+    # A budget that is used up, so that an owner can confirm launches.
+    spent = make.tenant(namespace.cluster, slug="team-d", namespace=f"{namespace.name}-d")
+    make.member(spent, owner, Membership.Role.OWNER)
+    budget(spent, cost="100", at_limit="confirm")
     # A team that is suspended while a run of it is queued.
     suspended = Namespace.objects.get(tenant__slug="team-c")
     waiting = running.workload(suspended, world.gpu_class, name="held", by=owner, image="python")

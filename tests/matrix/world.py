@@ -38,7 +38,7 @@ from tenants.models import (
 from tests.matrix.tables.policy import DEAD, REMOVED, STAFF, TEAM, TOKENS
 from tests.support.rows import make, mirrored, running
 from workloads.credentials.secrets.models import TeamSecret
-from workloads.models import RegistryCredential, Run, Volume, Workload
+from workloads.models import RegistryCredential, Run, TeamBudget, Volume, Workload
 
 CANARY = "canary-b7f3"
 NOBODY = 987_654_321
@@ -198,6 +198,7 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
             namespace=namespace, registry="registry.example.org", sealed=b"sealed", created_by=who
         )
         make.grant(tenant, gpu_class, units=40)
+        TeamBudget.objects.create(tenant=tenant, amount=100)
     _named(world, "volume", "name", "data", "old")
     _named(world, "secret", "name", "API_KEY")
     _named(world, "registry", "registry", "registry.example.org")

@@ -1,4 +1,6 @@
-"""/api/v1/teams/<slug>/usage-report and /api/v1/operators/usage-report: the usage of a month, as JSON and as CSV."""
+"""/api/v1/teams/<slug>/usage-report and /api/v1/operators/usage-report: the usage of a month, as JSON and as CSV; for
+operators with the capacity that was not allocated.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ from accounts.rest.strict.query import text_parameter
 from portal.core.csv_text import CONTENT_TYPE
 from portal.core.errors import get_or_refuse
 from tenants.models import Tenant
-from usage.reports.export import report_csv
+from usage.reports.export import capacity_csv, report_csv
 from usage.reports.queries import read_report
-from usage.reports.serializers import UsageReportSerializer
+from usage.reports.serializers import AllUsageReportSerializer, UsageReportSerializer
 from usage.reports.types import UsageReport
 
 MONTH = text_parameter("month", 40, "YYYY-MM, in the time zone of the server. Default: the current month.")
@@ -64,12 +66,12 @@ class AllReport(APIView):
 
     @extend_schema(
         operation_id="operators_usage_report",
-        summary="For operators and auditors: what all teams held in a month, and its cost",
+        summary="For operators and auditors: what all teams held in a month, what was not allocated, and the cost",
         description=FIGURES,
-        responses={200: UsageReportSerializer, 404: None},
+        responses={200: AllUsageReportSerializer, 404: None},
     )
     def get(self, request: Request) -> Response:
-        return Response(UsageReportSerializer(_of_all(request)).data)
+        return Response(AllUsageReportSerializer(_of_all(request)).data)
 
 
 class AllReportCsv(APIView):
@@ -85,6 +87,21 @@ class AllReportCsv(APIView):
     )
     def get(self, request: Request) -> HttpResponse:
         return HttpResponse(report_csv(_of_all(request)), content_type=CONTENT_TYPE)
+
+
+class CapacityCsv(APIView):
+    required_scope = Scope.READ
+    content_negotiation_class = AnyAccept
+    query = (MONTH,)
+
+    @extend_schema(
+        operation_id="operators_usage_report_capacity_csv",
+        summary="For operators and auditors: capacity, allocated and unallocated by class as CSV",
+        description=FIGURES,
+        responses=AS_CSV,
+    )
+    def get(self, request: Request) -> HttpResponse:
+        return HttpResponse(capacity_csv(_of_all(request)), content_type=CONTENT_TYPE)
 
 
 def _of_team(request: Request, slug: str) -> UsageReport:

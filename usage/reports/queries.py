@@ -1,4 +1,6 @@
-"""Reads the report of a month. Two queries, whose cost grows with the intervals of that month and team."""
+"""Reads the report of a month. Two queries, three for all teams; their cost grows with the intervals of that month and
+team.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,14 @@ from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from usage.gpu_hours.interval_sql import HELD, PERIOD_HELD
 from usage.gpu_hours.month import OUTSIDE
+from usage.reports.balance_sql import BALANCES
 from usage.reports.calendar_month import CalendarMonth, month_asked, month_of
-from usage.reports.types import UsageLine, UsageReport
+from usage.reports.types import CapacityBalance, UsageLine, UsageReport, by_class
+from usage.samples.capacity import BRIDGED
 from workloads.models import AllocationInterval
 
 CENT = Decimal("0.01")
+_ZERO = Decimal("0.00")
 SECONDS_AN_HOUR = 3600
 # How far back a month with usage is looked for.
 MONTHS_BACK = 120
@@ -31,10 +36,12 @@ def read_report(tenant: Tenant | None, month: str | None) -> UsageReport:
     at = timezone.now()
     asked = month_asked(month, at=at)
     used = _months_used(tenant, at)
+    lines = _lines(tenant, asked, at)
     return UsageReport(
         month=asked,
         as_of=at,
-        lines=_lines(tenant, asked, at),
+        lines=lines,
+        balances=() if tenant else _balances(asked, at, lines),
         previous=max((one for one in used if one < asked), default=None),
         next=min((one for one in used if one > asked), default=None),
     )
@@ -50,11 +57,28 @@ def _lines(tenant: Tenant | None, month: CalendarMonth, at: datetime) -> tuple[U
         )
 
 
+def _balances(month: CalendarMonth, at: datetime, lines: tuple[UsageLine, ...]) -> tuple[CapacityBalance, ...]:
+    allocated = {one.line.gpu_class: one for one in by_class(lines)}
+    values = {"since": month.since, "at": min(month.until, at), "recent": at - BRIDGED}
+    with connection.cursor() as cursor:
+        cursor.execute(BALANCES, values)
+        found = []
+        for slug, name, recorded_since, *seconds in cursor.fetchall():
+            hours = [_per_hour(one or _ZERO) for one in seconds]
+            theirs = allocated.get(slug)
+            units, cost = (theirs.unit_hours, theirs.cost) if theirs else (_ZERO, _ZERO)
+            if not hours[0]:
+                # Nothing is recorded, so that all is unrecorded, to the last cent.
+                hours = [_ZERO, _ZERO, _ZERO, units, cost, _ZERO, _ZERO, _ZERO]
+            found.append(CapacityBalance(*[slug, name, recorded_since, *hours, units, cost]))
+    return tuple(found)
+
+
 def _per_hour(seconds: Decimal) -> Decimal:
     """Rounds as if the quotient were exact: it has 28 digits, and the sum ten decimal places, so that it is a half cent
-    or far from it.
+    or far from it. Never -0.00.
     """
-    return (seconds / SECONDS_AN_HOUR).quantize(CENT, ROUND_HALF_UP)
+    return (seconds / SECONDS_AN_HOUR).quantize(CENT, ROUND_HALF_UP) + _ZERO
 
 
 def _months_used(tenant: Tenant | None, at: datetime) -> list[CalendarMonth]:

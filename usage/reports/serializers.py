@@ -53,6 +53,49 @@ class UsageTotalsSerializer(serializers.Serializer[Any]):
     people = UsageOfPersonSerializer(many=True, source="by_person")
 
 
+class CapacityCostSerializer(serializers.Serializer[Any]):
+    """capacity = allocated - not recorded - beyond capacity - price difference + unallocated."""
+
+    capacity_cost = serializers.CharField(
+        allow_null=True,
+        help_text="Unit-hours of ready nodes × the price of the class at that time. null: not recorded.",
+    )
+    allocated_cost = serializers.CharField(help_text="Sum of the lines, at the prices when the runs were launched.")
+    not_recorded_cost = serializers.CharField(
+        source="unrecorded_cost", help_text="The part of allocated_cost from times without recorded capacity."
+    )
+    beyond_capacity_cost = serializers.CharField(
+        source="excess_cost", help_text="Of units held beyond the capacity, for example while a node is not ready."
+    )
+    price_difference_cost = serializers.CharField(
+        source="price_difference",
+        help_text="What allocated units cost more than at the price of the class at that time; negative: less.",
+    )
+    unallocated_cost = serializers.CharField(
+        allow_null=True, help_text="What remains, with the rounding of the lines. null: not recorded."
+    )
+
+
+class CapacityOfMonthSerializer(CapacityCostSerializer):
+    gpu_class = serializers.CharField(help_text="Slug of a class.")
+    class_name = serializers.CharField()
+    recorded_since = serializers.DateTimeField(
+        allow_null=True, help_text="When its capacity was recorded first, in any month. null: never."
+    )
+    recorded_hours = serializers.CharField(help_text="Hours of the month in which its capacity is recorded.")
+    capacity_unit_hours = serializers.CharField(allow_null=True)
+    allocated_unit_hours = serializers.CharField()
+    not_recorded_unit_hours = serializers.CharField(source="unrecorded_unit_hours")
+    beyond_capacity_unit_hours = serializers.CharField(source="excess_unit_hours")
+    unallocated_unit_hours = serializers.CharField(allow_null=True)
+
+
+class CapacityReportSerializer(serializers.Serializer[Any]):
+    hours = serializers.CharField(help_text="Hours of the month until as_of.")
+    classes = CapacityOfMonthSerializer(many=True, source="balances", help_text="By slug.")
+    all = CapacityCostSerializer(source="balance", help_text="Sums, as far as capacity is recorded.")
+
+
 class UsageReportSerializer(serializers.Serializer[Any]):
     month = serializers.CharField(help_text="YYYY-MM.")
     since = serializers.DateTimeField(help_text="Begin of the month in the time zone of the server.")
@@ -60,3 +103,7 @@ class UsageReportSerializer(serializers.Serializer[Any]):
     as_of = serializers.DateTimeField(help_text="When the report was made. What is held now counts until then.")
     lines = UsageLineSerializer(many=True, help_text="The highest cost first. Figures are rounded to 0.01.")
     totals = UsageTotalsSerializer(source="*")
+
+
+class AllUsageReportSerializer(UsageReportSerializer):
+    capacity = CapacityReportSerializer(source="*", help_text="What the nodes had, and what of it was allocated.")

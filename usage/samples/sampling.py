@@ -1,4 +1,4 @@
-"""Once a minute, samples how much each namespace uses of each class, stored as one row per hour.
+"""Once a minute, samples how much each namespace uses of each class, stored as one row per hour, and records capacity.
 
 Samples are read from the mirror, and only while it is current: an outdated mirror does not show the present use. The
 hour's count of minutes is the denominator of every mean, so that minutes without a sample do not count as 0.
@@ -16,6 +16,7 @@ from catalog.models import GpuClass
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from tenants.models import Namespace
+from usage.samples.capacity import record_capacity
 from usage.samples.models import UsageHour, UsageSample
 
 SAMPLE_RETENTION = timedelta(days=400)
@@ -35,7 +36,7 @@ def sample_all() -> None:
 
 @transaction.atomic
 def sample_cluster(cluster: Cluster, *, at: datetime) -> bool:
-    """Counts this minute, unless it was counted or the mirror is not current. Five queries, whatever the number of
+    """Counts this minute, unless it was counted or the mirror is not current. Ten queries, whatever the number of
     rows.
 
     The hour's row is written first: a second process that counts the same minute waits for it, and then finds it
@@ -53,6 +54,7 @@ def sample_cluster(cluster: Cluster, *, at: datetime) -> bool:
         found = [(name, pk, units) for pk, theirs in used.items() for name, units in theirs.items() if units]
         names, class_ids, units = map(list, zip(*found, strict=True)) if found else ([], [], [])
         cursor.execute(_ADD, [hour, names, class_ids, units, cluster.pk])
+    record_capacity(cluster, at=at)
     return True
 
 

@@ -78,6 +78,8 @@ class AllocationInterval(models.Model):
         indexes = [
             # Those of one team or of all in a period: reads none but these, however long the history is.
             GistIndex(TsTzRange("starts_at", "ends_at"), "namespace", name="allocation_by_period"),
+            # Those of one team: by period alone, the index above is searched through all teams.
+            models.Index(fields=["namespace", "starts_at"], name="allocation_by_namespace"),
             # Ends that are corrected when Kueue's is known.
             models.Index(fields=["ends_at"], condition=Q(is_exact=False), name="allocation_inexact"),
         ]

@@ -5,30 +5,48 @@ facts) → Refusal or None. The other rules of a launch are in workloads/launch/
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 
 from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Scope
 from catalog.classes.capacity.device_memory import GIB, MemorySize, gib_text
 from portal.core.errors import NOT_FOUND, Refusal
-from portal.ui.text import plural
+from portal.ui.text import plural, time_with_zone
 
 WORKLOADS_LIMIT = 200
 
 OWNER, MANAGER, MEMBER = "owner", "manager", "member"
+# What happens when a budget is used up.
+TELL, CONFIRM, STOP = "tell", "confirm", "stop"
 LAUNCHERS = frozenset({OWNER, MANAGER, MEMBER})
+
+
+@dataclass(frozen=True)
+class BudgetFacts:
+    """The monthly budget of a team and its cost in this month, as measured last. `until`: the end of the month.
+    `is_confirmed`: an owner allowed launches beyond it.
+    """
+
+    amount: Decimal
+    cost: Decimal
+    at_limit: str
+    is_confirmed: bool
+    until: datetime
 
 
 @dataclass(frozen=True)
 class TeamFacts:
     """`role`: of the actor in the team, "" for staff who are not members. `workloads`: number of workloads that are not
-    deleted.
+    deleted. `budget` None: there is none, or it was not measured in this month.
     """
 
     team: str
     role: str
     namespace_wanted: str
     workloads: int
+    budget: BudgetFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +106,38 @@ def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
         text = f"{team.team} is {word}. Nothing can be started. Contact an operator."
         return Refusal("namespace_suspended", text, status=409)
     return None
+
+
+def may_start_in(by: Actor, team: TeamFacts) -> Refusal | None:
+    """May the actor start anything in this team now? What runs goes on whatever the budget is."""
+    return may_launch_in(by, team) or budget_refusal(team)
+
+
+def budget_refusal(team: TeamFacts) -> Refusal | None:
+    """What staff set for a budget that is used up."""
+    found = team.budget
+    if found is None or not is_used_up(found) or found.at_limit == TELL:
+        return None
+    used = budget_note(team)
+    if found.at_limit == STOP:
+        text = f"{used} Nothing starts until {time_with_zone(found.until)}. Ask an operator for a larger budget."
+        return Refusal("budget_used_up", text, status=409)
+    if found.is_confirmed:
+        return None
+    text = f"{used} Ask an owner to confirm new launches on the team's page Usage."
+    return Refusal("budget_unconfirmed", text, status=409)
+
+
+def budget_note(team: TeamFacts) -> str:
+    """What users are told before they launch; "" while less than 80 % is used."""
+    found = team.budget
+    if found is None or found.cost * 100 < found.amount * 80:
+        return ""
+    return f"{team.team} has used {found.cost} of its budget of {found.amount} for this month."
+
+
+def is_used_up(budget: BudgetFacts) -> bool:
+    return budget.cost >= budget.amount
 
 
 def may_add(team: TeamFacts) -> Refusal | None:

@@ -25,7 +25,7 @@ from workloads.core.workload_sql import (
     workload_from_row,
     workloads_from_rows,
 )
-from workloads.models import NotebookWatch, Run, Workload
+from workloads.models import NotebookWatch, Run, TeamBudget, Workload
 
 
 def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
@@ -34,9 +34,13 @@ def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
     """
     values = _one(_TEAM, by, slug)
     namespace = namespace_from_row(values)
-    role, count = values
+    role, count, *budget = values
     return namespace, policy.TeamFacts(
-        team=namespace.tenant.name, role=role or "", namespace_wanted=namespace.wanted, workloads=count
+        team=namespace.tenant.name,
+        role=role or "",
+        namespace_wanted=namespace.wanted,
+        workloads=count,
+        budget=policy.BudgetFacts(*budget) if budget[0] is not None else None,
     )
 
 
@@ -89,8 +93,11 @@ _KNOWN = f"""
 _TEAM = f"""
 SELECT {NAMESPACE_COLUMNS}, member.role,
        (SELECT count(*) FROM {Workload._meta.db_table} workload
-         WHERE workload.namespace_id = namespace.id AND workload.deleted_at IS NULL)
-  FROM {NAMESPACE_FROM} {_KNOWN}"""
+         WHERE workload.namespace_id = namespace.id AND workload.deleted_at IS NULL),
+       budget.amount, budget.cost, budget.at_limit, budget.confirmed_at IS NOT NULL, budget.month_until
+  FROM {NAMESPACE_FROM}
+  LEFT JOIN {TeamBudget._meta.db_table} budget
+    ON budget.tenant_id = tenant.id AND budget.month_since <= now() AND budget.month_until > now() {_KNOWN}"""
 _NAMED = f"""
 SELECT {NAMESPACE_COLUMNS}, {RELATED_COLUMNS}
   FROM {NAMESPACE_FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id

@@ -13,11 +13,13 @@ from workloads.core.policy import (
     ClassFacts,
     RunFacts,
     TeamFacts,
+    budget_refusal,
     may_add,
     may_ever_start,
     may_have_memory,
     may_launch_in,
     may_manage,
+    may_start_in,
 )
 from workloads.launch import options
 from workloads.launch.jobs import policy as job_policy
@@ -36,7 +38,7 @@ COMMAND_WORD_LENGTH_LIMIT = 4096
 
 def may_launch_any(by: Actor, team: TeamFacts, *, has_class: bool) -> Refusal | None:
     """For the launch buttons. `has_class`: the team has, will have or may borrow quota for a class."""
-    if refusal := may_launch_in(by, team) or may_add(team):
+    if refusal := may_start_in(by, team) or may_add(team):
         return refusal
     return None if has_class else Refusal("not_granted", "Your team has no quota yet. Request quota first.")
 
@@ -105,7 +107,7 @@ def spec_refusal(wanted: LaunchSpec) -> Refusal | None:
 
 def may_launch(by: Actor, team: TeamFacts, found: ClassFacts, wanted: LaunchSpec) -> Refusal | None:
     """May the actor create this workload with its first run?"""
-    return may_declare(by, team, found, wanted) or may_add(team)
+    return may_declare(by, team, found, wanted) or budget_refusal(team) or may_add(team)
 
 
 def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: LaunchSpec) -> Refusal | None:
@@ -144,7 +146,7 @@ def may_start(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
         return NOT_FOUND
     if not run.is_over:
         return Refusal("still_running", STILL_RUNNING, status=409)
-    return may_launch_in(by, team)
+    return may_start_in(by, team)
 
 
 def may_change(by: Actor, team: TeamFacts, run: RunFacts, *, kind: str, wanted: LaunchSpec) -> Refusal | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from accounts.core.actor import Actor
 from portal.core.errors import Refusal
-from workloads.core.policy import RunFacts, TeamFacts, may_launch_in, may_stop
+from workloads.core.policy import RunFacts, TeamFacts, may_start_in, may_stop
 
 
 def may_restart(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
     """May the actor stop the run, and start another one from the current declaration when it has ended?"""
-    return may_stop(by, team, run) or may_launch_in(by, team)
+    return may_stop(by, team, run) or may_start_in(by, team)
 
 
 def may_start_next(*, is_active: bool, name: str) -> Refusal | None:

@@ -1,4 +1,4 @@
-"""Commands that only read: classes, capacity, quota, usage, the status of a workload and its reason."""
+"""Commands that only read: classes, capacity, quota, usage, budget, the status of a workload and its reason."""
 
 from __future__ import annotations
 
@@ -49,6 +49,12 @@ def usage(
         session.give(session.client.get("teams", session.team(team), "usage-report", month=month), formatting.usage)
 
 
+def budget(context: typer.Context, team: Team = "", json: AsJson = False) -> None:
+    """Show the team's budget of this month, what is used of it, and a forecast."""
+    session = session_of(context)
+    session.give(session.client.get("teams", session.team(team), "budget"), formatting.budget)
+
+
 def status(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of a notebook or job. Default: all of the team.")] = "",
@@ -85,6 +91,6 @@ def open_page(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (classes, capacity, quota, usage, status, why):
+    for command in (classes, capacity, quota, usage, budget, status, why):
         app.command()(command)
     app.command("open")(open_page)

@@ -105,6 +105,7 @@ COMMANDS = (
     ("capacity",),
     ("quota",),
     ("usage",),
+    ("budget",),
     ("status",),
     ("status", "train"),
     ("why", "train"),

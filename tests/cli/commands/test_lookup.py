@@ -14,6 +14,7 @@ from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from tests.cli.command import Gpu, answered
 from tests.support.rows import make, running
+from tests.support.rows.usage import budget
 from tests.usage.reports.october import ran
 from workloads.models import Run
 
@@ -99,6 +100,16 @@ def test_usage_of_a_month_as_a_table_as_json_and_as_csv(
     assert (as_csv.code, as_csv.err) == (0, "")
     assert [(row["email"], row["cost"]) for row in csv.DictReader(io.StringIO(as_csv.out))] == [(bob.email, "7.50")]
     assert len(gpu("usage", "--csv").out.splitlines()) == 1
+
+
+def test_the_budget_and_its_forecast(gpu: Gpu, granted: Tenant) -> None:
+    assert gpu("budget", "--json").json["amount"] is None
+    budget(granted, amount="100", cost="120.5", at_limit="stop")
+    done = gpu("budget")
+    assert [text in done.out for text in ("100.00", "120.50 (120%)", "unknown", "stop", "Nothing starts until")] == [
+        True,
+    ] * 5  # fmt: skip
+    assert gpu("budget", "--json").json["percent"] == 120
 
 
 def test_usage_of_no_month_is_refused(gpu: Gpu, granted: Tenant) -> None:

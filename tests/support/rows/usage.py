@@ -1,8 +1,10 @@
-"""Hours of use and allocations, as rows."""
+"""Hours of use, allocations and budgets, as rows."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
 from django.utils import timezone
 
@@ -13,9 +15,10 @@ from tenants.models import Namespace, QuotaRequest, Tenant
 from tenants.requests import actions as request_actions
 from tenants.requests.types import RequestedLine
 from tests.support.rows import running
+from usage.reports.calendar_month import month_of
 from usage.samples.models import UsageHour, UsageSample
 from workloads.allocations import recording
-from workloads.models import Run, Workload
+from workloads.models import Run, TeamBudget, Workload
 
 HOUR = timedelta(hours=1)
 
@@ -66,3 +69,15 @@ def held(run: Run) -> Run:
     recording.record_start(run.pk)
     recording.record_end(run.pk)
     return run
+
+
+def budget(
+    tenant: Tenant, *, amount: str = "100", cost: str = "0", at_limit: str = "tell", at: datetime | None = None,
+    **fields: Any,
+) -> TeamBudget:  # fmt: skip
+    """Measured a minute before `at`, now by default, in the month of `at`."""
+    at = at or timezone.now()
+    month = month_of(at)
+    values = {"cost": Decimal(cost), "month_since": month.since, "month_until": month.until}
+    values |= {"measured_at": at - timedelta(minutes=1), **fields}
+    return TeamBudget.objects.create(tenant=tenant, amount=Decimal(amount), at_limit=at_limit, **values)

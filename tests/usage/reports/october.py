@@ -12,14 +12,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from accounts.models import User
-from catalog.models import GpuClass
+from catalog.models import ClassPrice, GpuClass
 from cluster.models import Cluster
 from tenants.models import Membership, Namespace, Tenant
 from tests.support.rows import make, running
 from tests.support.rows.usage import held
+from usage.models import CapacityInterval
 from workloads.launch.options import Options
 from workloads.models import AllocationInterval, Run, Workload
 
@@ -63,6 +65,8 @@ def october(cluster: Cluster, team_a: Tenant, a100: GpuClass, alice: User, bob: 
     old = make.gpu_class(cluster, slug="old", weight="0.5", price_per_unit_hour="0.0100", node_labels={})
     GpuClass.objects.filter(pk=a100.pk).update(price_per_unit_hour="2.4000")
 
+    capacity(a100, slice_)
+
     # A price that changes between two runs of one line, of which one is not exact; and a gang of four workers.
     first = ran(namespace, a100, alice, ADMITTED, ADMITTED + timedelta(hours=7, seconds=13))
     AllocationInterval.objects.filter(pk=first.pk).update(is_exact=False)
@@ -91,6 +95,76 @@ def october(cluster: Cluster, team_a: Tenant, a100: GpuClass, alice: User, bob: 
     ran(team_b.namespaces.get(), a100, bob, datetime(2026, 5, 3, tzinfo=UTC), datetime(2026, 5, 4, tzinfo=UTC))
     make.close(team_b.namespaces.get().name)
     return team_b
+
+
+def capacity(a100: GpuClass, slice_: GpuClass) -> None:
+    """A price that changes while a run holds units; a node that is not ready for an hour, in which units are held on
+    it; a day and a half that are not recorded. The class `old` is never recorded.
+    """
+    for one, price, since in (
+        (a100, "2.4000", SEPTEMBER),
+        (a100, "3.1111", ADMITTED + 2 * HOUR),
+        (slice_, "0.3333", SEPTEMBER),
+    ):
+        ClassPrice.objects.create(gpu_class=one, price_per_unit_hour=price, since=since)
+    for one, units, since, until in (
+        (a100, 16, OCTOBER - 2 * HOUR, ADMITTED + 2 * HOUR),
+        (a100, 0, ADMITTED + 2 * HOUR, ADMITTED + 3 * HOUR),
+        (a100, 12, ADMITTED + 3 * HOUR, datetime(2026, 10, 25, 1, tzinfo=UTC)),
+        (a100, 12, datetime(2026, 10, 26, 13, tzinfo=UTC), NOW - timedelta(seconds=7)),
+        (slice_, 7, OCTOBER + timedelta(minutes=20, seconds=1), NOW - timedelta(seconds=7)),
+    ):
+        CapacityInterval.objects.create(gpu_class=one, units=units, starts_at=since, ends_at=until)
+
+
+def expected_capacity(since: datetime, until: datetime, *, now: datetime = NOW) -> dict[str, dict[str, Fraction]]:
+    """By class, exact: between two moments at which anything changes, everything is what it is in the middle."""
+    end = min(until, now)
+    seen = [
+        (one, now if now - one.ends_at < timedelta(minutes=1) else one.ends_at)
+        for one in CapacityInterval.objects.select_related("gpu_class")
+    ]
+    prices = list(ClassPrice.objects.order_by("since"))
+    held = list(AllocationInterval.objects.all())
+    moments = {
+        since,
+        end,
+        *(one.since for one in prices),
+        *(at for one, ends_at in seen for at in (one.starts_at, ends_at)),
+    }
+    moments |= {at for one in held for at in (one.starts_at, one.ends_at or now)}
+    found: dict[str, dict[str, Fraction]] = {}
+    for gpu_class in GpuClass.objects.all():
+        sums_: dict[str, Fraction] = defaultdict(Fraction)
+        steps = sorted(at for at in moments if since <= at <= end)
+        for begin, finish in pairwise(steps):
+            middle = begin + (finish - begin) / 2
+            hours = Fraction((finish - begin) // timedelta(microseconds=1), 3_600_000_000)
+            mine = [one for one in held if _is_of(one, gpu_class) and one.starts_at <= middle < (one.ends_at or now)]
+            units = sum(one.units for one in mine)
+            cost = sum((one.units * Fraction(one.price_per_unit_hour) for one in mine), Fraction(0))
+            known = [one.units for one, ends_at in seen if _is_of(one, gpu_class) and one.starts_at <= middle < ends_at]
+            if not known:
+                sums_["not_recorded_unit_hours"] += units * hours
+                sums_["not_recorded_cost"] += cost * hours
+                continue
+            price = Fraction(
+                [o for o in prices if o.gpu_class_id == gpu_class.pk and o.since <= middle][-1].price_per_unit_hour
+            )
+            sums_["recorded_hours"] += hours
+            sums_["capacity_unit_hours"] += known[0] * hours
+            sums_["capacity_cost"] += known[0] * price * hours
+            sums_["beyond_capacity_unit_hours"] += max(0, units - known[0]) * hours
+            sums_["beyond_capacity_cost"] += max(0, units - known[0]) * price * hours
+            sums_["price_difference_cost"] += (cost - units * price) * hours
+            sums_["unallocated_unit_hours"] += max(0, known[0] - units) * hours
+            sums_["unallocated_cost"] += max(0, known[0] - units) * price * hours
+        found[gpu_class.slug] = sums_
+    return found
+
+
+def _is_of(one: CapacityInterval | ClassPrice | AllocationInterval, gpu_class: GpuClass) -> bool:
+    return one.gpu_class_id == gpu_class.pk
 
 
 def expected(since: datetime, until: datetime, *, team: str = "", now: datetime = NOW) -> dict[Key, Figures]:

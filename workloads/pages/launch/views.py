@@ -81,6 +81,7 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
         "said": [*start.said, *([] if request.method == "POST" else _unavailable(start, offer, going))],
         "share": _share(form),
         "may_launch": policy.may_launch_any(by, team, has_class=offer.has_class),
+        "budget_note": core_policy.budget_note(team),
     }
     return render(request, "workloads/pages/launch/launch.html", context, status=422 if form.is_bound else 200)
 
