@@ -1,5 +1,5 @@
-"""The Go programs of the embedded cluster, and Caddy, those of a real node, and those that render `deploy/`: built once
-and cached per user, under the hash of their build recipe.
+"""The Go programs of the embedded cluster, and Caddy, those of its monitoring, those of a real node, and those that
+render `deploy/`: built once and cached per user, under the hash of their build recipe.
 
 The Go modules in `tools/` contain no code of this project, only pinned `tool` lines and CoreDNS's list of plugins. A
 build happens in its own directory, which is renamed at the end, so an incomplete build is never used. An interrupted
@@ -39,15 +39,18 @@ BUILD_WITHIN_S = 45 * 60.0
 class Recipe:
     """`builds`: module → builds, each (output: a directory ending in / or a file name, packages). `manifests`: files
     inside the modules: module path → (folder in the module, folder beside the programs). `folder`: in the cache.
+    `tags`: Go's build tags.
     """
 
     folder: str
     what: str
     builds: dict[str, list[tuple[str, list[str]]]]
     manifests: dict[str, list[tuple[str, str]]]
+    tags: tuple[str, ...] = ()
 
     def digest(self) -> str:
-        digest = hashlib.sha256(json.dumps([self.builds, self.manifests, LDFLAGS]).encode())
+        told = [self.builds, self.manifests, LDFLAGS, *self.tags]
+        digest = hashlib.sha256(json.dumps(told).encode())
         for module in self.builds:
             for file in sorted((TOOLS / module).iterdir()):
                 digest.update(file.read_bytes())
@@ -80,6 +83,25 @@ CLUSTER = Recipe(
         ],
         "sigs.k8s.io/kwok": [("kustomize/crd/bases", "kwok/crd"), ("kustomize/stage", "kwok/stage")],
     },
+)
+# Of all ways to find targets, Prometheus contains only files and HTTP: the others add the SDKs of a dozen clouds. Its
+# pages are not built, for which npm would be needed; it answers queries.
+MONITORING = Recipe(
+    folder="monitoring-programs",
+    what="Prometheus and promtool, once per user: 1 to 3 minutes on two cores",
+    builds={
+        "prometheus": [
+            (
+                "bin/",
+                [
+                    "github.com/prometheus/prometheus/cmd/prometheus",
+                    "github.com/prometheus/prometheus/cmd/promtool",
+                ],
+            )
+        ]
+    },
+    manifests={},
+    tags=("remove_all_sd", "enable_file_sd", "enable_http_sd", "netgo"),
 )
 _KUSTOMIZE = ("bin/kustomize", ["sigs.k8s.io/kustomize/kustomize/v5"])
 NODE = Recipe(
@@ -179,6 +201,8 @@ def _build(supervisor: Supervisor, go: str, recipe: Recipe, target: Path) -> Non
                 argv = ["build", "-v", "-trimpath", "-ldflags", LDFLAGS, "-o", str(building / output), *packages]
                 if output.endswith("/"):
                     argv[argv.index("-o") + 1] += "/"
+                if recipe.tags:
+                    argv[1:1] = ["-tags", ",".join(recipe.tags)]
                 _go(supervisor, go, module, "build", argv)
     for module_path, folders in recipe.manifests.items():
         module = next(name for name in recipe.builds if f"{module_path} v" in (TOOLS / name / "go.mod").read_text())

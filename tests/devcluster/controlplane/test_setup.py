@@ -4,6 +4,7 @@ import json
 import os
 import ssl
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ def test_the_recipe_changes_with_what_is_pinned(tmp_path: Path, monkeypatch: pyt
     assert programs.CLUSTER.digest() == before
     (tmp_path / "caddy" / "go.sum").write_text("changed")
     assert programs.CLUSTER.digest() != before
+
+
+def test_the_recipe_changes_with_its_build_tags() -> None:
+    assert programs.MONITORING.digest() != replace(programs.MONITORING, tags=()).digest()
 
 
 def test_certificates_are_made_once_and_private(tmp_path: Path) -> None:
