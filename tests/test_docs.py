@@ -278,7 +278,8 @@ def test_metrics_and_alerts_are_as_documented() -> None:
     )
     code = "".join((ROOT / part).read_text() for part in parts)
     assert set(re.findall(r"`(portal_\w+)`", text)) == set(re.findall(r'"(portal_\w+)"', code))
-    rules = yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["groups"][0]["rules"]
+    file = ROOT / "deploy" / "monitoring" / "rules" / "portal-alerts.yaml"
+    rules = yaml.safe_load(file.read_text())["groups"][0]["rules"]
     assert set(re.findall(r"`(Portal\w+)`", text)) <= {rule["alert"] for rule in rules}
 
 

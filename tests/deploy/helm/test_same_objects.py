@@ -83,7 +83,7 @@ def test_a_packaged_chart_gives_the_same_objects(chart: Chart, tmp_path: Path) -
 
     assert yaml_files.parse(done.stdout) == chart.objects()
     with tarfile.open(archive) as opened:
-        assert not {"alerts.yaml", "make_secrets.py", "kueue"} & {name.split("/")[1] for name in opened.getnames()}
+        assert not {"monitoring", "make_secrets.py", "kueue"} & {name.split("/")[1] for name in opened.getnames()}
 
 
 def test_the_rules_are_the_text_of_the_files(chart: Chart) -> None:
