@@ -190,7 +190,7 @@ NEIGHBOURS = (
     Neighbour(
         "MonitoringTargetDown",
         "a target that is gone",
-        {'up{job="kube-state-metrics",instance="10.0.0.9:8080"}': "1x9 0x3 stale"},
+        {'up{job="kube-state-metrics",instance="10.0.0.9:8080"}': "1x9 0x4 stale"},
     ),
 )  # fmt: skip
 
