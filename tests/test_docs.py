@@ -290,8 +290,19 @@ def test_metrics_and_alerts_are_as_documented() -> None:
     )
     code = "".join((ROOT / part).read_text() for part in parts)
     assert set(re.findall(r"`(portal_\w+)`", text)) == set(re.findall(r'"(portal_\w+)"', code))
-    rules = yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["groups"][0]["rules"]
+    file = ROOT / "deploy" / "monitoring" / "rules" / "portal-alerts.yaml"
+    rules = yaml.safe_load(file.read_text())["groups"][0]["rules"]
     assert set(re.findall(r"`(Portal\w+)`", text)) <= {rule["alert"] for rule in rules}
+
+
+def test_alerts_for_gpus_are_as_documented() -> None:
+    text = section("docs/operators.md", "Metrics, dashboards and alerts")
+    folder = ROOT / "deploy" / "monitoring"
+    rules = yaml.safe_load((folder / "rules" / "gpu-alerts.yaml").read_text())["groups"][0]["rules"]
+    table = re.findall(r"^\| (`(?:Gpu|Monitoring)\w+`.*?) \|", text, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", " ".join(table)) == [rule["alert"] for rule in rules]
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml")} - {"kustomization.yaml"}
+    assert {name for name in re.findall(r"`([\w/-]+\.yaml)`", text) if "deploy/" not in name} == files
 
 
 # ---- API -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""When a certificate has to be renewed. Pure. `deploy/alerts.yaml` has the same rule."""
+"""When a certificate has to be renewed. Pure. `deploy/monitoring/rules/portal-alerts.yaml` has the same rule."""
 
 from __future__ import annotations
 

@@ -153,10 +153,9 @@ def test_single_sign_on_is_added_by_who_wants_it_and_reaches_what_they_name() ->
 
 
 def test_alerts_name_figures_that_exist() -> None:
-    rules = [
-        rule for group in yaml.safe_load((DEPLOY / "alerts.yaml").read_text())["groups"] for rule in group["rules"]
-    ]
-    [scrape] = yaml.safe_load((DEPLOY / "scrape.yaml").read_text())
+    groups = yaml.safe_load((DEPLOY / "monitoring" / "rules" / "portal-alerts.yaml").read_text())["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    [scrape] = yaml.safe_load((DEPLOY / "monitoring" / "scrape.yaml").read_text())
     code = "".join((ROOT / part).read_text() for part in FIGURES)
     exposed = set(re.findall(r"\"(portal_\w+)\"", code))
 

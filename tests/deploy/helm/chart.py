@@ -14,7 +14,7 @@ from tests.support.shipped import DEPLOY
 
 Json = dict[str, Any]
 RELEASE = NAMESPACE = "gpu-portal"
-# The kinds of exposure, certificates, sign-in and clusters that the chart offers.
+# The kinds of exposure, certificates, sign-in, monitoring and clusters that the chart offers.
 VARIANTS: dict[str, Json] = {
     "node-port": {"exposure": {"service": {"type": "NodePort"}}},
     "tls-route": {
@@ -36,6 +36,14 @@ VARIANTS: dict[str, Json] = {
     },
     "cert-manager": {"tls": {"secret": "portal-tls", "certManager": {"issuer": "letsencrypt"}}},
     "issuer": {"issuer": {"url": "https://sso.example.org/realms/example", "addresses": ["192.0.2.10/32"]}},
+    "monitoring": {
+        "monitoring": {
+            "podMonitor": True,
+            "rules": ["portal-alerts", "gpu-records", "gpu-alerts"],
+            "dashboards": True,
+            "labels": {"release": "prometheus"},
+        }
+    },
     **{name: {"site": {"preset": name}} for name in ("aks", "eks", "gke", "k3s", "kubeadm", "openshift")},
 }
 

@@ -24,6 +24,8 @@ FOREIGN = (
     ("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes"),
     ("gateway.networking.k8s.io", "v1", "TLSRoute", "tlsroutes"),
     ("cert-manager.io", "v1", "Certificate", "certificates"),
+    ("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors"),
+    ("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
 )
 
 

@@ -83,7 +83,8 @@ def test_a_packaged_chart_gives_the_same_objects(chart: Chart, tmp_path: Path) -
 
     assert yaml_files.parse(done.stdout) == chart.objects()
     with tarfile.open(archive) as opened:
-        assert not {"alerts.yaml", "make_secrets.py", "kueue"} & {name.split("/")[1] for name in opened.getnames()}
+        parts = {part for name in opened.getnames() for part in name.split("/")}
+    assert not {"scrape.yaml", "make_secrets.py", "kueue"} & parts
 
 
 def test_the_rules_are_the_text_of_the_files(chart: Chart) -> None:
@@ -112,6 +113,15 @@ def test_single_sign_on_gives_what_its_component_gives(chart: Chart, tmp_path: P
         for items in (pod["containers"][0]["env"], pod["containers"][0]["volumeMounts"], pod["volumes"]):
             items.sort(key=lambda item: str(item["name"]))
     assert ours == theirs
+
+
+def test_monitoring_gives_what_its_component_gives(chart: Chart, tmp_path: Path) -> None:
+    theirs = of_kustomize(chart.kustomized(overlay(tmp_path, "monitoring")))
+
+    assert as_kustomize(chart.objects({"monitoring": {"podMonitor": True, "dashboards": True}})) == theirs
+    assert ("PodMonitor", "gpu-portal") in theirs
+    dashboards = {f"gpu-portal-{path.name}": path.read_text() for path in (DEPLOY / "monitoring/dashboards").iterdir()}
+    assert theirs["ConfigMap", "gpu-portal-dashboards"]["data"] == dashboards
 
 
 def overlay(folder: Path, component: str) -> Path:

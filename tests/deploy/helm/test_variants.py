@@ -1,18 +1,23 @@
 """Each variant of the chart is accepted by an API server as it is written, and fits what it is made for.
 
-Pods, policies and Ingress are checked field by field. Of Gateway API and cert-manager the API server here knows only
-the kinds: their fields are compared with what their documentation requires.
+Pods, policies and Ingress are checked field by field. Of Gateway API, cert-manager and the Prometheus Operator the API
+server here knows only the kinds: their fields are compared with what their documentation requires.
 """
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+import yaml
+
+from devcluster.client import yaml_files
 from devcluster.client.kube import path_of
 from tests.deploy.helm.chart import VARIANTS, Chart, Json, named
 from tests.deploy.helm.conftest import Fresh
 from tests.support.shipped import DEPLOY, documents
 
+RULES = VARIANTS["monitoring"]["monitoring"]["rules"]
 HOSTS = ["gpu.example.org", "*.notebooks.gpu.example.org"]
 PLAIN, PASSED_THROUGH = ("ingress", "http-route"), ("node-port", "tls-route")
 
@@ -136,3 +141,40 @@ def test_cert_manager_fills_the_secret_that_the_gateway_mounts(chart: Chart) -> 
     pod, *_ = gateway(objects)
     [tls] = [volume["secret"]["secretName"] for volume in pod["volumes"] if volume["name"] == "tls"]
     assert tls == certificate["spec"]["secretName"] == "portal-tls"
+
+
+def test_rules_are_those_of_the_files_in_the_kind_of_the_operator(chart: Chart) -> None:
+    objects = chart.objects(VARIANTS["monitoring"])
+
+    files = {f"gpu-portal-{path.stem}": path for path in (DEPLOY / "monitoring" / "rules").iterdir()}
+    rules = {one["metadata"]["name"]: one for one in objects if one["kind"] == "PrometheusRule"}
+    assert rules.keys() == files.keys()
+    for name, one in rules.items():
+        assert one["spec"] == yaml.safe_load(files[name].read_text())
+    # The command of README.md, for those who use kustomize.
+    only = ["--show-only", "templates/monitoring.yaml", "--set-json", f"monitoring.rules={json.dumps([*RULES])}"]
+    done = chart.helm("template", "gpu-portal", str(DEPLOY), *only)
+    assert [one["spec"] for one in yaml_files.parse(done.stdout)] == [one["spec"] for one in rules.values()]
+    for one in [*rules.values(), named(objects, "PodMonitor", "gpu-portal")]:
+        assert one["metadata"]["labels"] == {"app.kubernetes.io/name": "gpu-portal", "release": "prometheus"}
+
+
+def test_the_monitor_reads_the_port_of_every_process_under_the_labels_of_the_rules(chart: Chart) -> None:
+    """As the scrape job does. Its fields are those of the operator's documentation."""
+    objects = chart.objects(VARIANTS["monitoring"])
+
+    spec = named(objects, "PodMonitor", "gpu-portal")["spec"]
+    [endpoint] = spec["podMetricsEndpoints"]
+    [scrape] = yaml.safe_load((DEPLOY / "monitoring" / "scrape.yaml").read_text())
+    selected = {}
+    for one in [one for one in objects if one["kind"] == "Deployment"]:
+        pod = one["spec"]["template"]
+        ports = {port["name"] for container in pod["spec"]["containers"] for port in container.get("ports", [])}
+        if spec["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items() and endpoint["port"] in ports:
+            selected[one["metadata"]["name"]] = pod["metadata"]["labels"]
+    assert selected.keys() == {"web", "doors", "worker", "watcher", "beat"}
+    assert {labels[spec["jobLabel"]] for labels in selected.values()} == {scrape["job_name"]}
+    [relabelled] = endpoint["relabelings"]
+    same = {"source_labels": relabelled["sourceLabels"], "target_label": relabelled["targetLabel"]}
+    assert same in scrape["relabel_configs"]
+    assert endpoint["port"] in {one.get("regex") for one in scrape["relabel_configs"]}

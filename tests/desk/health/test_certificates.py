@@ -19,7 +19,7 @@ from tests.support.http.metrics import figures
 from tests.support.rows import mirrored
 
 pytestmark = pytest.mark.django_db
-ALERTS = Path(__file__).parents[3] / "deploy" / "alerts.yaml"
+ALERTS = Path(__file__).parents[3] / "deploy" / "monitoring" / "rules" / "portal-alerts.yaml"
 
 
 def certificate(name: Certificate.Name, *, days: float, of: float = 90) -> None:

@@ -122,7 +122,7 @@ def test_each_rule_asks_for_labels_that_its_figure_has(
     for line in metrics.exposition().decode().splitlines():
         if found := re.match(r"(portal_\w+)(?:\{(.*)\})? ", line):
             labels.setdefault(found[1], set()).update(re.findall(r"(\w+)=\"", found[2] or ""))
-    [group] = yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["groups"]
+    [group] = yaml.safe_load((ROOT / "deploy" / "monitoring" / "rules" / "portal-alerts.yaml").read_text())["groups"]
     names = [rule["alert"] for rule in group["rules"]]
     assert len(names) == len(set(names))
     for rule in group["rules"]:
