@@ -89,15 +89,17 @@ def _lent(lent: Json | None) -> object:
 
 
 def usage(found: Json) -> Table:
-    headings = ["PERSON", "CLASS", "PRIORITY", ">UNIT-HOURS", ">GPU-HOURS", ">COST", "NOTE"]
-    figures = ("unit_hours", "gpu_hours", "cost")
-    rows = [
-        [one["person"], one["gpu_class"], one["priority"], *(one[name] for name in figures), _exactness(one)]
-        for one in found["lines"]
-    ]
+    headings = ["PERSON", "CLASS", "PRIORITY", ">UNIT-HOURS", ">GPU-HOURS", ">COST", ">IDLE COST", "NOTE"]
+    figures = ("person", "gpu_class", "priority", "unit_hours", "gpu_hours", "cost")
+    rows = [[*(one[name] for name in figures), _idle(one), _exactness(one)] for one in found["lines"]]
     total = found["totals"]["all"]
-    ending = [f"Total {found['month']}", None, None, None, total["gpu_hours"], total["cost"], _exactness(total)]
+    name = f"Total {found['month']}"
+    ending = [name, None, None, None, total["gpu_hours"], total["cost"], _idle(total), _exactness(total)]
     return table(headings, [*rows, ending])
+
+
+def _idle(one: Json) -> str:
+    return str(one["idle_cost"]) if float(one["measured_cost"]) else "not measured"
 
 
 def _exactness(one: Json) -> str:

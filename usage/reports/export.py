@@ -19,6 +19,8 @@ COLUMNS = (
     "gpu_hours",
     "cost",
     "is_exact",
+    "measured_cost",
+    "idle_cost",
 )
 CAPACITY_COLUMNS = (
     "month",
@@ -46,6 +48,7 @@ def report_csv(report: UsageReport) -> str:
 def _cells(one: UsageLine) -> Iterator[object]:
     yield from (one.team, one.team_name, one.person, one.email, one.gpu_class, one.priority)
     yield from (one.unit_hours, one.gpu_hours, one.cost, "yes" if one.is_exact else "no")
+    yield from (one.measured_cost, one.idle_cost)
 
 
 def capacity_csv(report: UsageReport) -> str:

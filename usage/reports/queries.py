@@ -20,7 +20,8 @@ from usage.reports.balance_sql import BALANCES
 from usage.reports.calendar_month import CalendarMonth, month_asked, month_of
 from usage.reports.types import CapacityBalance, UsageLine, UsageReport, by_class
 from usage.samples.capacity import BRIDGED
-from workloads.models import AllocationInterval
+from usage.telemetry.models import RunHour
+from workloads.models import AllocationInterval, Run
 
 CENT = Decimal("0.01")
 _ZERO = Decimal("0.00")
@@ -50,11 +51,8 @@ def read_report(tenant: Tenant | None, month: str | None) -> UsageReport:
 def _lines(tenant: Tenant | None, month: CalendarMonth, at: datetime) -> tuple[UsageLine, ...]:
     values = {"since": month.since, "at": min(month.until, at), **_of_team(tenant)}
     with connection.cursor() as cursor:
-        cursor.execute(_LINES.format(of_team=_OF_TEAM if tenant else ""), values)
-        return tuple(
-            UsageLine(*[*names, *map(_per_hour, (unit_seconds, gpu_seconds, cost_seconds)), is_exact])
-            for *names, unit_seconds, gpu_seconds, cost_seconds, is_exact in cursor.fetchall()
-        )
+        cursor.execute(_LINES_OF_TEAM if tenant else _LINES, values)
+        return tuple(map(_line, cursor.fetchall()))
 
 
 def _balances(month: CalendarMonth, at: datetime, lines: tuple[UsageLine, ...]) -> tuple[CapacityBalance, ...]:
@@ -72,6 +70,12 @@ def _balances(month: CalendarMonth, at: datetime, lines: tuple[UsageLine, ...]) 
                 hours = [_ZERO, _ZERO, _ZERO, units, cost, _ZERO, _ZERO, _ZERO]
             found.append(CapacityBalance(*[slug, name, recorded_since, *hours, units, cost]))
     return tuple(found)
+
+
+def _line(row: tuple[Any, ...]) -> UsageLine:
+    names, is_exact, seconds = row[:7], row[7], row[8:]
+    unit_hours, gpu_hours, cost, measured_cost, idle_cost = map(_per_hour, seconds)
+    return UsageLine(*[*names, unit_hours, gpu_hours, cost, is_exact, measured_cost, idle_cost])
 
 
 def _per_hour(seconds: Decimal) -> Decimal:
@@ -94,17 +98,49 @@ def _of_team(tenant: Tenant | None) -> dict[str, Any]:
 
 
 _OF_TEAM = f" AND held.namespace_id IN (SELECT id FROM {Namespace._meta.db_table} WHERE tenant_id = %(tenant)s)"
-_LINES = f"""
+_SEEN_OF_TEAM = f"""
+           AND hour.namespace_id IN (SELECT id FROM {Namespace._meta.db_table} WHERE tenant_id = %(tenant)s)"""
+# Hours of a run are those of the interval that it had first in the month. They are added up by run before anything is
+# joined: a month of 1,000 runs has 700,000 of them.
+_SEEN = f"""
+SELECT run.requested_by_id AS user_id, first.namespace_id, first.gpu_class_id, first.priority,
+       sum(first.units * first.price_per_unit_hour * seen.minutes) * 60 AS measured_seconds,
+       sum(first.units * first.price_per_unit_hour * (seen.minutes - seen.busy / 100)) * 60 AS idle_seconds
+  FROM (SELECT hour.run_id, sum(bit_count(hour.seen_minutes::bit(64))) AS minutes,
+               sum(hour.activity_sum)::numeric AS busy
+          FROM {RunHour._meta.db_table} hour
+         WHERE hour.hour >= %(since)s AND hour.hour < %(at)s
+           AND hour.measure <> '{RunHour.Measure.SHARED}'{{seen_of_team}}
+         GROUP BY hour.run_id) seen
+  JOIN {Run._meta.db_table} run ON run.id = seen.run_id
+ CROSS JOIN LATERAL (
+       SELECT held.* FROM {AllocationInterval._meta.db_table} held
+        WHERE held.run_id = seen.run_id AND {PERIOD_HELD} && tstzrange(%(since)s, %(at)s)
+        ORDER BY held.starts_at LIMIT 1) first
+ GROUP BY run.requested_by_id, first.namespace_id, first.gpu_class_id, first.priority"""
+_ALL_LINES = f"""
+WITH held AS (
+    SELECT user_id, namespace_id, gpu_class_id, priority, sum(unit_seconds) AS unit_seconds,
+           sum(weight * unit_seconds) AS gpu_seconds, sum(price_per_unit_hour * unit_seconds) AS cost_seconds,
+           bool_and(is_exact) AS is_exact
+      FROM ({HELD}{{of_team}}) held
+     GROUP BY user_id, namespace_id, gpu_class_id, priority),
+seen AS ({_SEEN})
 SELECT team.slug, team.name, coalesce(person.name, '{OUTSIDE}'), coalesce(person.email, ''), class.slug, class.name,
-       held.priority, sum(held.unit_seconds), sum(held.weight * held.unit_seconds) AS gpu_seconds,
-       sum(held.price_per_unit_hour * held.unit_seconds) AS cost_seconds, bool_and(held.is_exact)
-  FROM ({HELD}{{of_team}}) held
+       held.priority, bool_and(held.is_exact), sum(held.unit_seconds), sum(held.gpu_seconds) AS gpu_seconds,
+       sum(held.cost_seconds) AS cost_seconds, coalesce(sum(seen.measured_seconds), 0),
+       coalesce(sum(seen.idle_seconds), 0)
+  FROM held
   JOIN {Namespace._meta.db_table} namespace ON namespace.id = held.namespace_id
   JOIN {Tenant._meta.db_table} team ON team.id = namespace.tenant_id
   JOIN {GpuClass._meta.db_table} class ON class.id = held.gpu_class_id
   LEFT JOIN {User._meta.db_table} person ON person.id = held.user_id
+  LEFT JOIN seen ON seen.user_id = held.user_id AND seen.namespace_id = held.namespace_id
+        AND seen.gpu_class_id = held.gpu_class_id AND seen.priority = held.priority
  GROUP BY team.id, person.id, class.id, held.priority
  ORDER BY cost_seconds DESC, gpu_seconds DESC, team.slug, person.email, class.slug, held.priority"""
+_LINES = _ALL_LINES.format(of_team="", seen_of_team="")
+_LINES_OF_TEAM = _ALL_LINES.format(of_team=_OF_TEAM, seen_of_team=_SEEN_OF_TEAM)
 # For each month one look into the index. `LATERAL … LIMIT 1` would read the table, and a team's namespaces within
 # EXISTS all intervals of the team: measured with 200,000 intervals.
 _MONTHS = f"""

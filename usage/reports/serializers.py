@@ -13,6 +13,10 @@ class UsageFiguresSerializer(serializers.Serializer[Any]):
     gpu_hours = serializers.CharField(help_text="GPU equivalents × hours, a decimal number.")
     cost = serializers.CharField(help_text="A decimal number, at the price when each run was launched.")
     is_exact = serializers.BooleanField(help_text=EXACT_HELP)
+    measured_cost = serializers.CharField(
+        help_text="The part of the cost from minutes in which the activity of the GPUs was measured."
+    )
+    idle_cost = serializers.CharField(help_text="Of the measured cost: cost × (1 - activity).")
 
 
 class UsageLineSerializer(UsageFiguresSerializer):

@@ -20,6 +20,9 @@ class UsageLine:
     """What one person held of one class with one priority. `email`, `priority`: "" for pods of no run. `unit_hours` are
     hours in which a unit was held, `gpu_hours` GPU equivalents × hours. `is_exact` False: it includes times that are
     not exact (workloads.models.AllocationInterval).
+
+    `measured_cost`: of the minutes in which the activity of the GPUs was measured. `idle_cost`: of that, cost ×
+    (1 - activity). GPUs that are shared are not measured by run.
     """
 
     team: str
@@ -33,6 +36,8 @@ class UsageLine:
     gpu_hours: Decimal
     cost: Decimal
     is_exact: bool
+    measured_cost: Decimal
+    idle_cost: Decimal
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,14 @@ class UsageTotal:
     @property
     def cost(self) -> Decimal:
         return sum((one.cost for one in self.lines), Decimal("0.00"))
+
+    @property
+    def measured_cost(self) -> Decimal:
+        return sum((one.measured_cost for one in self.lines), Decimal("0.00"))
+
+    @property
+    def idle_cost(self) -> Decimal:
+        return sum((one.idle_cost for one in self.lines), Decimal("0.00"))
 
     @property
     def is_exact(self) -> bool:

@@ -92,9 +92,9 @@ def test_usage_of_a_month_as_a_table_as_json_and_as_csv(
     ran(namespace_a, a100, bob, since, since + timedelta(minutes=90), units=2)
     done = gpu("usage", "--month", "2026-05")
     heading, line, total = done.out.splitlines()
-    assert heading.split() == ["PERSON", "CLASS", "PRIORITY", "UNIT-HOURS", "GPU-HOURS", "COST", "NOTE"]
-    assert line.split() == ["Bob", a100.slug, "interactive", "3.00", "3.00", "7.50", "–"]
-    assert total.split() == ["Total", "2026-05", "–", "–", "–", "3.00", "7.50", "–"]
+    assert heading.split() == ["PERSON", "CLASS", "PRIORITY", "UNIT-HOURS", "GPU-HOURS", "COST", "IDLE", "COST", "NOTE"]
+    assert line.split() == ["Bob", a100.slug, "interactive", "3.00", "3.00", "7.50", "not", "measured", "–"]
+    assert total.split() == ["Total", "2026-05", "–", "–", "–", "3.00", "7.50", "not", "measured", "–"]
     assert gpu("usage", "--month", "2026-05", "--json").json["totals"]["all"]["cost"] == "7.50"
     as_csv = gpu("usage", "--month", "2026-05", "--csv")
     assert (as_csv.code, as_csv.err) == (0, "")

@@ -55,8 +55,12 @@ def of_rows(rows: Iterable[dict[str, str]], gpu_class: str) -> dict[Key, Figures
 def table(page: str, label: str) -> list[list[str]]:
     """Rows of the table, each with the texts of its cells; what stands below a text in small letters is left out."""
     found = page.split(f'aria-label="Table of {label}"')[1].split("<tbody>")[1].split("</tbody>")[0]
-    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", found)]
-    return [[html.unescape(re.sub(r"<[^>]*>", "", cell.split('<span class="sub')[0])) for cell in row] for row in rows]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr>(.*?)</tr>", found, re.S)]
+
+    def said(cell: str) -> str:
+        return html.unescape(re.sub(r"<[^>]*>", "", cell.split('<span class="sub')[0])).strip()
+
+    return [[said(cell) for cell in row] for row in rows]
 
 
 def check(page: str, report: dict[str, Any], text: str, lines: dict[Key, Figures]) -> None:
@@ -72,10 +76,10 @@ def check(page: str, report: dict[str, Any], text: str, lines: dict[Key, Figures
     *shown, total = table(page, "totals by class")
     # Two classes have the name that make.gpu_class gives.
     assert sorted(row[1:] for row in shown) == sorted(
-        [one["unit_hours"], one["gpu_hours"], one["cost"]] for one in totals["classes"]
+        [one["unit_hours"], one["gpu_hours"], one["cost"], "not measured"] for one in totals["classes"]
     )
     assert {row[0] for row in shown} == set(classes)
-    assert total[2:] == [str(one) for one in whole]
+    assert total[2:] == [*(str(one) for one in whole), "not measured"]
 
 
 def test_of_a_team(team_b: Tenant, team_a: Tenant, alice: User) -> None:
@@ -90,12 +94,12 @@ def test_of_a_team(team_b: Tenant, team_a: Tenant, alice: User) -> None:
     emails = {"Alice": "alice@example.org", "Bob": "bob@example.org", "Pods outside the portal": ""}
     priorities = {"none": ""}
     assert {
-        ("team-a", emails[row[0]], row[1], priorities.get(row[2], row[2])): tuple(map(Decimal, row[3:]))
+        ("team-a", emails[row[0]], row[1], priorities.get(row[2], row[2])): tuple(map(Decimal, row[3:6]))
         for row in shown
     } == lines
-    assert total[4:] == [str(one) for one in sums(lines, lambda _key: "")[""]]
+    assert total[4:] == [*(str(one) for one in sums(lines, lambda _key: "")[""]), "not measured"]
     people = sums(lines, lambda one: one[1])
-    assert {emails[row[0]]: tuple(map(Decimal, row[1:])) for row in table(page, "totals by person")} == people
+    assert {emails[row[0]]: tuple(map(Decimal, row[1:3])) for row in table(page, "totals by person")} == people
 
 
 def test_of_all_teams(team_b: Tenant, olga: User) -> None:
@@ -109,8 +113,9 @@ def test_of_all_teams(team_b: Tenant, olga: User) -> None:
     *shown, total = table(page, "totals by team")
     slugs = {"Team A": "team-a", "Team B": "team-b"}
     teams = sums(lines, lambda one: one[0])
-    assert {slugs[row[0]]: tuple(map(Decimal, row[1:])) for row in shown} == teams
-    assert total[1:] == [str(one) for one in sums(lines, lambda _key: "")[""]]
+    assert {slugs[row[0]]: tuple(map(Decimal, row[1:3])) for row in shown} == teams
+    assert total[1:] == [*(str(one) for one in sums(lines, lambda _key: "")[""]), "not measured"]
+    assert {row[-1] for row in shown} == {"not measured"}
     assert 'href="/teams/team-b/usage?month=2026-10"' in page
 
 
