@@ -144,7 +144,7 @@ def _slice(node_name: str, group: Json, *, origin: str) -> Json:
 def _device(node_name: str, minor: int, group: Json, own: Json) -> Json:
     """`own`: attributes of this device, and under `capacity` what it has of its own, as a slice of a GPU does."""
     capacity = {**group["capacity"], **own.get("capacity", {})}
-    attributes = {**group["attributes"], **own, "uuid": _gpu_uuid(node_name, minor)}
+    attributes = {**group["attributes"], **own, "uuid": gpu_uuid(node_name, minor)}
     attributes.pop("capacity", None)
     return {
         "name": f"gpu-{minor}",
@@ -155,7 +155,7 @@ def _device(node_name: str, minor: int, group: Json, own: Json) -> Json:
     }
 
 
-def _gpu_uuid(node_name: str, minor: int) -> str:
+def gpu_uuid(node_name: str, minor: int) -> str:
     """The UUID depends only on the node and the number of the GPU, so it stays the same when the hardware is loaded
     again.
     """
