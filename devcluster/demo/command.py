@@ -38,6 +38,7 @@ def demo(arguments: argparse.Namespace) -> int:
         unsafe=False,
         fresh=arguments.fresh,
         notebooks_at_once=scenario.notebooks,
+        monitoring=not arguments.deployed,
         real_node=arguments.real_node,
         deployed=arguments.deployed,
     )

@@ -116,6 +116,7 @@ def write_description(stack: Stack, portal: Portal, accounts: list[dict[str, Any
         "accounts": accounts,
         "database_url": portal.services["database_url"],
         "redis_url": portal.services["redis_url"],
+        "prometheus_url": stack.services.get("prometheus_url", ""),
         "process_ids": {**stack.supervisor.pids(), "supervisor": os.getpid()},
     }
     for path in description_files(stack.state):

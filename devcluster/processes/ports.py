@@ -19,6 +19,7 @@ PORT_NAMES = (
     "postgres", "redis", "etcd", "etcd-peer", "apiserver", "controller-manager", "scheduler",
     "kueue-webhook", "kueue-health", "kueue-metrics", "visibility", "kubelet",
     "web", "doors", "gateway", "gateway-admin",
+    "exporters", "prometheus",
     "web-internal", "doors-internal", "worker-internal", "watcher-internal", "beat-internal",
 )  # fmt: skip
 

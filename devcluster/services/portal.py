@@ -100,6 +100,7 @@ class Portal:
             "SECRET_KEY": self._secret("secret_key"),
             "DATABASE_URL": self.database_url(name),
             "REDIS_URL": self.services["redis_url"],
+            "PROMETHEUS_URL": self.services.get("prometheus_url", ""),
             "ALLOWED_HOSTS": "localhost,127.0.0.1",
             "PORTAL_URL": self.url,
             "NOTEBOOKS_DOMAIN": self.notebooks_domain,

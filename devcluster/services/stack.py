@@ -29,6 +29,7 @@ from devcluster.controlplane.external import ExternalCluster
 from devcluster.controlplane.kueue import Kueue, private_root
 from devcluster.controlplane.kwok import Kwok
 from devcluster.controlplane.programs import Programs
+from devcluster.monitoring import prometheus
 from devcluster.node import images, machine, node
 from devcluster.node.node import RealNode
 from devcluster.processes import lock, ports, private_files
@@ -48,6 +49,7 @@ class Options:
     unsafe: bool = True  # temporary data: no fsync
     notebooks: bool = True
     notebooks_at_once: int = 6
+    monitoring: bool = False  # GPU metrics of the simulated nodes in Prometheus; needs its programs
     real_node: bool = False  # beside the simulated nodes; needs root
     deployed: bool = False  # the portal itself in containers of the real node
     composed: bool = False  # the portal itself in containers of docker-compose.yml
@@ -121,6 +123,8 @@ class Stack:
             identities.await_rights(written)
         if self.options.notebooks and self.options.kubeconfig is None:
             self._start_notebooks()
+        if self.options.monitoring and self.options.kubeconfig is None:
+            self._start_monitoring()
         self.write()
         return self.services
 
@@ -217,6 +221,20 @@ class Stack:
         with step("Notebook runner started"):
             self._run(Command("notebooks", argv, cwd=ROOT, stop_within_s=15))
         self.services["notebooks"] = True
+
+    def _start_monitoring(self) -> None:
+        exporters, port = self.ports["exporters"], self.ports["prometheus"]
+        found = programs.find_or_build(self.supervisor, programs.MONITORING)
+        kubeconfig = self.services["kubeconfigs"]["admin"]
+        with step("Prometheus and the exporters of the simulated GPUs are ready"):
+            self.supervisor.start(prometheus.exporter_command(kubeconfig, exporters))
+            self._run(prometheus.command(found, self.prometheus_dir, port, exporter_port=exporters))
+            self.supervisor.until_ready("gpu-exporters")
+        self.services["prometheus_url"] = f"http://127.0.0.1:{port}"
+
+    @property
+    def prometheus_dir(self) -> Path:
+        return self.state / "prometheus"
 
     def _run(self, command: Command) -> None:
         self.supervisor.start(command)
