@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = command("demo", "demo.command", "demo", "Start everything with demo data and run until Ctrl-C.")
     demo.set_defaults(hardware="")  # the scenario's own
-    demo.add_argument("--scenario", default="", metavar="NAME", help="start with a scenario: morning")
+    demo.add_argument("--scenario", default="", metavar="NAME", help="start with a scenario: morning, waste")
     demo.add_argument("--check", action="store_true", help="run the main path, verify it in the cluster, stop")
     demo.add_argument("--fresh", action="store_true", help="delete the data of earlier demos first")
     demo.add_argument("--real-node", action="store_true", help=REAL_NODE)

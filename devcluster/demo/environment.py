@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.compose.composed import ComposedPortal
+from devcluster.demo import past
 from devcluster.demo.scenarios import EVERYDAY, Scenario
 from devcluster.processes import private_files
 from devcluster.processes.console import UserError, say, step
@@ -45,6 +46,9 @@ def started(
             raise
         with step("Catalog and demo data"):
             _end(stack.supervisor.run(portal.seed("catalog", scenario.name), within_s=SEED_WITHIN_S))
+        if scenario.past_hours and options.monitoring:
+            with step(f"The {scenario.past_hours} hours before"):
+                past.create_past(stack, portal, scenario)
         accounts = json.loads((stack.state / "accounts.json").read_text())
         write_description(stack, portal, accounts)
         try:

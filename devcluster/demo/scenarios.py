@@ -15,7 +15,8 @@ class Scenario:
     """`cast`: (name, role in words, team); the team of an owner is created. `storage`: (name of the requester, team,
     GiB). `notebooks`: how many may run on this machine at the same time. `about`: one sentence, "" for the everyday
     demo. `to_try`: suggestions to print, with {url} for the portal's address. `runs_anywhere`: it launches nothing, so
-    that it can also start on a real cluster.
+    that it can also start on a real cluster. `past_hours`: how long its runs have held their GPUs when it starts, with
+    their metrics in Prometheus.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Scenario:
     about: str
     to_try: tuple[str, ...]
     runs_anywhere: bool = False
+    past_hours: int = 0
 
     @property
     def folder(self) -> str:
@@ -86,13 +88,38 @@ MORNING = Scenario(
         "As Charlie: change a job of the team serving to a MIG slice. A notebook borrows the freed GPU.",
     ),
 )
+# Its runs are in devcluster/demo/sample/idle_gpus.py, and what their GPUs do in devcluster/monitoring/profiles.py.
+WASTE = Scenario(
+    name="waste",
+    hardware="waste",
+    cast=(
+        ("Alice", "owner", "vision"),
+        ("Bob", "owner", "lab"),
+        ("Charlie", "owner", "serving"),
+        ("Erin", "member", "lab"),
+        ("Dana", "approver of all classes", ""),
+        ("Olga", "operator and administrator", ""),
+    ),
+    storage=(),
+    notebooks=4,
+    about="All 8 GPUs have been allocated for 6 hours; 4 of them were used less than 2 %.",
+    to_try=(
+        "Send a query to prometheus_url of .run/demo-waste.json:\n"
+        "     curl -G PROMETHEUS_URL/api/v1/query --data-urlencode \\\n"
+        "       'query=avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{{exported_pod!=\"\"}}[6h])'",
+        "As Bob: open the notebook cell-tracking and compute in it. Its GPU becomes busy within 30 seconds.",
+        "As Alice: stop the job evaluation, and launch one with the variable GPU_PROFILE: steady, bursts, idle, memory "
+        "or finished.",
+    ),
+    past_hours=6,
+)
 
 
 def scenario_named(name: str) -> Scenario:
     """Raises UserError for an unknown name."""
     if name == EVERYDAY.name:
         return EVERYDAY
-    known = {one.name: one for one in (MORNING, QUIET)}
+    known = {one.name: one for one in (MORNING, QUIET, WASTE)}
     if name not in known:
         way_on = f"Scenarios: {', '.join(sorted(known))}. Without --scenario the everyday demo starts."
         raise UserError(f"There is no scenario {name}.", way_on)

@@ -1,8 +1,9 @@
 """Creates demo data, mostly with the portal's own actions: first accounts and teams; then the catalog, when the watcher
-has seen the nodes.
+has seen the nodes; then, for a scenario with a past, the runs that have started are moved into it.
 
     python -m devcluster.demo.seed people ACCOUNTS.json [SCENARIO [PROCESS=FILE …]]
     python -m devcluster.demo.seed catalog ACCOUNTS.json [SCENARIO]
+    python -m devcluster.demo.seed past ACCOUNTS.json SCENARIO
 
 Runs again at every start and adds what is missing. Passwords and tokens are stored in the accounts file (mode 0600);
 the database contains only their hashes.
@@ -14,6 +15,7 @@ import json
 import secrets
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,8 @@ from django.conf import settings
 from django.core.management import call_command
 
 from devcluster.demo import scenarios
-from devcluster.demo.sample import activity, contention, history, quota_setup, sample_classes
-from devcluster.demo.scenarios import EVERYDAY, MORNING, Scenario
+from devcluster.demo.sample import activity, contention, history, idle_gpus, quota_setup, sample_classes
+from devcluster.demo.scenarios import EVERYDAY, MORNING, WASTE, Scenario
 from devcluster.node import images
 from devcluster.node.configuration import LABELS
 from devcluster.processes.private_files import write_private
@@ -101,6 +103,8 @@ def main(what: str, file: Path, named: str = EVERYDAY.name, *logins: str) -> Non
         known = {account["name"]: account for account in json.loads(file.read_text())} if file.exists() else {}
         write_private(file, json.dumps([_account(*one, known=known) for one in scenario.cast], indent=1))
         _cluster_and_teams(scenario)
+    elif what == "past":
+        idle_gpus.move_back(timedelta(hours=scenario.past_hours))
     else:
         _catalog(scenario)
 
@@ -206,6 +210,8 @@ def _catalog(scenario: Scenario) -> None:
     _offer_bundles(olga)
     if scenario == MORNING:
         contention.fill_cluster(_by)
+    elif scenario == WASTE:
+        idle_gpus.hold_all(_by)
     elif scenario == EVERYDAY:
         names = sample_classes.class_names()
         activity.overcommit(olga, names)

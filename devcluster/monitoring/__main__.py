@@ -17,11 +17,12 @@ from devcluster.client.kube import Api
 from devcluster.client.list_watch import ListWatch
 from devcluster.client.types import Json
 from devcluster.monitoring import amd_text, dcgm_text, prometheus
-from devcluster.monitoring.assignment import Assignments
+from devcluster.monitoring.assignment import Assignments, Held
 from devcluster.monitoring.devices import NVIDIA, GpuNode, gpu_node
 from devcluster.monitoring.exposition import text_of
 from devcluster.monitoring.local_processes import ProcessorUse
 from devcluster.monitoring.readings import EXPORTER, FAULTS, SILENT, CardReading, faults_of, read_card
+from devcluster.processes import private_files
 
 NODES, PODS = "v1/nodes", "v1/pods"
 SLICES, CLAIMS = "resource.k8s.io/v1/resourceslices", "resource.k8s.io/v1/resourceclaims"
@@ -55,16 +56,21 @@ class Followed:
 
 
 class Exporters:
-    """Of all nodes. Energy counts from the start of this process, as from the start of a node."""
+    """Of all nodes. Energy counts from the start of this process, as from the start of a node. `file` keeps which pod
+    has which device.
+    """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, file: Path) -> None:
+        self.file = file
+        before: dict[str, Held] = json.loads(file.read_text()) if file.exists() else {}
         self.nodes, self.pods = Followed(api, NODES), Followed(api, PODS)
         self.slices, self.claims = Followed(api, SLICES), Followed(api, CLAIMS)
         self._use = ProcessorUse()
-        self._assigned: dict[str, Assignments] = {}
+        self._assigned = {name: Assignments(held) for name, held in before.items()}
         self._energy_j: dict[str, float] = {}
         self._read_at: dict[str, float] = {}
         self._lock = threading.Lock()
+        self._kept = ""
 
     def await_lists(self) -> None:
         for followed in (self.nodes, self.pods, self.slices, self.claims):
@@ -84,6 +90,7 @@ class Exporters:
                 return None
             pods = [pod for pod in self.pods.all() if pod["spec"].get("nodeName") == name]
             occupants = self._assigned.setdefault(name, Assignments()).update(gpus, pods, self.claims.all())
+            self._keep()
             now, cores, faults = time.time(), self._use.cores(), faults_of(annotations.get(FAULTS, ""))
             readings = [
                 read_card(card, occupants, at=now, cores=cores, faults=faults.get(card.index)) for card in gpus.cards
@@ -91,6 +98,12 @@ class Exporters:
             self._count_energy(gpus, readings, now)
             families = (dcgm_text if gpus.vendor == NVIDIA else amd_text).families
             return text_of(families(gpus, occupants, readings, self._energy_j))
+
+    def _keep(self) -> None:
+        text = json.dumps({name: one.held for name, one in self._assigned.items()})
+        if text != self._kept:
+            private_files.write_private(self.file, text)
+            self._kept = text
 
     def _slices_of(self, node: Json) -> list[Json]:
         return [one for one in self.slices.all() if one["spec"].get("nodeName") == node["metadata"]["name"]]
@@ -132,8 +145,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve GPU metrics of the simulated nodes.")
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--assigned", type=Path, required=True, help="file for which pod has which device")
     arguments = parser.parse_args()
-    exporters = ExporterHandler.exporters = Exporters(Api(arguments.kubeconfig))
+    exporters = ExporterHandler.exporters = Exporters(Api(arguments.kubeconfig), arguments.assigned)
     exporters.await_lists()
     server = ThreadingHTTPServer(("127.0.0.1", arguments.port), ExporterHandler)
     server.daemon_threads = True

@@ -1,8 +1,7 @@
 """Which device each pod of a node has.
 
 With DRA the scheduler's allocation says it. A device plugin's units are assigned by the kubelet, which is simulated
-here: a pod gets the lowest free units and keeps them while it lives. After a restart of this process the pods are
-assigned again in the order of their creation, so a pod may then have another device than before.
+here: a pod gets the lowest free units and keeps them while it lives.
 """
 
 from __future__ import annotations
@@ -40,12 +39,19 @@ class Occupant:
 Occupants = Mapping[Place, tuple[Occupant, ...]]
 
 
-class Assignments:
-    """Of one node."""
+# By pod uid: container, resource and number of each unit.
+Held = Mapping[str, list[tuple[str, str, int]]]
 
-    def __init__(self) -> None:
-        # pod uid → (container, resource, number of the unit)
-        self._held: dict[str, list[tuple[str, str, int]]] = {}
+
+class Assignments:
+    """Of one node. `held`: from before a restart; what a kubelet has in its checkpoint."""
+
+    def __init__(self, held: Held | None = None) -> None:
+        self._held = {uid: [(str(c), str(r), int(n)) for c, r, n in units] for uid, units in (held or {}).items()}
+
+    @property
+    def held(self) -> Held:
+        return self._held
 
     def update(self, node: GpuNode, pods: Iterable[Json], claims: Iterable[Json] = ()) -> Occupants:
         """`pods`: those bound to the node."""

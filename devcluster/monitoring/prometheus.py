@@ -72,8 +72,10 @@ def configuration(exporter_port: int, *, scrape_s: int = SCRAPE_S) -> str:
     return json.dumps({"global": times, "scrape_configs": jobs}, indent=1)
 
 
-def exporter_command(kubeconfig: str | Path, port: int) -> Command:
+def exporter_command(kubeconfig: str | Path, directory: Path, port: int) -> Command:
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     argv = [sys.executable, "-m", "devcluster.monitoring", "--kubeconfig", kubeconfig, "--port", port]
+    argv += ["--assigned", assigned_of(directory)]
     return Command("gpu-exporters", argv, cwd=ROOT, ready=lambda: _is_ok(port, "/targets/nvidia"))
 
 
@@ -104,6 +106,10 @@ def import_past(supervisor: Supervisor, programs: Programs, directory: Path, tex
 
 def data_of(directory: Path) -> Path:
     return directory / "data"
+
+
+def assigned_of(directory: Path) -> Path:
+    return directory / "assigned.json"
 
 
 def _environment() -> Mapping[str, str]:

@@ -82,7 +82,7 @@ class Portal:
 
     def seed(self, what: str, scenario: str = "") -> Command:
         """`people`: creates the database tables and accounts. `catalog`: creates what depends on the cluster's nodes,
-        which the watcher must have seen.
+        which the watcher must have seen. `past`: moves back what a scenario has started.
         """
         argv: list[object] = [*self.seeded_from, sys.executable, "-m", "devcluster.demo.seed"]
         argv += [what, self.state / "accounts.json", scenario]

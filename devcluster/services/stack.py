@@ -227,7 +227,7 @@ class Stack:
         found = programs.find_or_build(self.supervisor, programs.MONITORING)
         kubeconfig = self.services["kubeconfigs"]["admin"]
         with step("Prometheus and the exporters of the simulated GPUs are ready"):
-            self.supervisor.start(prometheus.exporter_command(kubeconfig, exporters))
+            self.supervisor.start(prometheus.exporter_command(kubeconfig, self.prometheus_dir, exporters))
             self._run(prometheus.command(found, self.prometheus_dir, port, exporter_port=exporters))
             self.supervisor.until_ready("gpu-exporters")
         self.services["prometheus_url"] = f"http://127.0.0.1:{port}"

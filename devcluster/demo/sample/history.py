@@ -87,9 +87,9 @@ def create_past(by: Callable[[str], Actor], names: Names) -> None:
         for one in RUNS:
             if one.gpu_class in names and step >= one.first and (step - one.first) % one.every == 0:
                 _record_run(replace(one, gpu_class=names[one.gpu_class]), by(one.who))
-                _move_back(GAP)
+                move_back(GAP)
                 left -= GAP
-        _move_back(left)
+        move_back(left)
     _record_use()
 
 
@@ -153,7 +153,7 @@ def _spec(one: PastRun) -> LaunchSpec:
     return LaunchSpec(one.name, one.kind, one.gpu_class, one.units, image, command=command)
 
 
-def _move_back(by: timedelta) -> None:
+def move_back(by: timedelta) -> None:
     """Moves every date of the portal's rows into the past, table by table: in one transaction it would wait for the
     worker, which locks the same rows in another order.
     """

@@ -16,14 +16,15 @@ from catalog.classes.queries import promise_limits
 from catalog.images.compatibility import compatibility
 from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass, Image
-from cluster.models import Cluster
+from cluster.models import AdmissionPeriod, Cluster
 from devcluster.demo import seed
-from devcluster.demo.sample import activity, history, launching
-from devcluster.demo.scenarios import MORNING, QUIET
+from devcluster.demo.sample import activity, history, idle_gpus, launching
+from devcluster.demo.scenarios import MORNING, QUIET, WASTE
 from tenants.models import Grant, QuotaLine, TeamRequest
 from tenants.onboarding.bundles.queries import open_bundles
 from tests.support.rows import mirrored
 from usage.models import UsageHour, UsageSample
+from workloads.allocations import recording
 from workloads.models import AllocationInterval, Run
 
 
@@ -83,6 +84,44 @@ def test_the_morning_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Event.objects.count() == events + 1
     card.refresh_from_db()
     assert card.borrowing_limit == 0, "what somebody took back stays so"
+
+
+@pytest.mark.django_db
+def test_the_waste_is_there_once_and_begins_six_hours_ago(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a cluster nothing is admitted, so the test starts the runs."""
+    monkeypatch.setattr(launching, "wait_until", lambda what, is_so: None)
+    accounts = tmp_path / "accounts.json"
+    seed.main("people", accounts, WASTE.name)
+    cluster = Cluster.objects.get()
+    mirrored.hardware_seen(cluster, WASTE.hardware)
+    seed.main("catalog", accounts, WASTE.name)
+    runs = Run.objects.filter(ended_at=None)
+    assert {(run.workload.tenant.slug, run.requested_by.name.lower(), run.workload.name) for run in runs} == {
+        (team, who, name) for team, who, name, _ in idle_gpus.RUNS
+    }
+    assert {run.total_units for run in runs} == {1}
+    card = GpuClass.objects.get(resource=idle_gpus.GPU)
+    assert sum(grant.units for grant in Grant.objects.filter(gpu_class=card)) == 8
+    told = {run.workload.name: dict(run.spec.get("env", {})) for run in runs}
+    assert {name: env.get("GPU_PROFILE", "") for name, env in told.items()} == {
+        name: profile for _, _, name, profile in idle_gpus.RUNS
+    }
+
+    now = timezone.now().replace(microsecond=0)
+    runs.update(admitted_at=now, started_at=now)
+    for run in runs:
+        recording.record_start(run.pk)
+    AdmissionPeriod.objects.create(cluster_id=cluster.pk, uid="u", job_uid="j", admitted_at=now)
+    for _ in range(2):  # the second time, everything is old enough
+        seed.main("past", accounts, WASTE.name)
+        ago = now - timedelta(hours=6)
+        assert {run.started_at for run in Run.objects.all()} == {ago}
+        assert [one.starts_at for one in AllocationInterval.objects.all()] == [ago] * 8
+        assert [one.admitted_at for one in AdmissionPeriod.objects.all()] == [ago]
+    events = Event.objects.count()
+    seed.main("people", accounts, WASTE.name)
+    seed.main("catalog", accounts, WASTE.name)
+    assert Event.objects.count() == events
 
 
 @pytest.mark.django_db

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from statistics import mean
 
 import pytest
@@ -27,6 +28,15 @@ def test_a_pod_gets_the_lowest_free_device_and_keeps_it() -> None:
     assert devices(second, third) == {"b": 1, "c": 0}
     ended = {**second, "status": {"phase": "Succeeded"}}
     assert devices(ended, third) == {"c": 0}
+
+
+def test_a_pod_keeps_its_device_over_a_restart() -> None:
+    node, first, second = gpus_of("a100-1"), pod("a"), pod("b", created="2027-01-15T07:00:01Z")
+    before = Assignments()
+    before.update(node, [first, second])
+    kept = json.loads(json.dumps(before.held))
+    assert [*Assignments(kept).update(node, [second])] == [(1, 0)]
+    assert [*Assignments().update(node, [second])] == [(0, 0)]
 
 
 def test_a_pod_that_asks_for_several_has_several_and_none_is_given_twice() -> None:

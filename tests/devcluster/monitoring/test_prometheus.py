@@ -60,7 +60,7 @@ def ask(services: Json, built: Programs, tmp_path_factory: pytest.TempPathFactor
     taken: set[int] = set()
     exporters, port = free_port(taken), free_port(taken)
     with Supervisor(directory / "log") as supervisor:
-        supervisor.start(prometheus.exporter_command(services["kubeconfigs"]["admin"], exporters))
+        supervisor.start(prometheus.exporter_command(services["kubeconfigs"]["admin"], directory, exporters))
         supervisor.start(prometheus.command(built, directory, port, exporter_port=exporters, scrape_s=1))
         supervisor.until_ready()
         yield Asked(supervisor, port)
@@ -154,12 +154,12 @@ def test_the_past_has_the_same_series_and_is_there_before_the_start(
     ]
     ends_at = float(int(time.time()))
     text = tmp_path / "past.txt"
-    text.write_text("\n".join(past_lines(nodes, pods, starts_at=ends_at - 3 * 3600, ends_at=ends_at)) + "\n")
+    text.write_text("\n".join(past_lines(nodes, pods, {}, starts_at=ends_at - 3 * 3600, ends_at=ends_at)) + "\n")
     taken: set[int] = set()
     exporters, port = free_port(taken), free_port(taken)
     with Supervisor(tmp_path / "log") as supervisor:
         prometheus.import_past(supervisor, built, tmp_path / "data", text)
-        supervisor.start(prometheus.exporter_command(services["kubeconfigs"]["admin"], exporters))
+        supervisor.start(prometheus.exporter_command(services["kubeconfigs"]["admin"], tmp_path / "data", exporters))
         supervisor.start(prometheus.command(built, tmp_path / "data", port, exporter_port=exporters, scrape_s=1))
         supervisor.until_ready()
         ask = Asked(supervisor, port)

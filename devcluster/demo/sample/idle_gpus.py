@@ -1,0 +1,92 @@
+"""The data of the scenario `waste`: eight runs hold all eight GPUs, and four of them use theirs.
+
+Each step is an action of the portal by the user who would do it. When all runs have started, the dates of the portal's
+rows are moved back, so that the runs have held their GPUs for hours; devcluster/demo/past.py does the same in the
+cluster and in Prometheus. Needs Django.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from devcluster.demo.sample import history, launching, quota_setup
+from devcluster.monitoring.profiles import IDLE, STEADY, VARIABLE
+
+if TYPE_CHECKING:
+    from accounts.core.actor import Actor
+    from catalog.models import GpuClass
+    from workloads.launch.types import LaunchSpec
+
+GPU = "nvidia.com/gpu"
+# (owner, team, units, justification) of each team's quota.
+HELD = (
+    ("alice", "vision", 3, "Two trainings and their evaluation."),
+    ("charlie", "serving", 2, "Two models for all users."),
+    ("bob", "lab", 3, "Two notebooks and a parameter sweep."),
+)
+# (team, who, name, profile of a job); "": a notebook, whose process is measured, and which nobody uses.
+RUNS = (
+    ("vision", "alice", "segmentation", STEADY),
+    ("vision", "alice", "detection", STEADY),
+    ("vision", "alice", "evaluation", IDLE),
+    ("serving", "charlie", "translation", STEADY),
+    ("serving", "charlie", "ranking", STEADY),
+    ("lab", "bob", "sweep", IDLE),
+    ("lab", "bob", "cell-tracking", ""),
+    ("lab", "erin", "mask-review", ""),
+)
+
+
+def hold_all(by: Callable[[str], Actor]) -> None:
+    """Creates what is missing, and waits until everything runs. It runs again at each start of the demo: what exists is
+    not changed, and a deleted workload is not launched again. `by`: returns the actor for a name of the cast.
+    """
+    from tenants.models import QuotaLine
+    from workloads.models import Run
+
+    gpu = _class()
+    for owner, team, units, why in HELD:
+        if not QuotaLine.objects.filter(request__tenant__slug=team, gpu_class=gpu).exists():
+            asked = quota_setup.file_request(team, [(gpu.slug, units)], why, by=by(owner))
+            quota_setup.approve_request(asked, by=by("dana"))
+    for _, team, _, _ in HELD:
+        wanted = [(_spec(name, profile), by(who)) for its, who, name, profile in RUNS if its == team]
+        launching.launch_all(team, wanted)
+    open_runs = Run.objects.filter(workload__name__in=[name for _, _, name, _ in RUNS], ended_at=None)
+    launching.wait_until("start of all runs", lambda: not open_runs.filter(ready_at=None).exists())
+
+
+def move_back(by: timedelta) -> None:
+    """Does nothing if the runs are older already. No watcher may run: it would record the admissions again as they are
+    in the cluster.
+    """
+    from django.db.models import F
+    from django.utils import timezone
+
+    from cluster.models import AdmissionPeriod
+    from workloads.models import Run
+
+    if Run.objects.filter(started_at__lt=timezone.now() - by).exists():
+        return
+    # First: a worker that sees moved intervals looks for these admissions.
+    AdmissionPeriod.objects.update(admitted_at=F("admitted_at") - by)
+    history.move_back(by)
+
+
+def _class() -> GpuClass:
+    from catalog.models import GpuClass
+
+    return GpuClass.objects.get(resource=GPU, life_cycle=GpuClass.LifeCycle.ACTIVE)
+
+
+def _spec(name: str, profile: str) -> LaunchSpec:
+    from workloads.launch.options import Options
+    from workloads.launch.types import LaunchSpec
+
+    slug = _class().slug
+    if not profile:
+        return LaunchSpec(name, "notebook", slug, 1, "JupyterLab with PyTorch")
+    said = Options(env=((VARIABLE, profile),), checkpoints=True)
+    return LaunchSpec(name, "job", slug, 1, "PyTorch", command=("python", f"{name}.py"), options=said)
