@@ -51,9 +51,10 @@ def test_a_pod_that_asks_for_several_has_several_and_none_is_given_twice() -> No
 
 def test_what_is_held_is_assigned_again_when_the_hardware_is_another() -> None:
     held = Assignments()
-    one = pod("last", units=1, node="a100-sliced")
+    one = pod("z", node="a100-sliced")
     many = [pod(f"p{number}", node="a100-sliced") for number in range(12)]
     assert len(held.update(gpus_of("a100-sliced"), [*many, one])) == 4
+    assert held.held["uid-z"] == [("job", "nvidia.com/gpu", 12)]
     assert sorted(held.update(gpus_of("a100-1"), [one])) == [(0, 0)]
 
 
