@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from urllib.request import urlopen
 
@@ -52,7 +52,7 @@ def move_admissions(api: Api, by: timedelta) -> None:
             api.patch_status(WORKLOADS, meta["name"], {"conditions": moved}, namespace=meta["namespace"])
 
 
-def moved_conditions(conditions: Iterable[Json], by: timedelta, *, now: float) -> list[Json]:
+def moved_conditions(conditions: Sequence[Json], by: timedelta, *, now: float) -> list[Json]:
     """The conditions of an admitted Workload with earlier times; [] if it is not admitted, or was so before."""
     times = {one["type"]: datetime.fromisoformat(one["lastTransitionTime"]) for one in conditions}
     if "Admitted" not in times or times["Admitted"].timestamp() <= now - by.total_seconds():
