@@ -15,9 +15,9 @@ from devcluster.client.types import Json
 from devcluster.controlplane import programs
 from devcluster.demo.scenarios import Scenario
 from devcluster.monitoring import prometheus
+from devcluster.monitoring.assignment import Held
 from devcluster.monitoring.past import past_lines
 from devcluster.processes.console import UserError
-from devcluster.processes.supervisor import Supervisor
 from devcluster.services.portal import Portal
 from devcluster.services.stack import Stack
 
@@ -32,16 +32,19 @@ def create_past(stack: Stack, portal: Portal, scenario: Scenario) -> None:
         return
     hours = timedelta(hours=scenario.past_hours)
     supervisor = stack.supervisor
-    watcher = supervisor.running["watcher"].command
-    supervisor.stop("watcher")
+    assigned = _assigned(stack)
+    stopped = [supervisor.running[name].command for name in ("watcher", "prometheus")]
+    for command in stopped:
+        supervisor.stop(command.name)
     seed = supervisor.start(portal.seed("past", scenario.name)).command
-    _fill_prometheus(supervisor, stack, hours)
+    _fill_prometheus(stack, assigned, hours)
     seeded = supervisor.finish(seed.name, within_s=SEED_WITHIN_S)
     if seeded.process.returncode:
         raise UserError(f"seed-past failed. Its last lines:\n{seeded.last_lines()}", f"Full log: {seeded.log}.")
     move_admissions(stack.admin, hours)
-    supervisor.start(watcher)
-    supervisor.until_ready("watcher")
+    for command in stopped:
+        supervisor.start(command)
+    supervisor.until_ready(*(command.name for command in stopped))
     done.touch()
 
 
@@ -62,22 +65,23 @@ def moved_conditions(conditions: Sequence[Json], by: timedelta, *, now: float) -
     ]
 
 
-def _fill_prometheus(supervisor: Supervisor, stack: Stack, by: timedelta) -> None:
-    """Of the pods that hold GPUs now."""
-    nodes, pods = stack.admin.list("v1/nodes"), stack.admin.list("v1/pods")
-    for node in nodes:  # an exporter assigns devices when it is asked
+def _assigned(stack: Stack) -> dict[str, Held]:
+    """By node; an exporter assigns devices when it is asked."""
+    for node in stack.admin.list("v1/nodes"):
         with urlopen(f"http://127.0.0.1:{stack.ports['exporters']}/metrics/{node['metadata']['name']}", timeout=10):
             pass
-    assigned = json.loads(prometheus.assigned_of(stack.prometheus_dir).read_text())
-    running = supervisor.running["prometheus"].command
-    supervisor.stop("prometheus")
+    found: dict[str, Held] = json.loads(prometheus.assigned_of(stack.prometheus_dir).read_text())
+    return found
+
+
+def _fill_prometheus(stack: Stack, assigned: dict[str, Held], by: timedelta) -> None:
+    """With the metrics of the pods that hold GPUs now."""
+    nodes, pods = stack.admin.list("v1/nodes"), stack.admin.list("v1/pods")
     created = [datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) for pod in pods]
     text = stack.prometheus_dir / "past.txt"
     with text.open("w") as file:
         lines = past_lines(nodes, pods, assigned, starts_at=(min(created) - by).timestamp(), ends_at=time.time())
         file.writelines(f"{line}\n" for line in lines)
-    found = programs.find_or_build(supervisor, programs.MONITORING)
-    prometheus.import_past(supervisor, found, stack.prometheus_dir, text)
+    found = programs.find_or_build(stack.supervisor, programs.MONITORING)
+    prometheus.import_past(stack.supervisor, found, stack.prometheus_dir, text)
     text.unlink()
-    supervisor.start(running)
-    supervisor.until_ready("prometheus")
