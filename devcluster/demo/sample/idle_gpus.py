@@ -60,19 +60,23 @@ def hold_all(by: Callable[[str], Actor]) -> None:
 
 def move_back(by: timedelta) -> None:
     """Does nothing if the runs are older already. No watcher may run: it would record the admissions again as they are
-    in the cluster.
+    in the cluster. Nor Prometheus: it does not have these hours yet, which the portal reads when it has started again.
     """
     from django.db.models import F
     from django.utils import timezone
 
-    from cluster.models import AdmissionPeriod
+    from cluster.models import AdmissionPeriod, Cluster
+    from usage.telemetry.models import TelemetrySource
     from workloads.models import Run
 
-    if Run.objects.filter(started_at__lt=timezone.now() - by).exists():
+    since = timezone.now() - by
+    if Run.objects.filter(started_at__lt=since).exists():
         return
     # First: a worker that sees moved intervals looks for these admissions.
     AdmissionPeriod.objects.update(admitted_at=F("admitted_at") - by)
     history.move_back(by)
+    read_until = {"read_until": since.replace(second=0, microsecond=0)}
+    TelemetrySource.objects.update_or_create(cluster=Cluster.objects.get(), defaults=read_until)
 
 
 def _class() -> GpuClass:

@@ -24,6 +24,7 @@ from tenants.models import Grant, QuotaLine, TeamRequest
 from tenants.onboarding.bundles.queries import open_bundles
 from tests.support.rows import mirrored
 from usage.models import UsageHour, UsageSample
+from usage.telemetry.models import TelemetrySource
 from workloads.allocations import recording
 from workloads.models import AllocationInterval, Run
 
@@ -118,6 +119,8 @@ def test_the_waste_is_there_once_and_begins_six_hours_ago(tmp_path: Path, monkey
         assert {run.started_at for run in Run.objects.all()} == {ago}
         assert [one.starts_at for one in AllocationInterval.objects.all()] == [ago] * 8
         assert [one.admitted_at for one in AdmissionPeriod.objects.all()] == [ago]
+        [source] = TelemetrySource.objects.all()
+        assert timedelta(0) <= source.read_until - ago.replace(second=0) <= timedelta(minutes=1), "read from there on"
     events = Event.objects.count()
     seed.main("people", accounts, WASTE.name)
     seed.main("catalog", accounts, WASTE.name)
