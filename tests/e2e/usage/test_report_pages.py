@@ -14,6 +14,7 @@ from cluster.models import Cluster
 from tenants.models import Tenant
 from tests.e2e.accessibility import look_at
 from tests.support.rows import mirrored
+from tests.support.rows.usage import budget
 from tests.usage.reports.october import NOW, october
 from usage.reports import queries
 
@@ -64,3 +65,20 @@ def test_an_empty_month(open_page: Callable[..., Page], team_a: Tenant, alice: U
         page = open_page(path, as_user=person)
         expect(page.get_by_role("heading", name="No usage in this month")).to_be_visible()
         look_at(page)
+
+
+def test_a_budget_is_confirmed_by_an_owner_and_set_by_operators(
+    open_page: Callable[..., Page], team_a: Tenant, alice: User, olga: User
+) -> None:
+    budget(team_a, cost="120", at_limit="confirm")
+    page = open_page("/teams/team-a/usage", as_user=alice)
+    expect(page.get_by_text("120.00 (120%)")).to_be_visible()
+    look_at(page)
+    page.get_by_role("button", name="Confirm new launches").click()
+    expect(page.get_by_text("Alice confirmed launches")).to_be_visible()
+    page = open_page("/teams/team-a/usage", as_user=olga)
+    look_at(page)
+    page.get_by_label("Budget a month").fill("300")
+    page.get_by_label("At 100 %").select_option("stop")
+    page.get_by_role("button", name="Save budget").click()
+    expect(page.get_by_text("300.00 a month")).to_be_visible()

@@ -156,6 +156,8 @@ def test_an_owner_confirms_for_the_rest_of_the_month(
     assert refused(launch_actions.launch, "team-a", wanted(a100, "one"), by=by_alice) == "budget_unconfirmed"
     assert refused(actions.confirm_launches, "team-a", by=Actor(bob, "page")) == "not_allowed"
     # What launches cannot allow its own launches.
+    program = Actor(alice, "token x", scopes=frozenset({"launch"}))
+    assert refused(actions.confirm_launches, "team-a", by=program) == "missing_scope"
     answer = with_token(alice, "launch").post("/api/v1/teams/team-a/budget/confirm")
     assert (answer.status_code, answer.json()["code"]) == (403, "missing_scope")
     page = signed_in(alice).get("/teams/team-a/usage").text
