@@ -21,16 +21,21 @@ class PrometheusServer:
     """
 
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    token: str = field(default="", repr=False)
+    org: str = ""
     basic: tuple[str, str] | None = field(default=None, repr=False)
     ca_file: str = ""
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def headers(self) -> dict[str, str]:
+        bearer = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        return bearer | ({"X-Scope-OrgID": self.org} if self.org else {})
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """For the filter of logs."""
-        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        return tuple(filter(None, (bearer, self.basic[1] if self.basic else "")))
+        return tuple(filter(None, (self.token, self.basic[1] if self.basic else "")))
 
 
 def prometheus_server(
@@ -51,8 +56,7 @@ def prometheus_server(
         raise ImproperlyConfigured(f"PROMETHEUS_METRICS names {', '.join(unknown)}; it knows {', '.join(FIELDS)}.")
     if bad := [name for name in metrics.values() if not METRIC_NAME.fullmatch(name)]:
         raise ImproperlyConfigured(f"PROMETHEUS_METRICS: {bad[0]!r} is no name of a metric.")
-    headers = ({"Authorization": f"Bearer {token}"} if token else {}) | ({"X-Scope-OrgID": org} if org else {})
-    return PrometheusServer(url.rstrip("/"), headers, basic if all(basic) else None, ca_file, dict(metrics))
+    return PrometheusServer(url.rstrip("/"), token, org, basic if all(basic) else None, ca_file, dict(metrics))
 
 
 def _is_address(url: str) -> bool:

@@ -170,7 +170,7 @@ def test_what_is_sent() -> None:
     given = prometheus_server(**{**NOTHING, "url": "http://x", "token": "s3cret", "org": "gpu"})
     assert given is not None
     with serving(body(matrix())) as (url, found):
-        server = PrometheusServer(url, given.headers)
+        server = PrometheusServer(url, given.token, given.org)
         query_range(server, "up", start=60, end=180, step_s=60, until=time.monotonic() + 5)
         basic = PrometheusServer(url, basic=("reader", "pass"))
         query_range(basic, "up", start=60, end=180, step_s=60, until=time.monotonic() + 5)
