@@ -100,6 +100,7 @@ Code = Literal[
     "headers_too_large",
     "held",
     "hidden_character",
+    "idle_minutes",
     "idle_stop",
     "image_does_not_run",
     "image_not_allowed",
