@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 from django.db import connection
 
 from catalog.models import GpuClass
 from usage.idle.models import IdleRun
 from usage.idle.policy import CURRENT_WITHIN, Held, MeasuredHour, NotebookAnswer
-from usage.idle.types import HeldRun
 from usage.telemetry.models import RunHour, TelemetrySource
 from usage.telemetry.types import MINUTE, hour_of
 from workloads.models import AllocationInterval, NotebookWatch, Run, Workload
 
 WATCHES_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class HeldRun:
+    """A run that holds units of a class with an idle action now. `read_until`: of the Prometheus of its cluster.
+    `watch_id`: of a notebook that is asked, None if it is no notebook. `kept_until`: by the rule of idle notebooks.
+    """
+
+    run_id: int
+    namespace_id: int
+    gpu_class_id: int
+    units: int
+    price_per_unit_hour: Decimal
+    action: str
+    held: Held
+    read_until: datetime | None
+    watch_id: int | None
+    kept_until: datetime | None
 
 
 def held_runs(now: datetime) -> list[HeldRun]:

@@ -20,10 +20,9 @@ from portal.core.due import wake
 from portal.ui.text import duration_text, time_with_zone
 from usage.idle import policy
 from usage.idle.evidence import cost_text, measured_text
-from usage.idle.held_runs import held_runs, measured_hours, watch_notebooks
+from usage.idle.held_runs import HeldRun, held_runs, measured_hours, watch_notebooks
 from usage.idle.models import IdleRun
 from usage.idle.policy import COUNTDOWN, GpuVerdict, IdleState, NextStep
-from usage.idle.types import HeldRun
 from workloads.core.notifications import page_url, recipients_of
 from workloads.interruption.loss import file_loss_of
 from workloads.launch.stopping import request_stop
@@ -105,7 +104,7 @@ def _row(one: HeldRun, verdict: GpuVerdict, before: IdleRun | None, now: datetim
 
 
 def _step(one: HeldRun, row: IdleRun | None, now: datetime) -> NextStep:
-    if row is None or not row.is_idle:
+    if row is None:
         return NextStep.NONE
     kept_until = max(filter(None, (row.kept_until, one.kept_until)), default=None)
     return policy.next_step(one.action, told_at=row.told_at, stops_at=row.stops_at, kept_until=kept_until, now=now)
@@ -134,8 +133,13 @@ def _tell(row: IdleRun, run: Run, now: datetime) -> None:
     workload, team = run.workload, run.workload.tenant
     told = measured_text(row)
     after = {"run": run.number, "idle_since": row.idle_since, "stops_at": row.stops_at, "evidence": told}
-    verb = "run.idle_warned" if row.stops_at else "run.idle_told"
-    event = record(IDLE_GPU_RULE, verb, workload, tenant=team.slug, after=after)
+    event = record(
+        IDLE_GPU_RULE,
+        "run.idle_warned" if row.stops_at else "run.idle_told",
+        workload,
+        tenant=team.slug,
+        after=after,
+    )
     what = f"The GPUs of {workload.name} have not been active since {time_with_zone(row.idle_since)}: {told}."
     if row.stops_at:
         subject = (

@@ -49,6 +49,12 @@ def usage(
         session.give(session.client.get("teams", session.team(team), "usage-report", month=month), formatting.usage)
 
 
+def idle(context: typer.Context, team: Team = "", json: AsJson = False) -> None:
+    """List runs whose GPUs are idle now, longest first. Of your teams; of all teams for staff."""
+    session = session_of(context)
+    session.give(session.client.everything("idle-holders", team=team), formatting.idle)
+
+
 def status(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of a notebook or job. Default: all of the team.")] = "",
@@ -85,6 +91,6 @@ def open_page(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (classes, capacity, quota, usage, status, why):
+    for command in (classes, capacity, quota, usage, idle, status, why):
         app.command()(command)
     app.command("open")(open_page)

@@ -105,6 +105,7 @@ COMMANDS = (
     ("capacity",),
     ("quota",),
     ("usage",),
+    ("idle",),
     ("status",),
     ("status", "train"),
     ("why", "train"),

@@ -14,6 +14,7 @@ from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from tests.cli.command import Gpu, answered
 from tests.support.rows import make, running
+from tests.usage.idle import rows as idle_rows
 from tests.usage.reports.october import ran
 from workloads.models import Run
 
@@ -99,6 +100,18 @@ def test_usage_of_a_month_as_a_table_as_json_and_as_csv(
     assert (as_csv.code, as_csv.err) == (0, "")
     assert [(row["email"], row["cost"]) for row in csv.DictReader(io.StringIO(as_csv.out))] == [(bob.email, "7.50")]
     assert len(gpu("usage", "--csv").out.splitlines()) == 1
+
+
+def test_idle_runs_are_a_table(gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User) -> None:
+    assert len(gpu("idle").out.splitlines()) == 1
+    found = running.workload(namespace_a, a100, name="train", kind="job", by=bob, units=2)
+    idle_rows.idle(found.runs.get(), memory_mib=None)
+    done = gpu("idle")
+    assert (done.code, done.err) == (0, "")
+    line = done.out.splitlines()[1].split()
+    assert line[:5] == ["team-a", "train", "Bob", a100.slug, "2"]
+    assert line[-4:] == ["–", "7.50", "5.0000", "–"], "an unknown memory is a dash"
+    assert gpu("idle", "--team", "team-a", "--json").json["items"][0]["seen_minutes"] == 58
 
 
 def test_usage_of_no_month_is_refused(gpu: Gpu, granted: Tenant) -> None:

@@ -123,7 +123,7 @@ def test_units_have_to_be_held_for_all_of_the_minutes(since: datetime, state: Id
 
 def test_a_busy_minute_of_an_earlier_allocation_does_not_count() -> None:
     held = replace(JOB, since=FIRST - 10 * MINUTE)
-    assert judge(busy={FIRST - 11 * MINUTE}, held=held).since == held.since
+    assert judge(busy={FIRST - 13 * MINUTE}, held=held).since == held.since
 
 
 def test_a_shared_gpu_judges_nobody() -> None:

@@ -13,8 +13,8 @@ from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, Notice, User
 from catalog.models import GpuClass
 from tenants.models import Namespace
-from tests.support.rows import idle as rows
 from tests.support.rows import running
+from tests.usage.idle import rows
 from usage.idle import actions, verdicts
 from usage.idle.models import IdleRun
 from usage.telemetry.models import RunHour
@@ -91,6 +91,22 @@ def test_one_busy_minute_ends_the_stretch_and_the_next_is_told_anew(run: Run) ->
     assert not IdleRun.objects.exists()
     pass_minutes(run, busy + 61 * MINUTE)
     assert IdleRun.objects.get().idle_since == busy + MINUTE
+    assert Delivery.objects.count() == 2
+
+
+def test_a_busy_minute_that_nobody_judged_begins_a_new_stretch(run: Run, alice: User) -> None:
+    """The worker was away while it was busy, so that its row is of the stretch before."""
+    verdicts.update_idle_runs(at=NOW)
+    keep(alice)
+    busy = READ + 5 * MINUTE
+    pass_minutes(run, busy + 61 * MINUTE, busy={busy})
+    row = IdleRun.objects.get()
+    assert (row.idle_since, row.told_at, row.kept_until, row.kept_by) == (
+        busy + MINUTE,
+        busy + 61 * MINUTE,
+        None,
+        None,
+    )
     assert Delivery.objects.count() == 2
 
 
