@@ -12,6 +12,7 @@ from catalog.classes.models import ClassPrice as ClassPrice
 from catalog.classes.validation.run_limits import (
     DAMPING_MINUTES,
     DAMPING_MINUTES_MOST,
+    IDLE_MINUTES,
     IDLE_MINUTES_LEAST,
     IDLE_MINUTES_MOST,
     LOG_DAYS,
@@ -61,6 +62,11 @@ class GpuClass(models.Model):
         ANY = "any", "notebooks and jobs"
         NOTEBOOK = "notebook", "notebooks only"
         JOB = "job", "jobs only"
+
+    class IdleAction(models.TextChoices):
+        OFF = "off", "none"
+        TELL = "tell", "notify"
+        STOP = "stop", "warn, then stop"
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="classes")
     slug = models.SlugField(max_length=40)
@@ -132,6 +138,14 @@ class GpuClass(models.Model):
     idle_stop_minutes = models.PositiveIntegerField(
         null=True, blank=True, help_text="Idle minutes after which a notebook is stopped; empty: never"
     )
+    idle_action = models.CharField(
+        "action if GPUs are idle", choices=IdleAction, default=IdleAction.TELL, db_default=IdleAction.TELL,
+        max_length=5, help_text="If the measured activity of a run's GPUs says so; never for a shared class",
+    )  # fmt: skip
+    idle_minutes = models.PositiveIntegerField(
+        default=IDLE_MINUTES, db_default=IDLE_MINUTES,
+        help_text="Minutes without GPU activity after which a run is idle",
+    )  # fmt: skip
     production_limit = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -197,6 +211,10 @@ class GpuClass(models.Model):
                 condition=Q(idle_stop_minutes=None)
                 | Q(idle_stop_minutes__gte=IDLE_MINUTES_LEAST, idle_stop_minutes__lte=IDLE_MINUTES_MOST),
                 name="gpu_class_idle_stop",
+            ),
+            models.CheckConstraint(
+                condition=Q(idle_minutes__gte=IDLE_MINUTES_LEAST, idle_minutes__lte=IDLE_MINUTES_MOST),
+                name="gpu_class_idle_minutes",
             ),
             models.CheckConstraint(condition=Q(log_retention_days__lte=LOG_DAYS_MOST), name="gpu_class_log_retention"),
             models.CheckConstraint(condition=Q(damping_minutes__lte=DAMPING_MINUTES_MOST), name="gpu_class_damping"),
@@ -288,6 +306,10 @@ constraint_sentence(
     f"Enter {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes, or leave it empty to never stop idle notebooks.",
     field="idle_stop_minutes",
 )
+constraint_sentence(
+    "gpu_class_idle_minutes", "idle_minutes", f"Enter {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes.",
+    field="idle_minutes",
+)  # fmt: skip
 constraint_sentence(
     "gpu_class_log_retention",
     "log_retention",

@@ -46,6 +46,7 @@ from tenants.requests.decisions import views as decision_views
 from tenants.requests.reclaims import views as reclaim_views
 from tenants.requests.renewals import views as renewal_views
 from usage.activity import views as activity_views
+from usage.idle import views as idle_views
 from usage.reports import views as report_views
 from workloads.advice import views as advice_views
 from workloads.budgets import views as budget_views
@@ -55,6 +56,10 @@ from workloads.lifetime import views as lifetime_views
 from workloads.pages import views as workload_views
 from workloads.pages.launch import views as launch_views
 from workloads.storage import views as storage_views
+
+# What a workload and a team hold without using it: their pages are of lower apps.
+IDLE_RUN = {"read_idle": idle_views.workload_context}
+IDLE_RUNS = {"read_idle": idle_views.team_context}
 
 admin.site.login = admin_site.admin_sign_in  # type: ignore[method-assign]
 admin.site.logout = sign_in_views.logout  # type: ignore[method-assign,assignment]
@@ -139,6 +144,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>", home_views.tenant_home, name="tenant-home"),
     path("teams/<slug:tenant>/quick-start", home_views.quick_start, name="quick-start"),
     path("teams/<slug:tenant>/history", history_views.team_history, name="team-history"),
+    path("operators/idle", idle_views.idle_holders, name="idle-holders"),
+    path("operators/idle/<slug:tenant>/<slug:name>/stop", idle_views.stop, name="idle-stop"),
     path("operators/usage", report_views.all_usage, name="all-usage"),
     path("operators/usage.csv", report_views.all_usage_as_csv, name="all-usage-csv"),
     path("operators/capacity-report.csv", report_views.capacity_as_csv, name="capacity-report-csv"),
@@ -166,7 +173,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/volumes/<slug:name>/delete", storage_views.volume_delete, name="volume-delete"),
     path("teams/<slug:tenant>/volumes/<slug:name>/keep", storage_views.volume_keep, name="volume-keep"),
     path("teams/<slug:tenant>/workloads", workload_views.workloads, name="workloads"),
-    path("teams/<slug:tenant>/workloads/<slug:name>", workload_views.workload, name="workload"),
+    path("teams/<slug:tenant>/workloads/<slug:name>", workload_views.workload, IDLE_RUN, name="workload"),
     path("teams/<slug:tenant>/workloads/<slug:name>/actions", workload_views.workload_actions, name="workload-actions"),
     path(
         "teams/<slug:tenant>/workloads/<slug:name>/activity", activity_views.workload_activity, name="workload-activity"
@@ -174,6 +181,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads/<slug:name>/change", launch_views.change, name="workload-change"),
     path("teams/<slug:tenant>/workloads/<slug:name>/delete", workload_views.delete, name="workload-delete"),
     path("teams/<slug:tenant>/workloads/<slug:name>/extend", lifetime_views.extend, name="workload-extend"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/idle", idle_views.idle_fragment, name="workload-idle"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/idle/keep", idle_views.keep, name="workload-idle-keep"),
     path("teams/<slug:tenant>/workloads/<slug:name>/limits", lifetime_views.limits_fragment, name="workload-limits"),
     path("teams/<slug:tenant>/workloads/<slug:name>/keep", lifetime_views.keep, name="workload-keep"),
     path(
@@ -212,7 +221,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/invitations/<int:pk>/revoke", team_views.invitation_revoke, name="invitation-revoke"),
     path("teams/<slug:tenant>/joins/<int:pk>", team_views.join_answer, name="join-answer"),
     path("teams/<slug:tenant>/namespace", lifecycle_views.namespace_set, name="namespace-set"),
-    path("teams/<slug:tenant>/members", team_views.team, INSIDE, name="team"),
+    path("teams/<slug:tenant>/members", team_views.team, INSIDE | IDLE_RUNS, name="team"),
     path("teams/<slug:tenant>/members/add", team_views.member_add, name="member-add"),
     path("teams/<slug:tenant>/members/<int:pk>/remove", team_views.member_remove, name="member-remove"),
     path("teams/<slug:tenant>/sharing", team_views.team_sharing, name="team-sharing"),

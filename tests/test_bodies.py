@@ -34,6 +34,7 @@ from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, 
 from tests.support.http.visits import signed_in_once, undone
 from tests.support.rows import make, running
 from tests.support.rows.usage import budget
+from tests.usage.idle import rows as idle_rows
 from workloads.credentials.registries import actions as registry_actions
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.lifetime.idle import reconcile as idle_reconcile
@@ -101,7 +102,9 @@ def calls(
     running.make_ready(notebook)
     Run.objects.update(ends_at=timezone.now() + timedelta(hours=7))
     idle_reconcile.start_watch(notebook.runs.get())
-    running.workload(namespace_a, a100, name="two", by=bob, kind="job", units=2)
+    job = running.workload(namespace_a, a100, name="two", by=bob, kind="job", units=2)
+    for one in (notebook, job):
+        idle_rows.idle(one.runs.get())
     by_alice, later = Actor(alice, "page"), timezone.now() + timedelta(days=30)
     joining = invitation_actions.ask_to_join("team-a", message="", by=Actor(charlie, "page"))
     allowed, _is_new = image_prefixe_actions.allow_prefix(
@@ -171,6 +174,8 @@ def calls(
         "workloads_declare": Call(alice, named | {"name": "four"}, work),
         "workloads_extend": Call(alice, named, {"hours": 1}),
         "workloads_keep": Call(alice, named, {"hours": 1, "reason": "A demo."}),
+        "idle_holders_keep": Call(alice, named, {"hours": 1, "reason": "A demo."}),
+        "idle_holders_stop": Call(olga, named | {"name": "two"}, {"reason": "Others wait."}),
         "workloads_priority": Call(olga, named | {"name": "two"}, {"priority": "interactive", "because": "Due."}),
         "workloads_start": Call(alice, named, {}),
         "workloads_visibility": Call(alice, named, {"visibility": "private"}),

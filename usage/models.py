@@ -1,5 +1,6 @@
 """Django finds the models of the rooms here."""
 
+from usage.idle.models import IdleRun as IdleRun
 from usage.samples.models import CapacityInterval as CapacityInterval
 from usage.samples.models import UsageHour as UsageHour
 from usage.samples.models import UsageSample as UsageSample

@@ -1,9 +1,10 @@
-"""Once a minute: samples the units in use, and reads from Prometheus what GPUs did. Every five minutes: measures
-budgets.
+"""Once a minute: samples the units in use, reads from Prometheus what GPUs did, and judges which runs are idle. Every
+five minutes: measures budgets.
 """
 
 from celery import shared_task
 
+from usage.idle import verdicts
 from usage.reports import budgets
 from usage.samples import sampling
 from usage.telemetry import collection
@@ -17,6 +18,11 @@ def sample_usage() -> None:
 @shared_task(name="usage.telemetry.read", ignore_result=True)
 def read_telemetry() -> None:
     collection.read_telemetry()
+
+
+@shared_task(name="usage.idle.update", ignore_result=True)
+def update_idle_runs() -> None:
+    verdicts.update_idle_runs()
 
 
 @shared_task(name="usage.budgets.measure", ignore_result=True)

@@ -18,6 +18,7 @@ TAGS = {
     "cluster": "The state of the cluster, and the banner of its operators.",
     "delegations": "Delegates of approvers.",
     "events": "Who did what, and when.",
+    "idle-holders": "Runs that hold units while their GPUs are idle, as measured.",
     "images": "Container images, and whether they fit a class.",
     "inbox": "Requests that the caller decides.",
     "invitations": "Invitations to the caller.",

@@ -32,8 +32,8 @@ EDITABLE_FIELDS = (
     "device_selector", "interconnect", "node_labels", "tolerations", "memory_mib", "units_per_workload", "cpu_per_unit",
     "memory_gib_per_unit", "price_per_unit_hour", "weight", "promise_limit", "borrowing_limit", "terms_version",
     "terms", "kinds", "eligibility", "visibility", "starter", "interconnect_note", "interconnect_on",
-    "run_hours_limit", "idle_stop_minutes", "production_limit", "log_retention_days", "damping_minutes",
-    "max_units", "node_minutes",
+    "run_hours_limit", "idle_stop_minutes", "idle_action", "idle_minutes", "production_limit", "log_retention_days",
+    "damping_minutes", "max_units", "node_minutes",
 )  # fmt: skip
 _NOT_HELD: dict[str, Any] = {"held_since": None, "held_until": None, "held_reason": ""}
 _STAYS: dict[str, Any] = {"successor": None, "retiring_message": "", "runs_until": None}

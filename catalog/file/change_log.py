@@ -26,6 +26,8 @@ FIELD_LABELS = {
     "held_reason": "reason",
     "held_since": "",
     "held_until": "expected to resume",
+    "idle_action": "action if GPUs are idle",
+    "idle_minutes": "minutes before GPUs are idle",
     "idle_stop_minutes": "idle minutes before a notebook is stopped",
     "interconnect_note": "interconnect note",
     "interconnect_on": "interconnect measured on",

@@ -29,6 +29,7 @@ UNITS = {
     "replicas": "shares per GPU",
     "run_hours_limit": "hours from the start of a run",
     "idle_stop_minutes": "minutes without activity",
+    "idle_minutes": "minutes without GPU activity",
     "production_limit": "production units per team",
     "log_retention_days": "days after a run, 0: not kept",
     "damping_minutes": "minutes before lent quota falls, 0: at once",

@@ -115,6 +115,32 @@ def budget(found: Json) -> Table:
     return table(headings, [[found["amount"], used, found["forecast"] or "unknown", found["at_limit"], note]])
 
 
+def idle(found: Json) -> Table:
+    headings = [
+        "TEAM",
+        "WORKLOAD",
+        "PERSON",
+        "CLASS",
+        ">UNITS",
+        "IDLE SINCE",
+        ">MEMORY GIB",
+        ">COST",
+        ">PER HOUR",
+        "NOTE",
+    ]
+    return table(headings, map(_idle_row, found["items"]))
+
+
+def _idle_row(one: Json) -> list[object]:
+    memory = None if one["memory_mib"] is None else f"{one['memory_mib'] / 1024:.1f}"
+    stops = f"stops {when(one['stops_at'])}" if one["stops_at"] else ""
+    kept = (
+        f"kept until {when(one['kept_until'])} by {one['kept_by']}: {one['kept_reason']}" if one["kept_until"] else ""
+    )
+    names = [one[name] for name in ("team", "workload", "person", "gpu_class", "units")]
+    return [*names, when(one["idle_since"]), memory, one["cost_since"], one["cost_per_hour"], stops or kept]
+
+
 # ---- requests ------------------------------------------------------------------------------------------------------
 
 

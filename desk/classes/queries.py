@@ -171,6 +171,9 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
         yield {"term": "Autoscaling", "value": f"up to {plural(one.max_units, unit)}; {added}"}
     for term, value in run_limits.run_limit_facts(one.run_hours_limit, one.idle_stop_minutes, one.production_limit):
         yield {"term": term, "value": value}
+    if one.interface in (GpuClass.Interface.DEVICE_PLUGIN, GpuClass.Interface.DRA) and one.sharing == "none":
+        term, value = run_limits.idle_fact(one.idle_action, one.idle_minutes)
+        yield {"term": term, "value": value}
     if not one.is_storage:
         term, value = run_limits.log_retention_fact(one.log_retention_days)
         yield {"term": term, "value": value}

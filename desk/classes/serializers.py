@@ -122,6 +122,14 @@ class ClassSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Minutes without activity. null: notebooks are not stopped.",
     )
+    idle_action = serializers.ChoiceField(
+        source="gpu_class.idle_action",
+        choices=[str(one) for one in GpuClass.IdleAction.values],
+        help_text="If the GPUs of a run are idle: nothing, notify its users, or warn them and stop it.",
+    )
+    idle_minutes = serializers.IntegerField(
+        source="gpu_class.idle_minutes", help_text="Minutes without GPU activity after which a run is idle."
+    )
     log_retention_days = serializers.IntegerField(
         source="gpu_class.log_retention_days", help_text="Days for which the log of an ended run is kept. 0: not kept."
     )

@@ -19,7 +19,9 @@ from tenants.models import TeamRequest
 from tenants.onboarding.team_requests import queries as team_request_queries
 from tenants.requests import queries as request_queries
 from tenants.requests.queries import PendingRequest
+from usage.idle.queries import IdleHolders, idle_holders
 
+IDLE_SHOWN = 3
 # How a class gives GPUs to workloads, in the order of the page.
 SHARING_MODES = {
     "whole": "Whole GPU",
@@ -59,6 +61,7 @@ class Cockpit:
     team_requests: list[TeamRequest]
     # Mails whose last attempt failed; they are among the failing tasks.
     undelivered: int
+    idle: IdleHolders
 
     @property
     def pending(self) -> int:
@@ -82,6 +85,7 @@ def cockpit(cluster: Cluster, *, is_staff: bool) -> Cockpit:
         requests=request_queries.pending_requests(),
         team_requests=list(team_request_queries.pending_team_requests()),
         undelivered=undelivered_mails().count(),
+        idle=idle_holders(at_most=IDLE_SHOWN),
     )
 
 

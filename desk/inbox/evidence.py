@@ -18,11 +18,14 @@ from portal.ui.text import plural
 from tenants.models import Tenant
 from tenants.requests.usage_evidence import UsageEvidence
 from usage.gpu_hours.queries import MemberHours, hours_by_member
+from usage.idle.queries import idle_holders
+from usage.idle.shown import holder_line
 from usage.samples.queries import PERIOD, Usage, usage_of
 from usage.waits.queries import WaitStatistics, waits_of
 
 NOTHING = "–"
 UNKNOWN = "unknown"
+IDLE_SHOWN = 5
 # Usage that was measured nearly all the time needs no note.
 ENOUGH_SEEN = 0.98
 
@@ -66,10 +69,17 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
         ),
         note=_note([one for pk, one in usage.items() if pk not in stored]),
         members=tuple((one.name, f"{_number(one.gpu_hours)} GPU-hours") for one in found.members),
+        idle=_idle(tenant),
         cards={one.pk: cards_per_unit(one) for one in classes},
         units_per_card={one.pk: most for one in classes if (most := units_per_gpu(one)) is not None},
         plain={one.pk: _plain(usage[one.pk], waits[one.pk]) for one in classes},
     )
+
+
+def _idle(tenant: Tenant) -> tuple[tuple[str, str], ...]:
+    found = idle_holders(tenant, at_most=IDLE_SHOWN)
+    lines = [(f"{one.workload.name} ({one.person.name})", holder_line(one)) for one in found.holders]
+    return (*lines, *([("And", f"{found.more} more")] if found.more else []))
 
 
 def cards_per_unit(one: GpuClass) -> Fraction | None:

@@ -187,6 +187,12 @@ RIGHTS: dict[str, dict[str, str]] = {
     "workloads_runlog": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_startprediction": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_allocationinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE"},
+    # Web records that a run is kept.
+    "usage_idlerun": {
+        "web": "SELECT, UPDATE (kept_until, kept_reason, kept_by_id, stops_at)",
+        "doors": READ,
+        "worker": WRITE,
+    },
     "usage_runhour": {"web": READ, "doors": READ, "worker": WRITE},
     "usage_telemetrysource": {"web": READ, "doors": READ, "worker": WRITE},
     "usage_capacityinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE (ends_at)"},

@@ -70,6 +70,7 @@ SECTIONS = {
     "health": Section.HEALTH,
     "all-teams": Section.TEAMS,
     "all-usage": Section.TEAMS,
+    "idle-holders": Section.COCKPIT,
     "cockpit": Section.COCKPIT,
     "queue": Section.QUEUE,
     "cluster": Section.CLUSTER,

@@ -13,7 +13,13 @@ from portal.docs.curl_examples import V1, curl
 # that is not listed comes last, under its own name.
 THEMES = {
     "Workloads": ("workloads",),
-    "Runs of workloads": ("workloads/runs", "workloads/restart", "workloads/priority", "workloads/extend"),
+    "Runs of workloads": (
+        "workloads/runs",
+        "workloads/restart",
+        "workloads/priority",
+        "workloads/extend",
+        "idle-holders",
+    ),
     "Volumes and secrets": ("volumes", "secrets", "registries"),
     "Quota requests": ("requests", "bundles", "team-requests", "trials"),
     "Teams": ("teams",),

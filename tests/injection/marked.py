@@ -107,6 +107,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "workloads.NotebookWatch": ("error_text", "problem", "kept_reason"),
     "workloads.RunLog": ("text",),
     "workloads.AllocationInterval": ("end_reason",),
+    "usage.IdleRun": ("kept_reason",),
 }  # fmt: skip
 # Columns whose values the database or a URL restricts.
 WORDS = (

@@ -49,6 +49,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "declare": {**run, "kind": "notebook", "image": "minimal", "command": [], "units": 2},
         "extend": {"hours": 1},
         "keep": {"hours": 1, "reason": "A demo."},
+        "stop idle": {"reason": "Others wait."},
         "visibility": {"visibility": "team"},
         "sharing": {"shares_notebooks": True},
         "priority": {"priority": "production", "because": "The demo."},

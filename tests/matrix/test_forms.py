@@ -33,6 +33,7 @@ from tests.support.http.visits import undone
 from tests.support.identity.issuer import issuing
 from tests.support.rows import make, running, waiting_runs
 from tests.support.rows.usage import budget
+from tests.usage.idle import rows as idle_rows
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import Run, Volume
 
@@ -92,6 +93,7 @@ def stage(world: World) -> None:
         run.spec["idle_stop_minutes"] = 60
         run.save(update_fields=["spec"])
         idle_reconcile.start_watch(run)
+        idle_rows.idle(run)
     GpuClass.objects.exclude(pk=world.gpu_class.pk).update(held_since=now, held_reason="Maintenance.")
     Volume.objects.create(namespace=namespace, name="leaving", size_gib=5, due_at=None, delete_requested_at=now)
     running.known(namespace.cluster_id, "Node", "ResourceSlice")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
@@ -43,6 +45,8 @@ from workloads.status.workload_row import WorkloadRow
 from workloads.storage import queries as storage_queries
 
 PAGE_SIZE = 50
+# What a higher app shows on the page of a workload, as context of its template.
+ReadIdle = Callable[[Actor, core_policy.TeamFacts, Workload, Run | None], dict[str, Any]]
 
 
 @login_required
@@ -88,7 +92,7 @@ def _filtered(rows: QuerySet[Workload], kind: str, state: str, text: str) -> Que
 
 @login_required
 @require_GET
-def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+def workload(request: HttpRequest, tenant: str, name: str, read_idle: ReadIdle) -> HttpResponse:
     by = actor(request)
     namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
@@ -101,6 +105,7 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         "runs": [shown.run_line(run, has_log=run.has_log) for run in run_queries.earlier_runs(row)],
         "events": [shown.event_line(event, tenant=tenant) for event in event_queries.events_of_row(row.workload)[:10]],
         "curl": _curl(row),
+        **read_idle(by, team, row.workload, row.run),
     }
     return render(request, "workloads/pages/workload.html", context)
 

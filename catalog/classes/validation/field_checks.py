@@ -77,6 +77,8 @@ def _stored(values: Mapping[str, Any]) -> Iterator[Refusal]:
         ("starter", False),
         ("run_hours_limit", None),
         ("idle_stop_minutes", None),
+        ("idle_action", "tell"),
+        ("idle_minutes", run_limits.IDLE_MINUTES),
         ("production_limit", None),
         ("log_retention_days", run_limits.LOG_DAYS),
         ("damping_minutes", run_limits.DAMPING_MINUTES),

@@ -1,5 +1,5 @@
-"""Limits of a class: run time, idle time of notebooks, units of production priority, retention of logs, how long
-a fall of its capacity is delayed, and the nodes that an autoscaler adds. Pure.
+"""Limits of a class: run time, idle time of notebooks and of GPUs, units of production priority, retention of logs, how
+long a fall of its capacity is delayed, and the nodes that an autoscaler adds. Pure.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from portal.ui.text import plural
 # A year, and a week: a notebook without activity for a week is idle by any definition.
 RUN_HOURS_MOST = 8760
 IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST = 5, 10080
+# An hour without activity is longer than a pause for lunch takes a person, and than an epoch takes to be evaluated.
+IDLE_MINUTES = 60
 LOG_DAYS, LOG_DAYS_MOST = 14, 365
 # A device plugin needs a minute to restart, a node a few.
 DAMPING_MINUTES, DAMPING_MINUTES_MOST = 5, 1440
@@ -30,6 +32,9 @@ def run_limit_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
             "leave it out to never stop idle notebooks."
         )
         yield Refusal("idle_stop", text, "idle_stop_minutes")
+    if not IDLE_MINUTES_LEAST <= (idle := values["idle_minutes"]) <= IDLE_MINUTES_MOST:
+        text = f"Enter {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes, not {idle}."
+        yield Refusal("idle_minutes", text, "idle_minutes")
 
 
 def log_retention_problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
@@ -63,6 +68,13 @@ def run_limit_facts(
         yield "Idle notebooks", f"stopped after {idle_stop_minutes} min without activity"
     if production_limit is not None:
         yield "Production workloads", f"at most {production_limit} units per team" if production_limit else "none"
+
+
+def idle_fact(action: str, minutes: int) -> tuple[str, str]:
+    """Returns (label, value) for the class's page: what happens to a run whose GPUs are idle."""
+    after = f"after {plural(minutes, 'minute')} without GPU activity"
+    values = {"tell": f"users are notified {after}", "stop": f"users are warned {after}, then the run is stopped"}
+    return "Idle GPUs", values.get(action, "no action")
 
 
 def log_retention_fact(days: int) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Commands that only read: classes, capacity, quota, usage, budget, the status of a workload and its reason."""
+"""Commands that only read: classes, capacity, quota, usage, budget, idle runs, a workload and its reason."""
 
 from __future__ import annotations
 
@@ -55,6 +55,12 @@ def budget(context: typer.Context, team: Team = "", json: AsJson = False) -> Non
     session.give(session.client.get("teams", session.team(team), "budget"), formatting.budget)
 
 
+def idle(context: typer.Context, team: Team = "", json: AsJson = False) -> None:
+    """List runs whose GPUs are idle now, longest first. Of your teams; of all teams for staff."""
+    session = session_of(context)
+    session.give(session.client.everything("idle-holders", team=team), formatting.idle)
+
+
 def status(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of a notebook or job. Default: all of the team.")] = "",
@@ -91,6 +97,6 @@ def open_page(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (classes, capacity, quota, usage, budget, status, why):
+    for command in (classes, capacity, quota, usage, budget, idle, status, why):
         app.command()(command)
     app.command("open")(open_page)

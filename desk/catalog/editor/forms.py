@@ -40,7 +40,19 @@ SECTIONS = (
         "",
         ("promise_limit", "borrowing_limit", "damping_minutes", "weight", "price_per_unit_hour"),
     ),
-    ("Limits of runs", "", "node", ("run_hours_limit", "idle_stop_minutes", "production_limit", "log_retention_days")),
+    (
+        "Limits of runs",
+        "",
+        "node",
+        (
+            "run_hours_limit",
+            "idle_stop_minutes",
+            "idle_action",
+            "idle_minutes",
+            "production_limit",
+            "log_retention_days",
+        ),
+    ),
     ("Terms", "A new text needs a higher version.", "", ("terms_version", "terms")),
 )
 # Of several lines, stored as they are.
@@ -90,6 +102,7 @@ class ClassEditorForm(StrictForm, forms.ModelForm):
             "interconnect_note": "Source of the measurement",
             "interconnect_on": "Measured on",
             "idle_stop_minutes": "Idle stop (minutes)",
+            "idle_minutes": "GPUs are idle after (minutes)",
             "log_retention_days": "Logs kept (days)",
             "damping_minutes": "Quota falls after (minutes)",
             "max_units": "Maximum of units with added nodes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -29,14 +30,20 @@ from tenants.provisioning import queries as provisioning_queries
 from tenants.provisioning import shown
 from tenants.provisioning.queries import missing_objects
 
+# What a higher app shows on the page of a team, as context of its template.
+ReadIdle = Callable[[Tenant], dict[str, Any]]
+
 # ---- the team page and its members -------------------------------------------------------------------------------
 
 
 @login_required
 @require_GET
-def team(request: HttpRequest, tenant: str, look_inside: ReadContents | None = None) -> HttpResponse:
+def team(
+    request: HttpRequest, tenant: str, look_inside: ReadContents | None = None, read_idle: ReadIdle | None = None
+) -> HttpResponse:
+    context = _team_context(tenant, actor(request), MemberForm(), look_inside)
     return render(
-        request, "tenants/pages/team/team.html", _team_context(tenant, actor(request), MemberForm(), look_inside)
+        request, "tenants/pages/team/team.html", context | (read_idle(context["tenant"]) if read_idle else {})
     )
 
 

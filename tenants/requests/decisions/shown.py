@@ -111,6 +111,7 @@ def facts_table(
         "rows": rows,
         "note": measured.note,
         "members": measured.members,
+        "idle": measured.idle,
     }
 
 

@@ -64,6 +64,7 @@ CASES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"memory_gib_per_unit": 0}, "sizes", "memory_gib_per_unit", "at least 1 GiB"),
     ({"run_hours_limit": 0}, "run_hours", "run_hours_limit", "Enter a time limit of 1 to "),
     ({"idle_stop_minutes": 1}, "idle_stop", "idle_stop_minutes", "Enter 5 to "),
+    ({"idle_minutes": 4}, "idle_minutes", "idle_minutes", "Enter 5 to 10080 minutes"),
     ({"log_retention_days": 366}, "log_retention", "log_retention_days", "Enter 0 to 365 days"),
     ({"max_units": 0}, "max_units", "max_units", "Enter at least 1 unit"),
     ({"node_minutes": 0}, "node_minutes", "node_minutes", "Enter 1 to 1440 minutes"),

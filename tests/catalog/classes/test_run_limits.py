@@ -28,10 +28,13 @@ from tests.support.rows import make
         ({"run_hours_limit": 8761, "idle_stop_minutes": None}, "1 to 8760 hours, not 8761"),
         ({"run_hours_limit": None, "idle_stop_minutes": 4}, "5 to 10080 minutes, not 4"),
         ({"run_hours_limit": None, "idle_stop_minutes": 10081}, "5 to 10080 minutes, not 10081"),
+        ({"run_hours_limit": None, "idle_stop_minutes": None, "idle_minutes": 5}, ""),
+        ({"run_hours_limit": None, "idle_stop_minutes": None, "idle_minutes": 4}, "5 to 10080 minutes, not 4"),
+        ({"run_hours_limit": None, "idle_stop_minutes": None, "idle_minutes": 10081}, "10080 minutes, not 10081"),
     ],
 )
 def test_what_is_refused(values: dict[str, Any], words: str) -> None:
-    found = list(run_limits.run_limit_problems(values))
+    found = list(run_limits.run_limit_problems({"idle_minutes": 60, **values}))
     assert len(found) == bool(words)
     assert not words or words in found[0].message
 
@@ -39,7 +42,13 @@ def test_what_is_refused(values: dict[str, Any], words: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("run_hours_limit", 0), ("idle_stop_minutes", 4), ("log_retention_days", 366), ("damping_minutes", 1441)],
+    [
+        ("run_hours_limit", 0),
+        ("idle_stop_minutes", 4),
+        ("idle_minutes", 10081),
+        ("log_retention_days", 366),
+        ("damping_minutes", 1441),
+    ],
 )
 def test_an_edit_and_the_table_refuse_it(a100: GpuClass, field: str, value: int) -> None:
     with pytest.raises(Refused) as refused:
@@ -60,6 +69,10 @@ def test_the_classs_page_and_the_api_say_it(a100: GpuClass, alice: User, client:
     assert "stopped after 60 min without activity" in page
     assert "at most 3 units per team" in page
     assert "kept for 14 days" in page
+    assert "users are notified after 60 minutes without GPU activity" in page
+    actions.edit_class(a100.pk, by=system_actor("test"), idle_action="stop", idle_minutes=90)
+    page = client.get(f"/catalog/{a100.slug}").content.decode()
+    assert "users are warned after 90 minutes without GPU activity, then the run is stopped" in page
     actions.edit_class(a100.pk, by=system_actor("test"), log_retention_days=0)
     assert "not kept" in client.get(f"/catalog/{a100.slug}").content.decode()
     by = Actor(user=alice, via="page")
@@ -67,6 +80,7 @@ def test_the_classs_page_and_the_api_say_it(a100: GpuClass, alice: User, client:
     answer = client.get(f"/api/v1/classes/{a100.slug}", headers={"Authorization": f"Bearer {token}"}).json()
     limits = ("run_hours_limit", "idle_stop_minutes", "production_limit")
     assert tuple(answer[name] for name in limits) == (24, 60, 3)
+    assert (answer["idle_action"], answer["idle_minutes"]) == ("stop", 90)
     assert answer["log_retention_days"] == 0
 
 

@@ -106,6 +106,7 @@ COMMANDS = (
     ("quota",),
     ("usage",),
     ("budget",),
+    ("idle",),
     ("status",),
     ("status", "train"),
     ("why", "train"),

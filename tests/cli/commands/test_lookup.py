@@ -15,6 +15,7 @@ from tenants.models import Namespace, Tenant
 from tests.cli.command import Gpu, answered
 from tests.support.rows import make, running
 from tests.support.rows.usage import budget
+from tests.usage.idle import rows as idle_rows
 from tests.usage.reports.october import ran
 from workloads.models import Run
 
@@ -110,6 +111,18 @@ def test_the_budget_and_its_forecast(gpu: Gpu, granted: Tenant) -> None:
         True,
     ] * 5  # fmt: skip
     assert gpu("budget", "--json").json["percent"] == 120
+
+
+def test_idle_runs_are_a_table(gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User) -> None:
+    assert len(gpu("idle").out.splitlines()) == 1
+    found = running.workload(namespace_a, a100, name="train", kind="job", by=bob, units=2)
+    idle_rows.idle(found.runs.get(), memory_mib=None)
+    done = gpu("idle")
+    assert (done.code, done.err) == (0, "")
+    line = done.out.splitlines()[1].split()
+    assert line[:5] == ["team-a", "train", "Bob", a100.slug, "2"]
+    assert line[-4:] == ["–", "7.50", "5.0000", "–"], "an unknown memory is a dash"
+    assert gpu("idle", "--team", "team-a", "--json").json["items"][0]["seen_minutes"] == 58
 
 
 def test_usage_of_no_month_is_refused(gpu: Gpu, granted: Tenant) -> None:

@@ -55,7 +55,7 @@ def full(cluster: Cluster, team_a: Tenant, a100: GpuClass) -> GpuClass:
     GpuClass.objects.filter(pk=a100.pk).update(
         visibility="named", terms_version=2, terms="Be kind.\nAlways.\n", eligibility="Vision", promise_limit=12,
         interconnect="nvlink", interconnect_note="nvidia-smi topo", interconnect_on="2026-11-01", starter=True,
-        run_hours_limit=24, idle_stop_minutes=60,
+        run_hours_limit=24, idle_stop_minutes=60, idle_action="stop", idle_minutes=45,
     )  # fmt: skip
     ClassAccess.objects.create(tenant=team_a, gpu_class=a100)
     ends = timezone.now() + timedelta(days=30)

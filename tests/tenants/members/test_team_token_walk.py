@@ -68,6 +68,9 @@ EMPTY = {
     "POST api-team-grant-renew": "a line about the class is pending",
     "POST api-workload-extend": "a notebook without an end",
     "POST api-workload-keep": "no rule stops it",
+    "GET api-idle-holders": "no run is idle",
+    "POST api-idle-keep": "its GPUs are not idle",
+    "POST api-idle-stop": "its GPUs are not idle",
     "POST api-workload-runs": "the last run has not ended",
     "POST api-volume-keep": "it is not marked for deletion",
     "POST api-person-second-factor-drop": "the account has none",
@@ -190,6 +193,8 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "POST api-workload-priority": {"priority": "batch", "because": "x"},
         "POST api-workload-extend": {"hours": 1},
         "POST api-workload-keep": {"hours": 1, "reason": "x"},
+        "POST api-idle-keep": {"hours": 1, "reason": "x"},
+        "POST api-idle-stop": {"reason": "x"},
         "POST api-workload-visibility": {"visibility": "private"},
         "PATCH api-team": {"shares_notebooks": True},
     }

@@ -260,3 +260,20 @@ def test_without_a_rule_there_is_nothing_to_keep(namespace_a: Namespace, a100: G
     running.make_ready(running.workload(namespace_a, a100, by=alice))
     with pytest.raises(Refused, match="No rule stops this notebook"):
         keep(alice)
+
+
+def test_a_notebook_that_is_only_asked_is_not_stopped_or_kept(
+    namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    """Its class has an idle action for GPUs, which wants the answers, and no limit for idle notebooks."""
+    found = running.workload(namespace_a, a100, by=alice)
+    running.make_ready(found)
+    NotebookWatch.objects.create(run=found.runs.get())
+    look(activity(USED, "idle"), NOW)
+    look(activity(USED, "idle"), NOW + timedelta(hours=100))
+    watch = watched_now()
+    assert (watch.last_activity, watch.evidence["idle"], watch.stops_at) == (USED, 1, None)
+    assert not is_stopped()
+    assert not Delivery.objects.exists()
+    with pytest.raises(Refused, match="No rule stops this notebook"):
+        keep(alice)

@@ -152,3 +152,19 @@ def test_the_evidence_in_words() -> None:
 def test_keeping(hours: int, reason: str | None, is_watched: bool, code: str | None) -> None:
     refusal = idle_policy.may_keep(ALIVE, is_watched=is_watched, hours=hours, reason=reason)
     assert (refusal.code if refusal else None) == code
+
+
+@pytest.mark.parametrize(
+    ("activity", "step"),
+    [
+        (None, IdleStep.UNKNOWN),
+        (answer(kernels=(("busy", 299),)), IdleStep.IN_USE),
+        (answer(kernels=(("idle", 299),)), IdleStep.IDLE),
+        (answer(9999), IdleStep.IDLE),
+    ],
+)
+def test_without_a_limit_it_is_only_asked(activity: NotebookActivity | None, step: IdleStep) -> None:
+    """For the rule of idle GPUs."""
+    verdict = idle_policy.judge(activity, IdleFacts(None), now=NOW)
+    assert (verdict.step, verdict.stops_at) == (step, None)
+    assert verdict.again_at == NOW + timedelta(minutes=10)

@@ -16,7 +16,7 @@ from portal.core.hints import page_hint
 from workloads.core import policy as core_policy
 from workloads.core import queries as core_queries
 from workloads.lifetime.idle import policy as idle_policy
-from workloads.models import NotebookWatch
+from workloads.models import NotebookWatch, Run
 
 
 @transaction.atomic
@@ -33,7 +33,7 @@ def keep_notebook(tenant: str, name: str, *, hours: int, reason: str, by: Actor)
     refuse_if(core_policy.may_manage(by, team, found, "keep"))
     rows_of_run = NotebookWatch.objects.select_for_update(of=("self",), no_key=True).filter(run=run)
     watch = rows_of_run.first() if run else None
-    refuse_if(idle_policy.may_keep(found, is_watched=watch is not None, hours=hours, reason=reason))
+    refuse_if(idle_policy.may_keep(found, is_watched=_has_rule(watch, run), hours=hours, reason=reason))
     assert watch is not None
     before: dict[str, Any] = {"kept_until": watch.kept_until}
     watch.kept_until = timezone.now() + timedelta(hours=hours)
@@ -45,3 +45,8 @@ def keep_notebook(tenant: str, name: str, *, hours: int, reason: str, by: Actor)
     record(by, "notebook.kept", workload, tenant=tenant, before=before, after=after)
     page_hint(namespace.name)
     return watch
+
+
+def _has_rule(watch: NotebookWatch | None, run: Run | None) -> bool:
+    """A watch without it only asks the notebook."""
+    return watch is not None and run is not None and bool(run.spec.get("idle_stop_minutes"))

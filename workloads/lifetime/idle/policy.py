@@ -38,9 +38,9 @@ class IdleStep(StrEnum):
 
 @dataclass(frozen=True)
 class IdleFacts:
-    """The rule, and earlier checks and warnings."""
+    """The rule, and earlier checks and warnings. `limit` None: no stop; the rule of idle GPUs wants the answers."""
 
-    limit: timedelta
+    limit: timedelta | None
     answered_at: datetime | None = None
     warned_at: datetime | None = None
     stops_at: datetime | None = None
@@ -64,8 +64,12 @@ def judge(activity: NotebookActivity | None, watched: IdleFacts, *, now: datetim
     if activity is None:
         is_new = watched.answered_at is not None and now - watched.answered_at < LOOK_WITHIN
         return IdleVerdict(IdleStep.UNKNOWN, now + (LOOK_EVERY if is_new else LOOK_WITHIN), stops_at=watched.stops_at)
+    is_computing = any(kernel.is_computing for kernel in activity.kernels)
+    if watched.limit is None:
+        step, since = (IdleStep.IN_USE, None) if is_computing else (IdleStep.IDLE, min(last_use(activity), now))
+        return IdleVerdict(step, now + LOOK_WITHIN, since)
     lead = lead_of(watched.limit)
-    if any(kernel.is_computing for kernel in activity.kernels):
+    if is_computing:
         return IdleVerdict(IdleStep.IN_USE, _soon(now + watched.limit - lead, now))
     since = min(last_use(activity), now)
     warn_at = since + watched.limit - lead

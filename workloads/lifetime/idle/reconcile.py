@@ -1,6 +1,7 @@
 """Checks the activity of notebook servers, warns users, and stops idle notebooks.
 
-Each run of a notebook on a class with an idle rule has its own row; other runs need no work. The worker calls the
+Each run of a notebook on a class with an idle rule has its own row; other runs need no work. A row without a time limit
+for idle notebooks is only asked, for the rule of idle GPUs (usage/idle). The worker calls the
 server outside of any transaction and judges the answer under the row's lock, so that a user can keep the notebook in
 the meantime.
 """
@@ -100,7 +101,8 @@ def _judged(watch_id: int, activity: NotebookActivity | None, problem: str, now:
 
 
 def _watched(watch: NotebookWatch, run: Run) -> IdleFacts:
-    limit = timedelta(minutes=run.spec["idle_stop_minutes"])
+    minutes = run.spec.get("idle_stop_minutes")
+    limit = timedelta(minutes=minutes) if minutes else None
     return IdleFacts(limit, watch.answered_at, watch.warned_at, watch.stops_at, watch.kept_until)
 
 
