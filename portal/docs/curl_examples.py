@@ -43,6 +43,7 @@ PAGE_CALLS = {
     "secrets": f"{V1}/secrets{{?team=tenant}}",
     "start": f"{V1}/joins",
     "team": f"{V1}/teams/{{tenant}}",
+    "team-activity": f"{V1}/teams/{{tenant}}/activity",
     "team-history": f"{V1}/events{{?team=tenant,verb,row}}",
     "team-images": f"{V1}/registries{{?team=tenant}}",
     "team-request": f"{V1}/team-requests",
@@ -50,6 +51,7 @@ PAGE_CALLS = {
     "team-usage": f"{V1}/teams/{{tenant}}/usage-report{{?month}}",
     "tenant-home": f"{V1}/teams/{{tenant}}/live",
     "volumes": f"{V1}/volumes{{?team=tenant}}",
+    "workload-activity": f"{V1}/workloads/{{name}}/activity{{?team=tenant}}",
     "workload-change": f"{V1}/workloads/{{name}}{{?team=tenant}}",
     "workloads": f"{V1}/workloads{{?team=tenant}}",
 }
@@ -59,6 +61,7 @@ REQUEST_FORMS = {"request-new": "base", "grant-reclaim": "reclaim"}
 CREATE_FORMS = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"})}
 PAGES_WITHOUT_CALL = {
     "all-teams-csv": "the rows of a page as a file; in the API the list of that page",
+    "capacity-report-csv": "the rows of a page as a file; in the API also as a file",
     "all-usage-csv": "the lines of a page as a file; in the API also as a file",
     "team-usage-csv": "the lines of a page as a file; in the API also as a file",
     "account": "about passwords, second factors and sessions, which tokens cannot change",

@@ -23,6 +23,14 @@ THEMES = {
     "Volumes and secrets": ("volumes", "secrets", "registries"),
     "Quota requests": ("requests", "bundles", "team-requests", "trials"),
     "Teams": ("teams",),
+    "Usage and budgets": (
+        "teams/usage",
+        "teams/usage-report",
+        "teams/usage-report.csv",
+        "teams/activity",
+        "teams/budget",
+        "workloads/activity",
+    ),
     "Members and tokens of teams": (
         "teams/members",
         "teams/invitations",

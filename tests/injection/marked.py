@@ -108,6 +108,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "workloads.RunLog": ("text",),
     "workloads.AllocationInterval": ("end_reason",),
     "usage.IdleRun": ("kept_reason",),
+    "usage.TelemetrySource": ("problem",),
 }  # fmt: skip
 # Columns whose values the database or a URL restricts.
 WORDS = (
