@@ -104,10 +104,10 @@ WASTE = Scenario(
     notebooks=4,
     about="All 8 GPUs have been allocated for 6 hours; 4 of them were used less than 2 %.",
     to_try=(
+        "As Olga: Overview leads to the runs whose GPUs are idle. Within three minutes these are four, with the cost.",
         "Send a query to prometheus_url of .run/demo-waste.json:\n"
         "     curl -G PROMETHEUS_URL/api/v1/query --data-urlencode \\\n"
         "       'query=avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{{exported_pod!=\"\"}}[6h])'",
-        "As Bob: open the notebook cell-tracking and compute in it. Its GPU becomes busy within 30 seconds.",
         "As Alice: stop the job evaluation, and launch one with the variable GPU_PROFILE: steady, bursts, idle, memory "
         "or finished.",
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from devcluster.demo.sample import history, launching, quota_setup
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
     from workloads.launch.types import LaunchSpec
 
 GPU = "nvidia.com/gpu"
+PRICE = Decimal("3.06")
 # (owner, team, units, justification) of each team's quota.
 HELD = (
     ("alice", "vision", 3, "Two trainings and their evaluation."),
     ("charlie", "serving", 2, "Two models for all users."),
-    ("bob", "lab", 3, "Two notebooks and a parameter sweep."),
+    ("bob", "lab", 3, "Three parameter sweeps."),
 )
-# (team, who, name, profile of a job); "": a notebook, whose process is measured, and which nobody uses.
+# (team, who, name, what it does with its GPU). All are jobs: the server of a notebook would say that it was used when
+# it started, a minute ago.
 RUNS = (
     ("vision", "alice", "segmentation", STEADY),
     ("vision", "alice", "detection", STEADY),
@@ -34,8 +37,8 @@ RUNS = (
     ("serving", "charlie", "translation", STEADY),
     ("serving", "charlie", "ranking", STEADY),
     ("lab", "bob", "sweep", IDLE),
-    ("lab", "bob", "cell-tracking", ""),
-    ("lab", "erin", "mask-review", ""),
+    ("lab", "bob", "cell-tracking", IDLE),
+    ("lab", "erin", "mask-review", IDLE),
 )
 
 
@@ -43,10 +46,13 @@ def hold_all(by: Callable[[str], Actor]) -> None:
     """Creates what is missing, and waits until everything runs. It runs again at each start of the demo: what exists is
     not changed, and a deleted workload is not launched again. `by`: returns the actor for a name of the cast.
     """
+    from catalog.classes import actions as class_actions
     from tenants.models import QuotaLine
     from workloads.models import Run
 
     gpu = _class()
+    if not gpu.price_per_unit_hour:
+        class_actions.edit_class(gpu.pk, by=by("olga"), price_per_unit_hour=PRICE)
     for owner, team, units, why in HELD:
         if not QuotaLine.objects.filter(request__tenant__slug=team, gpu_class=gpu).exists():
             asked = quota_setup.file_request(team, [(gpu.slug, units)], why, by=by(owner))
@@ -90,7 +96,5 @@ def _spec(name: str, profile: str) -> LaunchSpec:
     from workloads.launch.types import LaunchSpec
 
     slug = _class().slug
-    if not profile:
-        return LaunchSpec(name, "notebook", slug, 1, "JupyterLab with PyTorch")
     said = Options(env=((VARIABLE, profile),), checkpoints=True)
     return LaunchSpec(name, "job", slug, 1, "PyTorch", command=("python", f"{name}.py"), options=said)

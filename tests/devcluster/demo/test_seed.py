@@ -102,6 +102,7 @@ def test_the_waste_is_there_once_and_begins_six_hours_ago(tmp_path: Path, monkey
     }
     assert {run.total_units for run in runs} == {1}
     card = GpuClass.objects.get(resource=idle_gpus.GPU)
+    assert {run.spec["price_per_unit_hour"] for run in runs} == {"3.0600"}
     assert sum(grant.units for grant in Grant.objects.filter(gpu_class=card)) == 8
     told = {run.workload.name: dict(run.spec.get("env", {})) for run in runs}
     assert {name: env.get("GPU_PROFILE", "") for name, env in told.items()} == {
