@@ -13,6 +13,12 @@
 {{- $rule := first $spec.egress -}}
 {{- include "network.ports" (dict "rule" $rule "ports" (list $values.issuer.port)) -}}
 {{- $_ := set $rule "to" (include "network.blocks" $values.issuer.addresses | fromJsonArray) -}}
+{{- else if eq $name "to-prometheus" -}}
+{{- $rule := first $spec.egress -}}
+{{- include "network.ports" (dict "rule" $rule "ports" $values.network.prometheus) -}}
+{{- with $values.network.monitoringNamespace -}}
+{{- $_ := set $rule "to" (include "network.namespaces" (list .) | fromJsonArray) -}}
+{{- end -}}
 {{- else if eq $name "from-monitoring" -}}
 {{- with $values.network.monitoringNamespace -}}
 {{- $_ := set (first $spec.ingress) "from" (include "network.namespaces" (list .) | fromJsonArray) -}}

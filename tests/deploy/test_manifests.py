@@ -138,6 +138,22 @@ def test_web_and_beat_have_no_way_to_the_api_server() -> None:
     assert to_data == {5432, 6432, 6379, 26379}
 
 
+def test_the_worker_alone_reaches_prometheus_and_may_have_its_token() -> None:
+    policies = {body["metadata"]["name"]: body["spec"] for body in OBJECTS if body["kind"] == "NetworkPolicy"}
+    assert policies["to-prometheus"]["podSelector"] == {"matchLabels": {"app.kubernetes.io/component": "worker"}}
+    [rule] = policies["to-prometheus"]["egress"]
+    [scrapes] = policies["from-monitoring"]["ingress"]
+    assert rule["to"] == scrapes["from"]
+    mounted = {
+        (name, source["secret"]["name"]): source["secret"].get("optional", False)
+        for name in PROCESSES
+        for volume in PODS[name]["spec"].get("volumes", ())
+        for source in volume.get("projected", {}).get("sources", ())
+        if source["secret"]["name"] == "prometheus"
+    }
+    assert mounted == {("worker", "prometheus"): True}
+
+
 def test_single_sign_on_is_added_by_who_wants_it_and_reaches_what_they_name() -> None:
     """Without it web has no way out; with it, one to addresses and not to all: the API server has the same port."""
     assert "components" not in yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())

@@ -18,8 +18,7 @@ from django.utils import timezone
 
 from cluster.models import Cluster
 from portal.core.connections.prometheus_server import PrometheusServer
-from usage.telemetry import folding
-from usage.telemetry.folding import Holder, Holders, HourFigures, RunMinute
+from usage.telemetry.folding import Holder, Holders, HourFigures, Measured, RunMinute, fold
 from usage.telemetry.holder_sql import HOLDERS
 from usage.telemetry.models import RunHour, TelemetrySource
 from usage.telemetry.prometheus import AnswerTooLarge, PrometheusUnreadable, query_range
@@ -33,6 +32,8 @@ ROUND_S = 14.0
 # Besides the newest minutes, so many periods of the past are read in a minute: three times five queries.
 PAST_PERIODS = 2
 PERIOD_MOST = HOUR
+# What a process holds in memory at once: about 150 MB.
+RUN_MINUTES_MOST = 100_000
 # Prometheus keeps 15 days unless it is told otherwise.
 PAST_MOST = timedelta(days=15)
 RETENTION = timedelta(days=400)
@@ -48,6 +49,22 @@ class Period:
 
     since: datetime
     until: datetime
+
+    def shortened(self, minutes: int, *, keeps_end: bool) -> Period:
+        if self.until - self.since <= minutes * MINUTE:
+            return self
+        if keeps_end:
+            return Period(self.until - minutes * MINUTE, self.until)
+        return Period(self.since, self.since + minutes * MINUTE)
+
+
+@dataclass(frozen=True)
+class WasRead:
+    """`period`: perhaps a part of the one that was wanted."""
+
+    period: Period
+    measured: Measured
+    is_partial: bool
 
 
 def read_telemetry(*, server: PrometheusServer | None = None, at: datetime | None = None) -> None:
@@ -78,15 +95,11 @@ def read_cluster(cluster: Cluster, ask: Ask, *, at: datetime, own: Mapping[str, 
         return
     period = Period(max(source.read_until or newest - MINUTE, newest - PERIOD_MOST), newest)
     try:
-        try:
-            measured, is_partial = _read(cluster, ask, period, own)
-        except AnswerTooLarge:
-            period = Period(newest - MINUTE, newest)
-            measured, is_partial = _read(cluster, ask, period, own)
+        found = _read(cluster, ask, period, own, keeps_end=True)
     except PrometheusUnreadable as error:
         _record_problem(source, str(error), at)
         return
-    source = _write(source, period, measured, is_partial=is_partial)
+    source = _write(source, found)
     for _ in range(PAST_PERIODS):
         source = _read_past(cluster, ask, source, newest, own)
     purge(before=at - RETENTION)
@@ -100,30 +113,35 @@ def _read_past(
     """
     if source.missing_since is None or source.missing_until is None:
         return source
-    since = max(source.missing_since, newest - PAST_MOST)
-    until = min(source.missing_until, since + PERIOD_MOST)
+    since = min(max(source.missing_since, newest - PAST_MOST), source.missing_until - MINUTE)
+    period = Period(since, min(source.missing_until, since + PERIOD_MOST))
     try:
-        measured, _ = _read(cluster, ask, Period(since, until), own)
-    except AnswerTooLarge:
-        until = since + MINUTE
-        try:
-            measured, _ = _read(cluster, ask, Period(since, until), own)
-        except PrometheusUnreadable:
-            return source
+        return _write_past(source, _read(cluster, ask, period, own, keeps_end=False))
     except PrometheusUnreadable:
         return source
-    return _write_past(source, Period(since, until), measured)
 
 
-def _read(cluster: Cluster, ask: Ask, period: Period, own: Mapping[str, str] | None) -> tuple[folding.Measured, bool]:
+def _read(cluster: Cluster, ask: Ask, period: Period, own: Mapping[str, str] | None, *, keeps_end: bool) -> WasRead:
+    """A shorter period if there would be too much to hold in memory. `keeps_end`: the newest part of it."""
     holders = _holders(cluster, period)
-    if not holders:
-        # Prometheus is asked nevertheless, once: otherwise nobody would know whether it can be read.
-        answer = ask(next(iter(queries(own or {}).values())), period.since + MINUTE, period.until)
-        return folding.Measured(), answer.is_partial
-    answers = {name: ask(query, period.since + MINUTE, period.until) for name, query in queries(own or {}).items()}
-    measured = folding.collect({name: one.series for name, one in answers.items()}, holders)
-    return measured, any(one.is_partial for one in answers.values())
+    runs = sum(map(len, holders.values()))
+    period = period.shortened(max(1, RUN_MINUTES_MOST // max(1, runs)), keeps_end=keeps_end)
+    try:
+        return _asked(ask, period, holders, own)
+    except AnswerTooLarge:
+        return _asked(ask, period.shortened(1, keeps_end=keeps_end), holders, own)
+
+
+def _asked(ask: Ask, period: Period, holders: Holders, own: Mapping[str, str] | None) -> WasRead:
+    measured, is_partial = Measured(), False
+    for name, query in queries(own or {}).items():
+        answer = ask(query, period.since + MINUTE, period.until)
+        is_partial |= answer.is_partial
+        measured.add(name, answer.series, holders)
+        if not holders:
+            # One query shows whether Prometheus can be read.
+            break
+    return WasRead(period, measured, is_partial)
 
 
 def _holders(cluster: Cluster, period: Period) -> Holders:
@@ -139,30 +157,30 @@ def _holders(cluster: Cluster, period: Period) -> Holders:
 
 
 @transaction.atomic
-def _write(source: TelemetrySource, period: Period, measured: folding.Measured, *, is_partial: bool) -> TelemetrySource:
+def _write(source: TelemetrySource, found: WasRead) -> TelemetrySource:
     locked = _locked(source)
     if locked.read_until != source.read_until:
         return locked  # another worker was faster
-    if locked.read_until is not None and locked.read_until < period.since:
+    if locked.read_until is not None and locked.read_until < found.period.since:
         locked.missing_since = locked.missing_since or locked.read_until
-        locked.missing_until = period.since
-    _store(measured)
-    locked.read_until, locked.is_partial = period.until, is_partial
+        locked.missing_until = found.period.since
+    _store(found.measured)
+    locked.read_until, locked.is_partial = found.period.until, found.is_partial
     locked.problem, locked.problem_since = "", None
     locked.save()
     return locked
 
 
 @transaction.atomic
-def _write_past(source: TelemetrySource, period: Period, measured: folding.Measured) -> TelemetrySource:
+def _write_past(source: TelemetrySource, found: WasRead) -> TelemetrySource:
     locked = _locked(source)
     if locked.missing_since != source.missing_since or locked.missing_until is None:
         return locked
-    _store(measured)
-    if period.until >= locked.missing_until:
+    _store(found.measured)
+    if found.period.until >= locked.missing_until:
         locked.missing_since = locked.missing_until = None
     else:
-        locked.missing_since = period.until
+        locked.missing_since = found.period.until
     locked.save()
     return locked
 
@@ -186,11 +204,11 @@ _LAST = {"activity_last", "memory_last_mib", "power_last_w"}
 _LARGEST = {"activity_max", "busy_devices_max", "memory_max_mib", "memory_total_mib", "memory_share_max"}
 
 
-def _store(measured: folding.Measured) -> None:
+def _store(measured: Measured) -> None:
     """Two queries, whatever the number of runs."""
     if not measured.minutes:
         return
-    found = folding.fold(measured, _counted({(run_id, hour_of(minute)) for run_id, minute in measured.minutes}))
+    found = fold(measured, _counted({(run_id, hour_of(minute)) for run_id, minute in measured.minutes}))
     rows = [
         (run_id, hour, one.holder.namespace_id, one.holder.gpu_class_id, one.measure, *_values(one))
         for (run_id, hour), one in sorted(found.items())

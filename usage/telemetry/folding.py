@@ -6,7 +6,6 @@ minutes can be read later, when neither the pod nor its row in the mirror exists
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,7 +30,7 @@ class Holder:
     until: datetime
 
 
-@dataclass
+@dataclass(slots=True)
 class DeviceMinute:
     """Of one device in one minute; None: not measured."""
 
@@ -72,30 +71,25 @@ RunMinute = tuple[int, datetime]
 
 @dataclass
 class Measured:
-    """Devices of each run and minute."""
+    """Devices of each run and minute. One field is added after another, so that no answer is kept."""
 
     holders: dict[int, Holder] = field(default_factory=dict)
-    minutes: dict[RunMinute, dict[tuple[str, str, str], DeviceMinute]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(DeviceMinute))
-    )
+    minutes: dict[RunMinute, dict[tuple[str, str, str], DeviceMinute]] = field(default_factory=dict)
 
-
-def collect(answers: Mapping[str, Iterable[Series]], holders: Holders) -> Measured:
-    """`answers`: by field of usage.telemetry.promql. A value at the end of a minute is of that minute."""
-    found = Measured()
-    for name, answered in answers.items():
+    def add(self, name: str, answered: Iterable[Series], holders: Holders) -> None:
+        """`name`: a field of DeviceMinute. A value at the end of a minute is of that minute."""
         for series in answered:
             candidates = list(_holders_of(series.labels, holders))
             if not candidates:
                 continue
-            device = tuple(series.labels.get(label, "") for label in ("pod", "UUID", "GPU_I_ID"))
+            device = (series.labels.get("pod", ""), series.labels.get("UUID", ""), series.labels.get("GPU_I_ID", ""))
             for moment, value in series.points:
                 minute = datetime.fromtimestamp(moment, UTC) - MINUTE
                 holder = next((one for one in candidates if one.since <= minute and minute + MINUTE <= one.until), None)
                 if holder is not None:
-                    found.holders[holder.run_id] = holder
-                    setattr(found.minutes[holder.run_id, minute][device], name, value)  # type: ignore[index]
-    return found
+                    self.holders[holder.run_id] = holder
+                    devices = self.minutes.setdefault((holder.run_id, minute), {})
+                    setattr(devices.setdefault(device, DeviceMinute()), name, value)
 
 
 def _holders_of(labels: Mapping[str, str], holders: Holders) -> Iterator[Holder]:

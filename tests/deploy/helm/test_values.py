@@ -196,7 +196,8 @@ def test_a_process_has_its_own_replicas_resources_and_variables(chart: Chart) ->
 
 
 def test_ports_of_the_site_are_open_and_no_others(chart: Chart) -> None:
-    network = {"data": [6432, 26379], "apiServer": [8443], "mail": [2525], "monitoringNamespace": "prometheus"}
+    network = {"data": [6432, 26379], "apiServer": [8443], "mail": [2525], "prometheus": [9091]}
+    network |= {"monitoringNamespace": "prometheus"}
     objects = chart.objects({"network": network, "exposure": {"from": {"networks": ["192.0.2.0/24"]}}})
 
     def ports(name: str) -> list[int]:
@@ -205,8 +206,14 @@ def test_ports_of_the_site_are_open_and_no_others(chart: Chart) -> None:
         ]
 
     assert (ports("to-data"), ports("to-cluster"), ports("to-mail")) == ([6432, 26379], [8443], [2525])
+    assert ports("to-prometheus") == [9091]
+    [asked] = named(objects, "NetworkPolicy", "to-prometheus")["spec"]["egress"]
     [rule] = named(objects, "NetworkPolicy", "from-monitoring")["spec"]["ingress"]
-    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "prometheus"}}}]
+    assert (
+        asked["to"]
+        == rule["from"]
+        == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "prometheus"}}}]
+    )
     [rule] = named(objects, "NetworkPolicy", "from-outside")["spec"]["ingress"]
     assert rule["from"][0] == {"ipBlock": {"cidr": "192.0.2.0/24"}}
     assert rule["from"][1:] == [{"podSelector": {"matchLabels": {"app.kubernetes.io/component": "health"}}}]

@@ -1,7 +1,8 @@
-"""A Prometheus that has exactly the samples of a text."""
+"""A Prometheus that has exactly the samples of a text, and what it scrapes."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,16 +25,22 @@ class Samples:
 
 
 @contextmanager
-def prometheus_with(samples: Iterable[Samples], folder: Path) -> Iterator[str]:
-    """Yields its URL. It scrapes nothing."""
+def prometheus_with(samples: Iterable[Samples], folder: Path, *, scrapes: int | None = None) -> Iterator[str]:
+    """Yields its URL. `scrapes`: a port on this machine, every second; None: it scrapes nothing."""
     data, text = folder / "data", folder / "samples.txt"
-    text.write_text(open_metrics(samples))
-    (folder / "prometheus.yml").write_text("{}\n")
+    known = list(samples)
+    text.write_text(open_metrics(known))
+    jobs = (
+        [] if scrapes is None else [{"job_name": "exporter", "static_configs": [{"targets": [f"127.0.0.1:{scrapes}"]}]}]
+    )
+    settings = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
+    (folder / "prometheus.yml").write_text(json.dumps(settings))
     port = free_port()
     with Supervisor(folder / "log") as supervisor:
         found = programs.find_or_build(supervisor, programs.MONITORING)
-        blocks = [found["promtool"], "tsdb", "create-blocks-from", "openmetrics", text, data]
-        subprocess.run(list(map(str, blocks)), check=True, capture_output=True, timeout=120)
+        if known:
+            blocks = [found["promtool"], "tsdb", "create-blocks-from", "openmetrics", text, data]
+            subprocess.run(list(map(str, blocks)), check=True, capture_output=True, timeout=120)
         argv = [
             found["prometheus"],
             f"--config.file={folder / 'prometheus.yml'}",

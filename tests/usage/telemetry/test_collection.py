@@ -21,6 +21,7 @@ from portal.core.connections.prometheus_server import PrometheusServer
 from tenants.models import Namespace
 from tests.support.rows import make
 from tests.usage.telemetry.rows import MINUTE, SLICE, TIME_SLICED, FakePrometheus, device, held_run
+from usage.telemetry import collection
 from usage.telemetry.collection import PAST_PERIODS, read_cluster
 from usage.telemetry.models import RunHour, TelemetrySource
 from usage.telemetry.prometheus import AnswerTooLarge, PrometheusUnreadable
@@ -246,6 +247,35 @@ def test_an_answer_that_is_too_large_is_asked_for_in_parts(run: Run) -> None:
     assert source().missing_since is None
 
 
+def test_many_runs_are_read_in_shorter_periods(
+    monkeypatch: pytest.MonkeyPatch, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    """The newest minutes first: the rest is read as what was missing."""
+    runs = [held_run(namespace_a, a100, alice, NOON - 9 * HOUR) for _ in range(4)]
+    ask = FakePrometheus([device(one, f"GPU-{one.pk}") for one in runs], busy)
+    read_cluster(namespace_a.cluster, ask, at=at(1))
+    monkeypatch.setattr(collection, "RUN_MINUTES_MOST", 40)
+    read_cluster(namespace_a.cluster, ask, at=at(51))
+    assert max(end - start for _field, start, end in ask.asked) == 9 * MINUTE
+    assert (source().read_until, source().missing_since, source().missing_until) == (at(51, 0), at(21, 0), at(41, 0))
+    read_cluster(namespace_a.cluster, ask, at=at(52))
+    assert source().missing_since is None
+    assert {row.seen_minutes for row in RunHour.objects.all()} == {(1 << 52) - 1}
+    monkeypatch.setattr(collection, "RUN_MINUTES_MOST", 1)
+    read_cluster(namespace_a.cluster, ask, at=at(53))
+    assert {row.seen_minutes for row in RunHour.objects.all()} == {(1 << 53) - 1}, "at least one minute"
+
+
+def test_what_is_older_than_prometheus_keeps_is_given_up(run: Run) -> None:
+    cluster = run.workload.namespace.cluster
+    AllocationInterval.objects.update(starts_at=NOON - 90 * 24 * HOUR)
+    ask = FakePrometheus([device(run)], busy)
+    read_cluster(cluster, ask, at=at(0))
+    TelemetrySource.objects.update(missing_since=NOON - 40 * 24 * HOUR, missing_until=NOON - 20 * 24 * HOUR)
+    read_cluster(cluster, ask, at=at(1))
+    assert source().missing_since is None
+
+
 def test_a_failure_in_the_past_leaves_the_present(run: Run) -> None:
     cluster = run.workload.namespace.cluster
     ask = FakePrometheus([device(run)], busy)
@@ -259,6 +289,22 @@ def test_a_failure_in_the_past_leaves_the_present(run: Run) -> None:
     read_cluster(cluster, present_only, at=NOON + 5 * HOUR + timedelta(seconds=12))
     assert (source().problem, source().missing_since) == ("", NOON + MINUTE)
     assert RunHour.objects.get(hour=NOON + 4 * HOUR).seen_minutes.bit_count() == 60
+
+
+def test_a_worker_that_is_slower_than_another_changes_nothing(run: Run) -> None:
+    """Its answers are of an older minute, and arrive when the newer one is written."""
+    cluster = run.workload.namespace.cluster
+    ask = FakePrometheus([device(run)], busy)
+    read_cluster(cluster, ask, at=at(1))
+
+    def slowly(query: str, start: datetime, end: datetime) -> Any:
+        if source().read_until == at(1, 0):
+            read_cluster(cluster, ask, at=at(3))
+        return ask(query, start, end)
+
+    read_cluster(cluster, slowly, at=at(2))
+    assert (source().read_until, source().missing_since) == (at(3, 0), None)
+    assert (only().seen_minutes, only().activity_sum) == (0b111, 240.0)
 
 
 def test_warnings_of_prometheus_are_kept(run: Run) -> None:

@@ -12,6 +12,9 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -22,10 +25,12 @@ from portal.core.connections.prometheus_server import PrometheusServer
 from tenants.models import Namespace
 from tests.support.processes.prometheus import Samples, prometheus_with
 from tests.support.rows import make
+from tests.support.waiting import wait_until
 from tests.usage.telemetry.rows import MINUTE, held_run
 from usage.telemetry import collection
 from usage.telemetry.models import RunHour, TelemetrySource
 from usage.telemetry.prometheus import PrometheusUnreadable, query_range
+from usage.telemetry.promql import queries
 from workloads.models import Run
 
 BEGIN = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -205,3 +210,51 @@ def test_a_busy_prometheus_is_one_sentence(url: str) -> None:
     query, moment = "DCGM_FI_DEV_FB_USED * on() DCGM_FI_DEV_FB_FREE", BEGIN.timestamp() + 600
     with pytest.raises(PrometheusUnreadable, match=r"status 422 \(execution\)"):
         query_range(PrometheusServer(url), query, start=moment, end=moment, step_s=60, until=time.monotonic() + 5)
+
+
+class Exporter:
+    """Serves one device of one pod, with plain labels, until it is closed."""
+
+    def __init__(self) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.end_headers()
+                self.wfile.write(b'DCGM_FI_DEV_GPU_UTIL{UUID="GPU-1",namespace="team-a",pod="one-1-abcde"} 42\n')
+
+            def log_message(self, *_args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+def test_an_exporter_that_stops_has_no_minute(tmp_path: Path) -> None:
+    """Although there are samples in the minute: otherwise its last part would pass for all of it."""
+    exporter = Exporter()
+    try:
+        with prometheus_with([], tmp_path, scrapes=exporter.server.server_port) as url:
+            query = queries({})["utilisation"]
+
+            def answered() -> int:
+                now = time.time()
+                found = query_range(
+                    PrometheusServer(url), query, start=now, end=now, step_s=60, until=time.monotonic() + 5
+                )
+                return len(found.series)
+
+            wait_until(lambda: answered() == 1, what="a sample")
+            exporter.close()
+            wait_until(lambda: answered() == 0, what="the end of the series", within_s=15)
+            sampled = 'count_over_time(DCGM_FI_DEV_GPU_UTIL{pod="one-1-abcde"}[1m])'
+            assert asked(url, sampled, datetime.now(UTC)) >= 1
+    finally:
+        if exporter.thread.is_alive():
+            exporter.close()
