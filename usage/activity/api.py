@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from accounts.core.request_actor import actor
 from accounts.models import Scope
 from portal.core.errors import NOT_FOUND, Refused
-from usage.activity.queries import run_activity, team_activity
+from usage.activity.queries import team_activity, workload_activity
 from usage.activity.serializers import RunActivitySerializer, TeamActivityDaySerializer
 from workloads.core import queries
 from workloads.core.parameters import TeamVerbView
@@ -33,11 +33,10 @@ class WorkloadActivity(TeamVerbView):
         responses=RunActivitySerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        workload = queries.visible_workload(self.by, self.tenant, name)
-        run = queries.last_run(workload)
-        if run is None:
+        found = workload_activity(self.by, queries.visible_workload(self.by, self.tenant, name))
+        if found is None:
             raise Refused(NOT_FOUND)
-        return Response(RunActivitySerializer(run_activity(run, workload.gpu_class)).data)
+        return Response(RunActivitySerializer(found).data)
 
 
 class TeamActivity(APIView):

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
 from django.utils import timezone
 
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
 from tenants.models import Namespace
 from usage.activity.types import DayOfClass, Hour, Now, RunActivity, Source, not_measured_because
 from usage.gpu_hours.interval_sql import PERIOD_HELD
+from usage.right_size.queries import size_advice
 from usage.telemetry.models import RunHour, TelemetrySource
 from usage.telemetry.types import MINUTE, bit_of, hour_of
-from workloads.models import AllocationInterval, Run
+from workloads.core import queries as core_queries
+from workloads.models import AllocationInterval, Run, Workload
 
 HOURS_SHOWN = 7 * 24
 DAYS_SHOWN = 30
@@ -44,6 +48,15 @@ def run_activity(run: Run, gpu_class: GpuClass, *, at: datetime | None = None) -
         memory_total_mib=max(totals, default=None),
         memory_share_max=max((one.memory_share_max for one in rows if one.memory_samples), default=None),
     )
+
+
+def workload_activity(by: Actor, workload: Workload) -> RunActivity | None:
+    """Of its last run, and the size that its use in two weeks suggests; None: it never ran."""
+    run = core_queries.last_run(workload)
+    if run is None:
+        return None
+    now = timezone.now()
+    return replace(run_activity(run, workload.gpu_class, at=now), size_advice=size_advice(by, workload, at=now))
 
 
 def _source(cluster_id: int) -> Source | None:

@@ -25,6 +25,13 @@ class ActivityNowSerializer(serializers.Serializer[Any]):
     power_w = serializers.FloatField(allow_null=True)
 
 
+class SizeAdviceSerializer(serializers.Serializer[Any]):
+    suggestion = serializers.CharField()
+    why = serializers.CharField(help_text="What was measured in two weeks.")
+    gpu_class = serializers.CharField(help_text="Slug of the suggested class.")
+    units = serializers.IntegerField()
+
+
 class RunActivitySerializer(serializers.Serializer[Any]):
     run_number = serializers.IntegerField()
     measure = serializers.CharField(
@@ -41,6 +48,7 @@ class RunActivitySerializer(serializers.Serializer[Any]):
     mean = serializers.FloatField(allow_null=True, help_text=PERCENT)
     memory_total_mib = serializers.FloatField(allow_null=True, help_text="Of all devices of the run.")
     memory_share_max = serializers.FloatField(allow_null=True, help_text="Percent, of the fullest device.")
+    size_advice = SizeAdviceSerializer(allow_null=True, help_text="A smaller or larger size; null: none is suggested.")
     hours = ActivityHourSerializer(
         many=True,
         help_text="Of the last week in which it ran, the oldest first; hours without a measured minute are missing.",

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from portal.ui.text import date_and_time
+from usage.right_size.policy import SizeAdvice
 
 # What is measured of a class, in words.
 WORDS = {
@@ -83,6 +84,7 @@ class RunActivity:
     hours: tuple[Hour, ...]
     memory_total_mib: float | None
     memory_share_max: float | None
+    size_advice: SizeAdvice | None = None
 
     @property
     def words(self) -> str:

@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from accounts.core.request_actor import actor
-from usage.activity.queries import run_activity, team_activity
+from usage.activity import queries as activity_queries
 from usage.activity.shown import by_class
 from workloads.core import queries
 
@@ -17,9 +17,8 @@ from workloads.core import queries
 @require_GET
 def workload_activity(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     """Of the last run."""
-    workload = queries.visible_workload(actor(request), tenant, name)
-    run = queries.last_run(workload)
-    found = run_activity(run, workload.gpu_class) if run is not None else None
+    by = actor(request)
+    found = activity_queries.workload_activity(by, queries.visible_workload(by, tenant, name))
     return render(request, "usage/activity/_run.html", {"activity": found, "tenant": tenant, "name": name})
 
 
@@ -27,4 +26,6 @@ def workload_activity(request: HttpRequest, tenant: str, name: str) -> HttpRespo
 @require_GET
 def team_activity_by_day(request: HttpRequest, tenant: str) -> HttpResponse:
     namespace, _team = queries.team(actor(request), tenant)
-    return render(request, "usage/activity/_team.html", {"classes": by_class(team_activity(namespace))})
+    return render(
+        request, "usage/activity/_team.html", {"classes": by_class(activity_queries.team_activity(namespace))}
+    )

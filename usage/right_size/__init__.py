@@ -1,0 +1,1 @@
+"""Which size of a workload its measured use suggests."""
