@@ -160,15 +160,19 @@ def _rounded(value: Decimal) -> Decimal:
     return Decimal(value).quantize(CENT, ROUND_HALF_UP)
 
 
-# Units and price of a run are the same in all its intervals.
+# Units and price of a run are the same in all its intervals. Hours are added up by run before anything is joined: a
+# week of 1,000 runs has 168,000 of them.
 _WASTED = f"""
-SELECT team.slug, team.name, person.id, person.name, count(DISTINCT run.id),
-       sum(bit_count((seen.seen_minutes & ~seen.busy_minutes)::bit(64)) * held.units) / {MINUTES_AN_HOUR}.0 AS idle,
-       sum(bit_count(seen.seen_minutes::bit(64)) * held.units) / {MINUTES_AN_HOUR}.0,
-       sum(bit_count((seen.seen_minutes & ~seen.busy_minutes)::bit(64)) * held.units * held.price_per_unit_hour)
-         / {MINUTES_AN_HOUR}.0 AS cost,
+SELECT team.slug, team.name, person.id, person.name, count(*),
+       sum(seen.idle_minutes * held.units) / {MINUTES_AN_HOUR}.0 AS idle,
+       sum(seen.minutes * held.units) / {MINUTES_AN_HOUR}.0,
+       sum(seen.idle_minutes * held.units * held.price_per_unit_hour) / {MINUTES_AN_HOUR}.0 AS cost,
        count(*) OVER ()
-  FROM {RunHour._meta.db_table} seen
+  FROM (SELECT hour.run_id, hour.namespace_id, sum(bit_count(hour.seen_minutes::bit(64))) AS minutes,
+               sum(bit_count((hour.seen_minutes & ~hour.busy_minutes)::bit(64))) AS idle_minutes
+          FROM {RunHour._meta.db_table} hour
+         WHERE hour.hour >= %(since)s AND hour.measure <> '{RunHour.Measure.SHARED}'
+         GROUP BY hour.run_id, hour.namespace_id) seen
   JOIN {Run._meta.db_table} run ON run.id = seen.run_id
   JOIN {Namespace._meta.db_table} namespace ON namespace.id = seen.namespace_id
   JOIN {Tenant._meta.db_table} team ON team.id = namespace.tenant_id
@@ -176,7 +180,6 @@ SELECT team.slug, team.name, person.id, person.name, count(DISTINCT run.id),
  CROSS JOIN LATERAL (
        SELECT one.units, one.price_per_unit_hour FROM {AllocationInterval._meta.db_table} one
         WHERE one.run_id = run.id LIMIT 1) held
- WHERE seen.hour >= %(since)s AND seen.measure <> '{RunHour.Measure.SHARED}'
  GROUP BY team.id, person.id
-HAVING bool_or(seen.seen_minutes & ~seen.busy_minutes <> 0)
+HAVING sum(seen.idle_minutes) > 0
  ORDER BY cost DESC, idle DESC, team.slug, person.id LIMIT %(most)s"""
