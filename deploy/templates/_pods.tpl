@@ -86,6 +86,6 @@ Argument: pod, root.
 {{- /* The one key of a Secret of README.md that a process mounts as a whole. */ -}}
 {{- define "pods.usual-key" -}}
 {{- if hasPrefix "database-" . }}database-url
-{{- else }}{{ get (dict "sign-in" "second-factor-key" "notebooks" "notebook-token-key" "team-secrets" "secrets-private-key" "mail" "mail-url") . }}
+{{- else }}{{ get (dict "sign-in" "second-factor-key" "notebooks" "notebook-token-key" "team-secrets" "secrets-private-key" "mail" "mail-url" "prometheus" "prometheus-token") . }}
 {{- end -}}
 {{- end -}}

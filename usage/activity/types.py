@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from portal.ui.text import date_and_time
-from usage.right_size.policy import SizeAdvice
+from usage.right_size.types import SizeAdvice
 
 # What is measured of a class, in words.
 WORDS = {

@@ -8,54 +8,14 @@ not compared, because a partition divides memory and compute in another way than
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from portal.ui.text import plural
+from usage.right_size.types import MeasuredUse, SizeAdvice, UnitSize
 
 DAYS_LEAST, HOURS_LEAST = 7, 24
 # Of the memory of the smaller unit, and of its part of the GPU's compute.
 ROOM_PERCENT = 90
 FULL_PERCENT = 97.0
-
-
-@dataclass(frozen=True)
-class MeasuredUse:
-    """Of all runs of a workload in the period, each with `units` GPUs or slices. `days` with a measured minute, `hours`
-    of measured minutes. Memory is that of the fullest unit, in MiB and in percent of it; None: not measured.
-    `activity_percent_max`: the busiest unit in its busiest minute.
-    """
-
-    units: int
-    days: int
-    hours: float
-    busy_units_max: int
-    activity_percent_max: float
-    memory_mib_max: float | None
-    memory_percent_max: float | None
-    is_shared: bool = False
-
-
-@dataclass(frozen=True)
-class UnitSize:
-    """One unit of a class. `share`: of a GPU, 1 for a whole one. `memory_mib`, `free_units` None: unknown."""
-
-    slug: str
-    name: str
-    product: str
-    share: float
-    memory_mib: int | None
-    free_units: int | None
-    is_slice: bool
-
-
-@dataclass(frozen=True)
-class SizeAdvice:
-    """`why`: what was measured; `suggestion`: what to launch instead, with that class and number of units."""
-
-    suggestion: str
-    why: str
-    gpu_class: str
-    units: int
 
 
 def advise(use: MeasuredUse, own: UnitSize, others: Iterable[UnitSize]) -> SizeAdvice | None:

@@ -10,7 +10,8 @@ from accounts.core.actor import Actor
 from catalog.classes.capacity.queries import capacities
 from catalog.models import GpuClass
 from tenants.class_access.queries import visible_classes
-from usage.right_size.policy import MeasuredUse, SizeAdvice, UnitSize, advise
+from usage.right_size.policy import advise
+from usage.right_size.types import MeasuredUse, SizeAdvice, UnitSize
 from usage.telemetry.models import RunHour
 from workloads.models import Run, Workload
 

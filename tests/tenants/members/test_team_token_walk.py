@@ -72,6 +72,7 @@ EMPTY = {
     "POST api-idle-keep": "its GPUs are not idle",
     "POST api-idle-stop": "its GPUs are not idle",
     "POST api-workload-runs": "the last run has not ended",
+    "POST api-budget-confirm": "the team has no budget",
     "POST api-volume-keep": "it is not marked for deletion",
     "POST api-person-second-factor-drop": "the account has none",
 }
@@ -168,6 +169,7 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     job = {"kind": "notebook", "gpu_class": "named", "units": 1, "image": "image"}
     token = {"name": "next", "scopes": ["read"], "expires_in_days": 3}
     return {
+        "PUT api-budget": {"amount": "9.00", "at_limit": "tell"},
         "PUT api-banner": {"text": "Hello.", "until": None},
         "POST api-delegations": {"email": "charlie@example.org", "ends_at": far},
         "POST api-joins": {"team": "team-d"},

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from usage.right_size.policy import MeasuredUse, SizeAdvice, UnitSize, advise
+from usage.right_size.policy import advise
+from usage.right_size.types import MeasuredUse, SizeAdvice, UnitSize
 
 GIB = 1024
 WHOLE = UnitSize("a100", "A100", "A100-80GB", 1.0, 80 * GIB, 3, is_slice=False)
