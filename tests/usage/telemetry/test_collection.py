@@ -220,6 +220,22 @@ def test_after_a_long_outage_the_present_is_read_first(run: Run) -> None:
     assert source().missing_since is None
 
 
+def test_minutes_between_two_outages_count_once(run: Run) -> None:
+    """What is missing is one period from the first outage to the end of the second: the time between is read again."""
+    cluster = run.workload.namespace.cluster
+    AllocationInterval.objects.update(starts_at=NOON - 90 * HOUR)
+    ask = FakePrometheus([device(run)], busy)
+    read_cluster(cluster, ask, at=at(1))
+    first, second = NOON + 6 * HOUR + timedelta(seconds=12), NOON + 9 * HOUR + timedelta(seconds=12)
+    read_cluster(cluster, ask, at=first)
+    assert source().missing_since is not None
+    for number in range(12):
+        read_cluster(cluster, ask, at=second + number * MINUTE)
+    assert source().missing_since is None
+    rows = {row.hour: (row.seen_minutes.bit_count(), row.activity_sum) for row in RunHour.objects.all()}
+    assert rows == {NOON + number * HOUR: (60, 4800.0) for number in range(9)} | {NOON + 9 * HOUR: (11, 880.0)}
+
+
 def test_what_prometheus_never_had_stays_unknown(run: Run) -> None:
     cluster = run.workload.namespace.cluster
     ask = FakePrometheus([device(run)], lambda f, labels, m: busy(f, labels, m) if not 3 <= m.minute < 8 else None)
