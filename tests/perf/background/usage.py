@@ -121,7 +121,7 @@ class _Ground:
         from django.db import connection
 
         with connection.cursor() as cursor:
-            cursor.execute("VACUUM FULL usage_runhour")
+            cursor.execute("VACUUM (FULL, ANALYZE) usage_runhour")
             cursor.execute("SELECT pg_total_relation_size('usage_runhour')")
             return float(cursor.fetchone()[0])
 
