@@ -23,7 +23,7 @@ NO_GPU = "Its class has no GPU."
 NO_EXPORTER = "The metrics of GPUs of this vendor are not read."
 NOT_HELD = "It holds no units now."
 TOO_NEW = "It is measured from its first whole minute."
-NO_SAMPLE = "There is no sample of its pods: the exporter is away, or its samples name no pods."
+NO_SAMPLE = "There are no samples of all its GPUs: an exporter is away, or its samples name no pods."
 NO_SAMPLE_SHARED = "There is no sample of its pods: an exporter gives a shared GPU to one of the pods that share it."
 MEASURED_VENDORS = frozenset({"nvidia", "amd"})
 FIRST_MINUTES = timedelta(minutes=3)

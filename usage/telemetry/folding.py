@@ -17,7 +17,7 @@ UTILISATION, ENGINE, SHARED = "utilisation", "engine", "shared"
 
 @dataclass(frozen=True)
 class Holder:
-    """A run that held units from `since` until `until`. `is_indexed`: its pods have an index in their names.
+    """A run that held `units` from `since` until `until`. `is_indexed`: its pods have an index in their names.
     `measure`: what is measured of its class.
     """
 
@@ -25,6 +25,7 @@ class Holder:
     namespace_id: int
     gpu_class_id: int
     measure: str
+    units: int
     is_indexed: bool
     since: datetime
     until: datetime
@@ -85,8 +86,10 @@ class Measured:
             device = (series.labels.get("pod", ""), series.labels.get("UUID", ""), series.labels.get("GPU_I_ID", ""))
             for moment, value in series.points:
                 minute = datetime.fromtimestamp(moment, UTC) - MINUTE
-                holder = next((one for one in candidates if one.since <= minute and minute + MINUTE <= one.until), None)
-                if holder is not None:
+                then = [one for one in candidates if one.since <= minute and minute + MINUTE <= one.until]
+                # A name that two runs may have given is of neither.
+                if len(then) == 1:
+                    [holder] = then
                     self.holders[holder.run_id] = holder
                     devices = self.minutes.setdefault((holder.run_id, minute), {})
                     setattr(devices.setdefault(device, DeviceMinute()), name, value)
@@ -110,7 +113,8 @@ def fold(measured: Measured, counted: Mapping[RunMinute, int]) -> dict[RunMinute
             continue
         holder = measured.holders[run_id]
         activities, measure = _activities(holder, devices.values())
-        if not activities:
+        # While a device is not measured, nothing is known of the run. A shared GPU is one device.
+        if len(activities) < (1 if holder.measure == SHARED else holder.units):
             continue
         figures = found.setdefault(key, HourFigures(holder, measure))
         _add(figures, minute, activities, list(devices.values()))

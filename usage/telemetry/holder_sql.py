@@ -13,7 +13,7 @@ HOLDERS = f"""
 SELECT namespace.name, workload.name || '-' || run.number, run.id, held.namespace_id, held.gpu_class_id,
        CASE WHEN class.sharing <> 'none' THEN '{_Measure.SHARED}'
             WHEN class.partition <> 'none' THEN '{_Measure.ENGINE}' ELSE '{_Measure.UTILISATION}' END,
-       coalesce((run.spec ->> 'workers')::int, 1) > 1, held.starts_at, coalesce(held.ends_at, %(until)s)
+       held.units, coalesce((run.spec ->> 'workers')::int, 1) > 1, held.starts_at, coalesce(held.ends_at, %(until)s)
   FROM {AllocationInterval._meta.db_table} held
   JOIN {Run._meta.db_table} run ON run.id = held.run_id
   JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id

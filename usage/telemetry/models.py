@@ -11,9 +11,9 @@ from workloads.models import Run
 
 
 class RunHour(models.Model):
-    """What the devices of a run did in one hour. Bit n of `seen_minutes` is set if minute n was measured while the run
-    held its units, and bit n of `busy_minutes` if a device was busy then (usage/telemetry/types.py). A minute that was
-    not measured is in no sum.
+    """What the devices of a run did in one hour. Bit n of `seen_minutes` is set if minute n was measured on all devices
+    while the run held its units, and bit n of `busy_minutes` if one was busy then (usage/telemetry/types.py). A minute
+    that was not measured is in no sum.
 
     Activity in percent: per minute the mean of the run's devices; `activity_max` is that of its busiest device, and
     `busy_devices_max` how many were busy at the same time. Memory in MiB, per minute the sum of the devices;

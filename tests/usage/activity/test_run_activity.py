@@ -90,7 +90,7 @@ def test_a_stopped_exporter_is_told_within_two_minutes(run: Run) -> None:
     read_cluster(run.workload.namespace.cluster, silent, at=at + MINUTE)
     found = told(run, at + MINUTE)
     assert found.now is None
-    assert "no sample of its pods" in found.reason
+    assert "no samples of all its GPUs" in found.reason
     assert found.mean == 40.0
 
 

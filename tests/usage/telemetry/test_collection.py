@@ -137,21 +137,33 @@ def test_a_name_that_is_used_again_is_another_run(namespace_a: Namespace, a100: 
 
 
 def test_workers_are_told_apart_from_names_with_numbers(namespace_a: Namespace, a100: GpuClass, alice: User) -> None:
-    """The pod `a-1-2-xxxxx` is worker 2 of the first run of `a`, or of the second run of `a-1`."""
-    gang = held_run(namespace_a, a100, alice, NOON - HOUR, name="a", kind="job", options={"workers": 3})
-    other = held_run(namespace_a, a100, alice, NOON - HOUR, name="a-1")
+    """The pod `a-1-2-xxxxx` is worker 2 of the first run of `a`, or of the second run of `a-1`; while both hold units,
+    it is of neither.
+    """
+    three = {"kind": "job", "options": {"workers": 3}}
+    gang = held_run(namespace_a, a100, alice, NOON - HOUR, NOON + 2 * MINUTE, name="a", **three)
+    other = held_run(namespace_a, a100, alice, NOON + MINUTE, name="a-1")
     Run.objects.filter(pk=other.pk).update(number=2)
     pods = [device(gang, f"GPU-{index}", index=index) for index in range(3)]
-    alone = {**pods[0], "pod": "a-1-2-abcde", "UUID": "GPU-9"}
     assert pods[2]["pod"].startswith("a-1-2-")
-    ask = FakePrometheus(pods[:2], busy)
+    ask = FakePrometheus(pods, busy)
+    for minute in (1, 2, 3):
+        read_cluster(namespace_a.cluster, ask, at=at(minute))
+    found = {row.run_id: (row.seen_minutes, row.busy_devices_max) for row in RunHour.objects.all()}
+    assert found == {gang.pk: (0b1, 3), other.pk: (0b100, 1)}
+
+
+@pytest.mark.parametrize(("measured", "seen"), [(4, 0b1), (3, 0)])
+def test_a_minute_is_seen_if_all_gpus_are(
+    namespace_a: Namespace, a100: GpuClass, alice: User, measured: int, seen: int
+) -> None:
+    """Idle GPUs of one node say nothing about those of another, whose exporter is away."""
+    run = held_run(namespace_a, a100, alice, NOON - HOUR, units=4)
+    gpus = [device(run, f"GPU-{number}") for number in range(4)]
+    known = {one["UUID"] for one in gpus[:measured]}
+    ask = FakePrometheus(gpus, lambda f, labels, _m: 1.0 if f == "utilisation" and labels["UUID"] in known else None)
     read_cluster(namespace_a.cluster, ask, at=at(1))
-    assert only().run_id == gang.pk
-    assert only().busy_devices_max == 2
-    # Both can be meant; only the run without workers has pods of this form, or only the one with workers.
-    AllocationInterval.objects.filter(run=gang).update(ends_at=NOON + MINUTE)
-    read_cluster(namespace_a.cluster, FakePrometheus([alone], busy), at=at(2))
-    assert {row.run_id: row.seen_minutes for row in RunHour.objects.all()} == {gang.pk: 0b1, other.pk: 0b10}
+    assert sum(row.seen_minutes for row in RunHour.objects.all()) == seen
 
 
 BOTH = {"utilisation": 90.0, "engine": 40.0}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -69,11 +69,22 @@ def body(content: bytes, status: int = 200, **headers: str) -> Callable[[Handler
     return answer
 
 
-def asked(answer: Callable[[Handler], None], *, within_s: float = 5.0, **server: Any) -> RangeAnswer:
+def asked(
+    answer: Callable[[Handler], None], *, within_s: float = 5.0, until: Event | None = None, **server: Any
+) -> RangeAnswer:
+    """`until` is set when the client has given up."""
     with serving(answer) as (url, _):
-        return query_range(
-            PrometheusServer(url, **server), "up", start=60, end=120, step_s=60, until=time.monotonic() + within_s
-        )
+        try:
+            return query_range(
+                PrometheusServer(url, **server), "up", start=60, end=120, step_s=60, until=time.monotonic() + within_s
+            )
+        finally:
+            if until is not None:
+                until.set()
+
+
+def assert_given_up(event: Event) -> None:
+    assert event.wait(30)
 
 
 def test_a_matrix_is_read() -> None:
@@ -139,24 +150,25 @@ def test_a_small_answer_that_unpacks_to_a_large_one_is_not_unpacked() -> None:
 
 
 def test_a_slow_answer_is_given_up() -> None:
+    given_up = Event()
+
     def slow(handler: Handler) -> None:
         handler.send_response(200)
         handler.end_headers()
-        for _ in range(300):
+        while not given_up.wait(0.05):
             handler.wfile.write(b" ")
             handler.wfile.flush()
-            time.sleep(0.05)
 
     began = time.monotonic()
     with pytest.raises(PrometheusUnreadable, match="too slowly"):
-        asked(slow, within_s=1.0)
+        asked(slow, within_s=1.0, until=given_up)
     assert time.monotonic() - began < 4
 
 
 def test_silence_is_given_up() -> None:
-    began = time.monotonic()
+    began, given_up = time.monotonic(), Event()
     with pytest.raises(PrometheusUnreadable, match=r"does not respond \(too slow\)"):
-        asked(lambda _handler: time.sleep(2.5), within_s=0.5)
+        asked(lambda _handler: assert_given_up(given_up), within_s=0.5, until=given_up)
     assert time.monotonic() - began < 6
 
 
