@@ -46,7 +46,8 @@ ON_NODES: dict[str, Situation] = {
         facts={"units": 2, "free_units": 2, "most_on_one_node": 1},
     ),
     "predecessor still ending": Situation(
-        NODES, "preparing", "previous_ending",
+        # Preparing for the first 15 s.
+        NODES, "blocked", "previous_ending",
         r"Admitted, but the previous pod is still terminating: 2 units of Ending on node ending-1-\w+ are in use "
         r"until it is gone\.",
         NOT_YET, "wait", "It starts when that pod is gone", "contiguity",
@@ -85,8 +86,8 @@ ON_NODES: dict[str, Situation] = {
         then="the operators install its driver",
     ),
     "DRA devices short": Situation(
-        # Blocked if this lasts longer than 15 s.
-        NODES, "preparing", "devices_unavailable",
+        # Preparing for the first 15 s.
+        NODES, "blocked", "devices_unavailable",
         r"None of the \d+ nodes has the requested devices free\.",
         NOT_YET, "fewer_units", "1 free now on one node; starts now", "DRA class missing",
     ),
@@ -99,14 +100,16 @@ ON_NODES: dict[str, Situation] = {
         facts={"gpu_memory_gib": 30, "units": 1, "fitting_units": 1, "free_units": 0, "most_on_one_node": 0},
     ),
     "PVC unbound": Situation(
-        PODS, "preparing", "volume_unbound",
+        # Preparing for the first 15 s.
+        PODS, "blocked", "volume_unbound",
         r"Waiting for the volume [\w-]+: the storage system has not provisioned it yet(?: \(storage class \S+\)|; its "
         r"storage class \S+ does not exist in the cluster)\.",
         STUCK, TELL, "volume_unbound", "PVC missing",
         then="runs when the operators have provided it",
     ),
     "PVC missing": Situation(
-        PODS, "preparing", "volume_missing",
+        # Preparing for the first 15 s.
+        PODS, "blocked", "volume_missing",
         r"The volume gone does not exist in the cluster\.",
         STUCK, "change", "Choose another volume, or none", "PVC unbound",
     ),
