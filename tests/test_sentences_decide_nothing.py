@@ -33,11 +33,11 @@ OTHERS_TEXTS: dict[str, tuple[Collection[str], str]] = {
     "workloads/status/explain/admission.py": ({"message"}, "answers of the API server and of webhooks"),
     "workloads/status/explain/container_start.py": ({"message"}, "the kubelet and registries"),
     "workloads/status/explain/devices.py": ({"message"}, "container runtimes, NVIDIA's toolkit and device plugins"),
+    "workloads/status/explain/endings/exit_code.py": ({"message"}, "the kubelet"),
     "workloads/status/explain/nodes.py": ({"message"}, "Kueue's condition QuotaReserved"),
     "workloads/status/explain/queue.py": ({"message"}, "Kueue's condition QuotaReserved"),
     "workloads/status/explain/queue_holds.py": ({"message", "said"}, "Kueue's conditions of queues"),
     "workloads/status/explain/scheduling.py": ({"message"}, "the scheduler's condition PodScheduled"),
-    "workloads/status/explain/termination.py": ({"message"}, "the kubelet and the container's last lines"),
     "workloads/status/observations/local_queue.py": ({"message"}, "Kueue's condition QuotaReserved"),
 }
 

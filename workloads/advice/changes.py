@@ -9,8 +9,8 @@ from math import ceil
 from portal.ui.text import plural, plural_form
 from workloads.advice.facts import AdviceFacts
 from workloads.advice.steps import NextStep, PageLink, changed
+from workloads.status.explain.endings.disruption import SHARED_MEMORY
 from workloads.status.explain.quantities import is_device
-from workloads.status.explain.termination import SHARED_MEMORY
 from workloads.status.types import Status
 
 

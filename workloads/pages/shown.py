@@ -23,7 +23,7 @@ from workloads.interruption import loss
 from workloads.lifetime.limits import limit_notices
 from workloads.models import Run, Workload
 from workloads.status.estimates.estimate import EstimateOutcome
-from workloads.status.phase import termination_explanation
+from workloads.status.explain.endings.termination import termination_explanation
 from workloads.status.progress import ProgressStep
 from workloads.status.types import PREEMPTED_REASONS, Phase
 from workloads.status.workers import by_worker, current_pods

@@ -27,8 +27,8 @@ from workloads.interruption.preemption import Interruption
 from workloads.interruption.queries import INTERRUPTED, earlier_interruptions, last_interruption_events
 from workloads.models import Run, Workload
 from workloads.status import outcome, queries
-from workloads.status.explain.termination import PodTermination, explain_termination
-from workloads.status.phase import termination_explanation
+from workloads.status.explain.endings.pod_termination import PodTermination
+from workloads.status.explain.endings.termination import explain_termination, termination_explanation
 from workloads.status.types import Phase
 
 DISRUPTION_RULE = system_actor("rule interruptions")

@@ -10,8 +10,9 @@ from portal.ui.text import date_and_time
 from workloads.core.observation import Observation, job_has_failed
 from workloads.interruption.preemption import DEACTIVATED
 from workloads.status import workers
+from workloads.status.explain.endings.pod_termination import pod_termination
+from workloads.status.explain.endings.termination import termination_explanation
 from workloads.status.explain.types import Explanation
-from workloads.status.phase import pod_termination, termination_explanation
 
 SUCCEEDED, FAILED, STOPPED, LOST_OUTCOME = "succeeded", "failed", "stopped", "lost"
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from cluster.reads.observed import AsOf, Container, KueueWorkload, Pod
+from cluster.reads.observed import AsOf, KueueWorkload, Pod
 from workloads.core.observation import (
     ImagePresence,
     NodeTrouble,
@@ -21,9 +21,10 @@ from workloads.core.observation import (
 )
 from workloads.status import workers
 from workloads.status.desired_run import DesiredRun
-from workloads.status.explain import admission, container_start, nodes, queue_holds, scheduling, termination
+from workloads.status.explain import admission, container_start, nodes, queue_holds, scheduling
 from workloads.status.explain import queue as explain_queue
-from workloads.status.explain.termination import AGAIN, PodTermination
+from workloads.status.explain.endings.pod_termination import AGAIN, last_container, pod_termination
+from workloads.status.explain.endings.termination import termination_explanation
 from workloads.status.explain.types import Explanation
 from workloads.status.silence import with_silence
 from workloads.status.types import Phase, Status
@@ -261,42 +262,10 @@ def _facts(seen: Observation, pod: Pod) -> dict[str, Any]:
 # ---- pods that have ended or are being deleted -----------------------------------------------------------------------
 
 
-def pod_termination(pod: Pod) -> PodTermination:
-    """Returns what the cluster reports about the end of the pod."""
-    last = _last_container(pod)
-    target = pod.condition("DisruptionTarget")
-    is_disrupted = target is not None and target.is_true
-    return PodTermination(
-        node=pod.node,
-        pod_reason=pod.reason,
-        pod_message=pod.message,
-        disruption=target.reason if target and is_disrupted else "",
-        disruption_message=target.message if target and is_disrupted else "",
-        container=last.name if last else "",
-        state_reason=last.reason if last else "",
-        message=last.message if last else "",
-        exit_code=last.exit_code if last else None,
-        memory=pod.requests.get("memory"),
-        resources=tuple(pod.requests),
-        # Devices of DRA are claimed; other resources than those of Kubernetes have a domain.
-        has_devices=bool(pod.claims) or any("/" in name for name in pod.requests),
-    )
-
-
-def _last_container(pod: Pod) -> Container | None:
-    """Returns the container that ended the pod: a failed init container, otherwise the main one."""
-    failed = next((one for one in pod.init_containers if one.exit_code), None)
-    return failed or main_container(pod)
-
-
-def termination_explanation(pod: Pod) -> Explanation:
-    return termination.explain_termination(pod_termination(pod))
-
-
 def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
     """A disruption, a rejection by the kubelet, or a crash that may be retried, as long as the Job has not failed."""
     told = termination_explanation(pod)
-    last = _last_container(pod)
+    last = last_container(pod)
     at = last.ended_at if last else None
     gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")
     retry = workers.retry_note(seen.pods, wish.retries)

@@ -12,9 +12,10 @@ from cluster.reads.observed import Pod
 from portal.ui.text import ordinal
 from workloads.core.observation import Observation, running_since, true_since
 from workloads.status.desired_run import DesiredRun
+from workloads.status.explain.endings.termination import termination_explanation
 from workloads.status.explain.quantities import image_size
 from workloads.status.failure_record import CompletedStep
-from workloads.status.phase import is_requeued, termination_explanation
+from workloads.status.phase import is_requeued
 from workloads.status.types import Phase, Status
 from workloads.status.workers import current_pods, slowest_pod
 

@@ -130,7 +130,8 @@ def _record_run(one: PastRun, by: Actor) -> None:
 
 def _outcome(one: PastRun) -> tuple[RunOutcome, dict[str, Any]]:
     """Also the failure record, {} without a failure."""
-    from workloads.status.explain.termination import PodTermination, explain_termination
+    from workloads.status.explain.endings.pod_termination import PodTermination
+    from workloads.status.explain.endings.termination import explain_termination
     from workloads.status.failure_record import FailureRecord, failure_record_json
     from workloads.status.outcome import RunOutcome, stopped_outcome
 

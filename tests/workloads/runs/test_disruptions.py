@@ -20,7 +20,7 @@ from workloads.models import Run, Workload
 from workloads.runs import interruption_notices
 from workloads.status import outcome
 from workloads.status import queries as status_queries
-from workloads.status.explain import termination
+from workloads.status.explain.endings import disruption
 from workloads.status.workload_row import WorkloadRow
 
 pytestmark = pytest.mark.django_db
@@ -112,7 +112,7 @@ def test_each_disruption_has_its_cause(run: Run, disruption: str, cause: str) ->
 
 
 def test_every_cause_has_words() -> None:
-    assert termination.UNKNOWN_DISRUPTIONS & preemption.CAUSES.keys()
+    assert disruption.UNKNOWN & preemption.CAUSES.keys()
     assert {preemption.eviction_cause(name) for name in ("PodsReadyTimeout", "Later")} <= preemption.CAUSES.keys()
 
 

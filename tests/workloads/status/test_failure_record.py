@@ -25,9 +25,10 @@ from workloads.credentials.secrets.models import TeamSecret
 from workloads.models import Run, Workload
 from workloads.runs.reconcile import reconcile
 from workloads.status import failure_record, outcome, progress
+from workloads.status.explain.endings.termination import termination_explanation
 from workloads.status.explain.types import Explanation
 from workloads.status.failure_record import CompletedStep, FailureRecord
-from workloads.status.phase import status_of, termination_explanation
+from workloads.status.phase import status_of
 
 VALUE = "hunter2-is-long"
 SAID = f"Traceback\nlogin with password=swordfish failed\nheader {VALUE}\nValueError: 7 columns expected, 5 found"

@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 
 from workloads.interruption.preemption import IN_TEAM, preemption_cause, preemption_rule
+from workloads.status.explain.endings.pod_termination import NOT_SAVED
 from workloads.status.explain.nodes import gang_too_large, names_only_other_flavors, one_node_remedy
 from workloads.status.explain.quantities import are, units_of
 from workloads.status.explain.scheduling import CLOSED, NO_MEMORY, REMEDIES
-from workloads.status.explain.termination import NOT_SAVED
 from workloads.status.explain.types import STOP_OR_CHANGE, Explanation
 
 _MORE_NEEDED = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
