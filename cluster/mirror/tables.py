@@ -115,9 +115,11 @@ def adopt_workloads(cluster_id: int, owners: dict[str, str]) -> list[tuple[str]]
 
 def forget_namespaces(cluster_id: int, names: Collection[str]) -> None:
     """Deletes the rows of namespaces that turned out not to be ours."""
-    models: tuple[type[Model], ...] = (MirrorJob, MirrorWorkload, MirrorWarning)
+    models: tuple[type[Model], ...] = (MirrorJob, MirrorWorkload)
     for model in models:
         model._base_manager.filter(cluster_id=cluster_id, namespace__in=list(names)).delete()
+    of_pods = MirrorWarning.objects.exclude(object_kind="Node")
+    of_pods.filter(cluster_id=cluster_id, namespace__in=list(names)).delete()
     kinds = [kind.name for kind in KINDS.values() if kind.table == "object" and not kind.is_everywhere]
     MirrorObject.objects.filter(cluster_id=cluster_id, namespace__in=list(names), kind__in=kinds).delete()
 

@@ -271,7 +271,8 @@ class MirrorWriter:
 
     def _is_kept(self, kind: MirroredKind, seen: ObservedObject) -> bool:
         # An unknown namespace may be ours: its own event may still arrive.
-        return seen.is_kept and (kind.is_everywhere or seen.is_ours or seen.namespace not in self._strangers)
+        is_everywhere = kind.is_everywhere or seen.is_everywhere
+        return seen.is_kept and (is_everywhere or seen.is_ours or seen.namespace not in self._strangers)
 
     def _remove(self, kind: MirroredKind, state: _KindState, seen: ObservedObject, batch: MirrorBatch) -> None:
         state.deleted[seen.uid] = None

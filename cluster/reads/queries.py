@@ -218,6 +218,15 @@ def warnings(
         return [_warning(instance(MirrorWarning, iter(row))) for row in cursor.fetchall()]
 
 
+def gpu_errors_of_nodes(cluster_id: int, nodes: Collection[str]) -> dict[str, list[WarningEvent]]:
+    """Node → Warning events about it that name an XID, latest first. No other events about nodes are mirrored."""
+    found: dict[str, list[WarningEvent]] = {}
+    where = "cluster_id = %s AND object_kind = 'Node' AND object_name = ANY(%s) ORDER BY last_at DESC"
+    for row in select(MirrorWarning, where, [cluster_id, sorted(nodes)]) if nodes else ():
+        found.setdefault(row.object_name, []).append(_warning(row))
+    return found
+
+
 _WARNINGS = f"""
 SELECT {columns(MirrorWarning)} FROM (
     SELECT DISTINCT ON (object_uid, object_kind, object_name, reason) *

@@ -116,6 +116,8 @@ class Observation:
     line: Mapping[str, int] | None = None
     # Since when its namespace is being deleted; read only if a run has a Job and no pod.
     namespace_ends: datetime | None = None
+    # Errors of GPUs that the nodes of its failed pods reported, latest first.
+    gpu_errors: tuple[WarningEvent, ...] = ()
     # Read only by the worker: pods that the cluster removed and that are gone.
     removed: tuple[RemovedPod, ...] = ()
 

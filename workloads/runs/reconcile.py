@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -34,7 +35,7 @@ from workloads.lifetime import offboarding
 from workloads.lifetime.run_time import reconcile as run_time_reconcile
 from workloads.models import Run, Volume, Workload
 from workloads.runs import interruption_notices, recording, requeue
-from workloads.runs.kept import kept_logs
+from workloads.runs.kept import kept_logs, late_errors
 from workloads.runs.objects import orphans, pull_secret, run_secret
 from workloads.runs.priority import reconcile as priority_reconcile
 from workloads.runs.queries import active_run
@@ -302,6 +303,7 @@ def _tidy(work: _Work) -> Outcome:
     marked as deleted when no object is left.
     """
     kept = kept_logs.jobs_that_stay(work.workload, work.sent) if work.workload.delete_requested_at is None else {}
+    again_at = late_errors.record_late_errors(work.workload, partial(_look, work)) if kept else None
     for (kind, name), row in list(work.sent.items()):
         if kind in RUN_KINDS and name not in kept:
             work.deadline.check()
@@ -310,7 +312,7 @@ def _tidy(work: _Work) -> Outcome:
             apply_reconcile.delete_row(work.kube, row)
             del work.sent[kind, name]
     if kept:
-        return Outcome(clock=min(kept.values()))
+        return Outcome(clock=min(at for at in (*kept.values(), again_at) if at is not None))
     if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
         return DONE
     if not mirror.as_of(work.cluster_id, *WORKLOAD_KINDS).is_current:
@@ -336,7 +338,10 @@ def _look(work: _Work, run: Run) -> Observation | None:
     job = next((job for job in mirror.jobs(cluster_id, **mine) if job.run == name), None)
     queued = mirror.workloads(cluster_id, job_uid=job.uid) if job else []
     pods, removed = mirror.pods(cluster_id, **mine, run=name), mirror.removed_pods(cluster_id, **mine, run=name)
-    return Observation(job=job, queue=queued[0] if queued else None, pods=tuple(pods), removed=tuple(removed))
+    failed = {pod.node for pod in pods if pod.phase == "Failed" and pod.node}
+    errors = tuple(error for found in mirror.gpu_errors_of_nodes(cluster_id, failed).values() for error in found)
+    queue = queued[0] if queued else None
+    return Observation(job=job, queue=queue, pods=tuple(pods), removed=tuple(removed), gpu_errors=errors)
 
 
 def _send(work: _Work, manifest: Manifest) -> AppliedObject:

@@ -10,6 +10,7 @@ from portal.ui.text import date_and_time
 from workloads.core.observation import Observation, job_has_failed
 from workloads.interruption.preemption import DEACTIVATED
 from workloads.status import workers
+from workloads.status.explain.endings.node_errors import with_node_errors
 from workloads.status.explain.endings.pod_termination import pod_termination
 from workloads.status.explain.endings.termination import termination_explanation
 from workloads.status.explain.types import Explanation
@@ -98,7 +99,7 @@ def _failed(seen: Observation, job: Job) -> RunOutcome:
         text = f"It failed. The cluster reports: {message}"[:500]
         told = Explanation("failed", text, raw=message, raw_from="the Job controller")
         return RunOutcome(FAILED, told.reason, text, None, at, told)
-    told, ended = termination_explanation(pod), pod_termination(pod)
+    told, ended = with_node_errors(termination_explanation(pod), pod, seen.gpu_errors), pod_termination(pod)
     theirs = workers.by_worker(seen.pods)[workers.index_of(pod)]
     was_retried = len(theirs) > 1 and (ended.comes_back or workers.crash_count(theirs) > 1)
     attempts = f" It failed after {len(theirs)} attempts." if was_retried else ""

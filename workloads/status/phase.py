@@ -23,6 +23,7 @@ from workloads.status import workers
 from workloads.status.desired_run import DesiredRun
 from workloads.status.explain import admission, container_start, nodes, queue_holds, scheduling
 from workloads.status.explain import queue as explain_queue
+from workloads.status.explain.endings.node_errors import with_node_errors
 from workloads.status.explain.endings.pod_termination import AGAIN, last_container, pod_termination
 from workloads.status.explain.endings.termination import termination_explanation
 from workloads.status.explain.types import Explanation
@@ -264,7 +265,7 @@ def _facts(seen: Observation, pod: Pod) -> dict[str, Any]:
 
 def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
     """A disruption, a rejection by the kubelet, or a crash that may be retried, as long as the Job has not failed."""
-    told = termination_explanation(pod)
+    told = with_node_errors(termination_explanation(pod), pod, seen.gpu_errors)
     last = last_container(pod)
     at = last.ended_at if last else None
     gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")

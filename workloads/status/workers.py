@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from cluster.manifests.workers import COMPLETION_INDEX
 from cluster.reads.observed import Pod
 from workloads.core.observation import Observation, running_since, true_since
+from workloads.status.explain.endings.log_text import OF_OTHERS
+from workloads.status.explain.endings.termination import termination_explanation
 
 if TYPE_CHECKING:
     from workloads.status.types import Status
@@ -91,18 +93,22 @@ def crash_count(pods: Iterable[Pod]) -> int:
 
 
 def failed_pod(pods: Iterable[Pod]) -> Pod | None:
-    """Returns the pod that made the run fail. Workers that are stopped because of it fail too, but later."""
-    worst: tuple[int, float, Pod] | None = None
+    """Returns the pod that made the run fail. Workers that are stopped because of it fail too, but later, and so do
+    those that waited for it: that their program tells so counts, because times of the cluster are whole seconds.
+    """
+    worst: tuple[bool, int, float, Pod] | None = None
     for theirs in by_worker(pods).values():
         failed = [pod for pod in theirs if pod.phase == "Failed"]
         own = [pod for pod in failed if pod.deleting_since is None] or failed
         if not own:
             continue
         ended = max((one.ended_at for one in own[-1].containers if one.ended_at), default=None)
-        found = (len(own) if own[-1].deleting_since is None else 0, -(ended.timestamp() if ended else 0.0), own[-1])
-        if worst is None or found[:2] > worst[:2]:
+        times = len(own) if own[-1].deleting_since is None else 0
+        is_cause = times > 0 and termination_explanation(own[-1]).reason not in OF_OTHERS
+        found = (is_cause, times, -(ended.timestamp() if ended else 0.0), own[-1])
+        if worst is None or found[:3] > worst[:3]:
             worst = found
-    return worst[2] if worst else None
+    return worst[3] if worst else None
 
 
 def retry_note(pods: Iterable[Pod], retries: int) -> str:

@@ -88,9 +88,12 @@ QUOTING = ("Unhealthy", "FailedPostStartHook", "FailedPreStopHook", "Failed", "B
 def warning_record(raw: Raw) -> RecordContent:
     """All in columns: object_kind, object_name, object_uid, reason, message, count, first_at, last_at, source.
 
+    Of those about nodes, which have no namespace of ours, only errors of GPUs are kept.
+
     The old counters (count, firstTimestamp) and the new ones (series, eventTime) are both in use.
     """
     about = raw.get("involvedObject") or {}
+    is_of_node = about.get("kind") == "Node"
     series = raw.get("series") or {}
     created_at = raw["metadata"].get("creationTimestamp")
     reason, message = truncated(raw.get("reason"), 120), raw.get("message")
@@ -106,4 +109,5 @@ def warning_record(raw: Raw) -> RecordContent:
         "last_at": series.get("lastObservedTime") or raw.get("lastTimestamp") or first_at,
         "source": ((raw.get("source") or {}).get("component") or raw.get("reportingComponent") or "")[:120],
     }
-    return RecordContent(columns, {}, is_kept=bool(raw.get("type", "Warning") == "Warning"))
+    is_kept = raw.get("type", "Warning") == "Warning" and (not is_of_node or "xid" in f"{reason} {message}".lower())
+    return RecordContent(columns, {}, is_kept=is_kept, is_everywhere=is_of_node)

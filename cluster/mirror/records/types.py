@@ -28,11 +28,14 @@ KEPT_LABELS = ("gpu-portal/", "kueue.x-k8s.io/", "batch.kubernetes.io/job-name",
 
 @dataclass(frozen=True, slots=True)
 class RecordContent:
-    """What a reader returns: typed columns of the kind's table, the record, and whether the row is worth keeping."""
+    """What a reader returns: typed columns of the kind's table, the record, whether the row is worth keeping, and
+    whether it is kept in every namespace, not only in ours.
+    """
 
     columns: dict[str, Any]
     record: dict[str, Any]
     is_kept: bool = True
+    is_everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class ObservedObject:
     columns: dict[str, Any] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
     is_kept: bool = True
+    is_everywhere: bool = False
     # Field ownership; only for objects that the portal applies, even if another client removed our labels.
     ownership: FieldOwnership | None = None
 
@@ -78,6 +82,7 @@ def observed_object(kind: str, raw: Raw, content: RecordContent, *, is_applied: 
         columns=content.columns,
         record=content.record,
         is_kept=content.is_kept,
+        is_everywhere=content.is_everywhere,
         ownership=field_ownership(metadata.get("managedFields") or [], raw) if is_applied else None,
     )
 

@@ -259,6 +259,31 @@ def test_of_strangers_namespaces_only_what_takes_capacity_is_kept(mirror: Mirror
     assert len(queries.objects(cluster.pk, kind="Namespace")) == 2
 
 
+def test_of_events_about_nodes_errors_of_gpus_are_kept(mirror: MirrorWriter, cluster: Cluster) -> None:
+    """They are in the namespace default, which is nobody's: also if that is known after the event."""
+
+    def event(name: str, version: int, message: str, about: dict[str, str]) -> Raw:
+        told = {"type": "Warning", "reason": "KernelError", "message": message, "involvedObject": about}
+        return thing(name, version, namespace="default", **told)
+
+    of_node = {"kind": "Node", "name": "a100-1", "uid": "a100-1"}
+    xid = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+    mirror.write(listed(10, kind="Namespace"))
+    mirror.write(
+        listed(10, event("a", 3, xid, of_node), event("b", 4, "disk", of_node), event("c", 5, xid, {}), kind="Event")
+    )
+    mirror.write(seen(namespace_object("default", 12, is_ours=False), kind="Namespace"))
+    mirror.write(seen(event("d", 13, xid, {**of_node, "name": "a100-2"}), kind="Event"))
+    mirror.write(seen(event("e", 14, xid, {"kind": "Pod", "name": "theirs"}), kind="Event"))
+
+    found = queries.gpu_errors_of_nodes(cluster.pk, {"a100-1", "a100-2", "a100-3"})
+    assert {node: [one.message for one in errors] for node, errors in found.items()} == {
+        "a100-1": [xid],
+        "a100-2": [xid],
+    }
+    assert {one.object_kind for one in queries.warnings(cluster.pk)} == {"Node"}
+
+
 def test_what_came_before_its_namespace_turned_out_a_strangers_is_dropped(
     mirror: MirrorWriter, cluster: Cluster
 ) -> None:

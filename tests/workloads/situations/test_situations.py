@@ -9,14 +9,14 @@ import pytest
 
 from tests.workloads.cases.situations_nodes import ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
-from tests.workloads.situations.kubelets.written import SAYINGS
+from tests.workloads.situations.kubelets.written import OF_NODES, SAYINGS
 from tests.workloads.situations.kubelets.written_again import ENDINGS
 from tests.workloads.situations.refusals.written import REFUSALS
 from tests.workloads.situations.removals.written import REMOVALS
 from workloads.status.explain.types import FACTS
 
 HERE = Path(__file__).parent
-SITUATIONS = {**IN_QUEUE, **ON_NODES, **OF_OTHERS, **REFUSALS, **REMOVALS, **SAYINGS, **ENDINGS}
+SITUATIONS = {**IN_QUEUE, **ON_NODES, **OF_OTHERS, **REFUSALS, **REMOVALS, **SAYINGS, **OF_NODES, **ENDINGS}
 # Situations of the queue; of nodes, pods and storage; and those that others cause.
 NAMES = """
     over quota at ResourceQuota; larger than ResourceQuota;
@@ -44,7 +44,7 @@ def names() -> set[str]:
 
 def test_all_of_them_are_written_down_and_no_others() -> None:
     """Those of kubelets have the names of their reasons, all of which docs/reasons.md lists."""
-    assert SITUATIONS.keys() - SAYINGS.keys() - ENDINGS.keys() == names()
+    assert SITUATIONS.keys() - SAYINGS.keys() - OF_NODES.keys() - ENDINGS.keys() == names()
     assert not IN_QUEUE.keys() & ON_NODES.keys()
 
 

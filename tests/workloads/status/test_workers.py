@@ -35,6 +35,13 @@ def ended(index: int, code: int, **changes: Any) -> Pod:
     return replace(found, containers=(replace(found.containers[0], ended_at=NOW),))
 
 
+def with_log(failed: Pod, text: str) -> Pod:
+    return replace(failed, containers=(replace(failed.containers[0], message=text),))
+
+
+PEER_LOST = "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
+
+
 def said(*pods: Pod, wish: DesiredRun = GANG, of_job: Job | None = None, **more: Any) -> Status:
     return status_of(wish, Observation(of_job or job(), ADMITTED, pods, **more), now=NOW)
 
@@ -147,6 +154,12 @@ def test_who_failed_is_who_crashed_and_not_who_was_taken_along() -> None:
     assert workers.failed_pod(twice) == twice[2]
     early = replace(ended(3, 9), containers=(replace(ended(3, 9).containers[0], ended_at=NOW - timedelta(seconds=9)),))
     assert workers.failed_pod((ended(0, 1), early)) == early
+
+    # Two ended within the same second: one tells that it lost the other.
+    full, lost = (with_log(ended(index, 1), text) for index, text in ((3, "CUDA out of memory."), (0, PEER_LOST)))
+    assert workers.failed_pod((lost, full)) == full
+    assert workers.failed_pod((lost, ended(1, 1), ended(1, 1))) == ended(1, 1)
+    assert workers.failed_pod((lost, replace(full, deleting_since=NOW))) == lost
 
     assert found.told is not None
     over = replace(GANG, ended_at=NOW, outcome="failed", message="Worker 2: x", kept=FailureRecord(found.told))

@@ -34,5 +34,9 @@ def captured_failure(run: Run, seen: Observation | None, end: RunOutcome) -> dic
         started_at=run.started_at,
         ready_at=run.ready_at,
     )
-    found = failure_record.FailureRecord(end.told, progress.completed_steps(wish, seen))
-    return failure_record.failure_record_json(found, secrets=run_secret.secret_values(run.workload, spec))
+    return record_json(run, failure_record.FailureRecord(end.told, progress.completed_steps(wish, seen)))
+
+
+def record_json(run: Run, record: failure_record.FailureRecord) -> dict[str, Any]:
+    secrets = run_secret.secret_values(run.workload, RunSpec.from_json(run.spec))
+    return failure_record.failure_record_json(record, secrets=secrets)

@@ -106,22 +106,22 @@ _BY_WHO: dict[Who, str] = {
     Who.YOU: """
         bad_image_name below_limit_range bus_error clone_failed clone_out_of_memory command_not_executable
         command_not_found crashed credentials_refused exceeds_maximum failed flavor_mismatch gpu_not_requested
-        image_needs_newer_driver image_not_accepted image_not_allowed image_not_found image_not_pulled
-        image_runs_as_root image_wrong_format image_wrong_gpu image_wrong_platform job_edited killed limit_range
-        no_credentials no_git out_of_gpu_memory out_of_memory quota_too_small reference_not_found registry_unknown
-        repository_not_found repository_private repository_unreachable sealed_for_another_key share_limit terminated
-        too_many_files topology_refused volume_elsewhere volume_missing volume_refused waiting_for_quota
-        working_directory
+        gpu_program_error image_needs_newer_driver image_not_accepted image_not_allowed image_not_found
+        image_not_pulled image_runs_as_root image_wrong_format image_wrong_gpu image_wrong_platform job_edited killed
+        limit_range nccl_timeout no_credentials no_git out_of_gpu_memory out_of_memory peer_lost quota_too_small
+        reference_not_found registry_unknown repository_not_found repository_private repository_unreachable
+        sealed_for_another_key share_limit terminated too_many_files topology_refused volume_elsewhere volume_missing
+        volume_refused waiting_for_quota workers_not_joined working_directory
     """,
     Who.OPERATORS: """
         admission_denied cluster_not_read container_config controllers_silent deactivated device_class_missing
-        device_class_not_counted device_driver_missing device_plugin_down devices_not_prepared gpu_driver_down gpu_fault
-        gpu_lost gpu_not_injected gpu_not_visible gpu_runtime_missing kubelet_silent kueue_silent mirror_stale
-        namespace_ending no_node_matches no_nodes no_pod no_units_offered no_worker_key node_disk_full node_given_up
-        nodes_closed not_in_queue not_placed pod_not_set_up pod_refused pod_security queue_held queue_inactive
-        quota_forbids quota_missing quota_needs_sizes refused_by_cluster registry_untrusted scheduler_silent
-        scheduling_gated storage_driver_missing
-        volume_damaged volume_denied volume_not_attached volume_not_mounted volume_unbound
+        device_class_not_counted device_driver_missing device_plugin_down devices_not_prepared gpu_driver_down
+        gpu_fault gpu_lost gpu_not_injected gpu_not_visible gpu_runtime_missing kubelet_silent kueue_silent
+        mirror_stale namespace_ending no_node_matches no_nodes no_pod no_units_offered no_worker_key node_disk_full
+        node_given_up node_gpu_error nodes_closed not_in_queue not_placed pod_not_set_up pod_refused pod_security
+        queue_held queue_inactive quota_forbids quota_missing quota_needs_sizes refused_by_cluster registry_untrusted
+        scheduler_silent scheduling_gated storage_driver_missing volume_damaged volume_denied volume_not_attached
+        volume_not_mounted volume_unbound
     """,
     Who.NOBODY: """
         admission_unavailable checked class_held cluster_unavailable device_unavailable devices_unavailable disrupted

@@ -44,9 +44,10 @@ def observe(
 ) -> dict[int, Observation]:
     """Returns by workload id what the mirror shows of its run of that name. The mirror must be known.
 
-    At most eight queries, whatever the number of runs: nodes only if a run is on one, positions only if a run waits in
-    the queue, namespace and queue only if a run waits there or has no pod, messages of equivalent workloads only if a
-    run has no message of its own, and `images` only if one of their runs has a Job.
+    At most nine queries, whatever the number of runs: nodes only if a run is on one, their GPU errors only if a pod has
+    failed there, positions only if a run waits in the queue, namespace and queue only if a run waits there or has no
+    pod, messages of equivalent workloads only if a run has no message of its own, and `images` only if one of their
+    runs has a Job.
     """
     cluster_id, name = namespace.cluster_id, namespace.name
     owners = {f"{table_label(Workload)}.{pk}": pk for pk in runs}
@@ -66,6 +67,8 @@ def observe(
     named = mirror.namespace_and_queue(cluster_id, name) if waits else {}
     at = local_queue_state(cluster_id, name, in_kueue, named.get("ClusterQueue"))
     troubles = _troubles(cluster_id, {pod.node for theirs in pods.values() for pod in theirs if not pod.is_over})
+    failed = {pod.node for theirs in pods.values() for pod in theirs if pod.phase == "Failed"}
+    gpu_errors = mirror.gpu_errors_of_nodes(cluster_id, failed - {""})
     holding = tuple(one for one in in_kueue if one.is_true("QuotaReserved") and not one.is_true("Finished"))
     found = _images(cluster_id, {pk: image for pk, image in (images or {}).items() if pk in jobs})
     return {
@@ -80,6 +83,9 @@ def observe(
             at=at,
             holding=holding,
             line=line,
+            gpu_errors=tuple(
+                error for node in {pod.node for pod in pods.get(pk, ())} for error in gpu_errors.get(node, ())
+            ),
             namespace_ends=named["Namespace"].deleting_since if "Namespace" in named else None,
         )
         for pk in runs

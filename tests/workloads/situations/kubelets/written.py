@@ -237,6 +237,30 @@ SAYINGS: dict[str, Situation] = {
         rf"Its last log lines report that a GPU of node {NODE} is faulty: uncorrectable ECC error\.",
         OVER, TELL, "the reason gpu_fault", "gpu_not_visible", then=ANEW, facts={"exit_code": 1},
     ),
+    "gpu_program_error": Situation(
+        TOLD, "failed", "gpu_program_error",
+        r"Its last log lines report that its computation on the GPU failed: an illegal memory access was encountered\.",
+        OVER, LOG, "See its last lines.", "gpu_fault",
+        then="a log says where; what is wrong with the program nobody else can mend", facts={"exit_code": 1},
+    ),
+    "nccl_timeout": Situation(
+        TOLD, "failed", "nccl_timeout",
+        r"Its last log lines report that it waited 600 s for its other processes \(NCCL, ALLREDUCE\)\.",
+        OVER, LOG, "See its last lines.", "peer_lost",
+        then="the logs of the others say which one failed", facts={"exit_code": 1},
+    ),
+    "peer_lost": Situation(
+        TOLD, "failed", "peer_lost",
+        r"Its last log lines report that it lost the connection to one of its other processes\.",
+        OVER, LOG, "See its last lines.", "nccl_timeout",
+        then="the logs of the others say which one failed", facts={"exit_code": 1},
+    ),
+    "workers_not_joined": Situation(
+        TOLD, "failed", "workers_not_joined",
+        r"Its last log lines report that only 1 of 2 processes had joined after 601 s\.",
+        OVER, LOG, "See its last lines.", "nccl_timeout",
+        then="the logs of the others say which one did not join", facts={"exit_code": 1},
+    ),
     "gpu_not_visible": Situation(
         TOLD, "failed", "gpu_not_visible",
         rf"Its last log lines report that no GPU is accessible on node {NODE}\.",
@@ -320,5 +344,15 @@ SAYINGS: dict[str, Situation] = {
         rf"Node {NODE} got the pod at \d+ \w+ \d+, \d\d:\d\d and has reported nothing about it since\.",
         STUCK, TELL, "the reason kubelet_silent", "what waits on the same node, a moment before",
         then="runs when the kubelet of the node responds",
+    ),
+}  # fmt: skip
+
+# Reported by the node, beside what the kubelet tells of the pod.
+OF_NODES: dict[str, Situation] = {
+    "node_gpu_error": Situation(
+        "kubelets/test_node_errors_live::test_an_error_of_a_gpu_on_the_node_is_told", "failed", "node_gpu_error",
+        rf"It ended with exit code 1\. While it ran, node {NODE} reported XID 79, the GPU has fallen off the bus\.",
+        OVER, TELL, "the reason node_gpu_error", "out_of_gpu_memory",
+        then="runs when the operators have mended the node and it is started again", facts={"exit_code": 1},
     ),
 }  # fmt: skip

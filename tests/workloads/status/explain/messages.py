@@ -180,6 +180,31 @@ PROGRAMS = [
             "image_wrong_gpu", YOU, "built for this GPU"),
     Message(logged, "RuntimeError: CUDA error: uncorrectable ECC error encountered", "gpu_fault", OPERATORS, OPERATOR,
             "uncorrectable ECC error"),
+    Message(logged, "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+            "gpu_fault", OPERATORS, OPERATOR, "XID 79, the GPU has fallen off the bus."),
+    Message(logged, "RuntimeError: CUDA error: an illegal memory access was encountered", "gpu_program_error", YOU,
+            "CUDA_LAUNCH_BLOCKING=1", "an illegal memory access"),
+    Message(logged, "RuntimeError: CUDA error: device-side assert triggered", "gpu_program_error", YOU,
+            "the program or one of its libraries"),
+    # An XID of a program is no fault of the GPU, and the xid of a database is none at all.
+    Message(logged, "NVRM: Xid (PCI:0000:3b:00): 31, pid=93\nCUDA_ERROR_ILLEGAL_ADDRESS", "gpu_program_error", YOU, ""),
+    Message(logged, "psycopg.errors.SerializationFailure: xid 732 could not be serialized", "crashed", YOU, "log"),
+    Message(logged, "[rank4]:[E321 02:07:08.414640780 ProcessGroupNCCL.cpp:607] [Rank 4] Watchdog caught collective "
+            "operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, NumelIn=466119168, NumelOut=466119168, "
+            "Timeout(ms)=600000) ran for 600067 milliseconds before timing out.", "nccl_timeout", YOU,
+            "the logs of its other processes", "it waited 600 s for its other processes (NCCL, ALLREDUCE)."),
+    Message(logged, "[rank4]:[E1016 03:31:38.929241154 ProcessGroupNCCL.cpp:621] [Rank 4] Some NCCL operations have "
+            "failed or timed out.", "nccl_timeout", YOU, "NVLink", "it waited too long for its other processes"),
+    Message(logged, "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, remote process "
+            "exited or there was a network error, NCCL version 2.21.5", "peer_lost", YOU, "one of them failed"),
+    Message(logged, "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.1.2.3]:36712",
+            "peer_lost", YOU, "one of them failed"),
+    Message(logged, "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients "
+            "joined.", "workers_not_joined", YOU, "the same address, port",
+            "only 1 of 2 processes had joined after 601 s"),
+    # The cause, and not what follows from it.
+    Message(logged, "CUDA error: out of memory\nncclRemoteError: A call failed possibly due to a network error",
+            "out_of_gpu_memory", YOU, MORE_MEMORY),
     Message(logged, "Failed to initialize NVML: Unknown Error", "gpu_not_visible", OPERATORS, "contact an operator"),
     Message(logged, "RuntimeError: No CUDA GPUs are available", "gpu_not_visible", OPERATORS, "contact an operator"),
     Message(logged, "RuntimeError: Found no NVIDIA driver on your system.", "gpu_not_visible", OPERATORS,

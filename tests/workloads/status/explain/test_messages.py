@@ -31,7 +31,7 @@ def test_a_message_has_its_cause_who_acts_and_a_step(message: Message) -> None:
 
 
 # An operator acts, and another image or volume helps in the meantime.
-MAY_CHANGE = {"registry_untrusted", "gpu_fault", "gpu_not_visible"}
+MAY_CHANGE = {"registry_untrusted", "gpu_fault", "gpu_not_visible", "node_gpu_error"}
 
 
 @pytest.mark.parametrize("message", DEVICES, ids=lambda one: one.text[-60:])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.workloads.cases.situations_nodes import BESIDE, ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE, OF_OTHERS
-from tests.workloads.situations.kubelets.written import SAYINGS
+from tests.workloads.situations.kubelets.written import OF_NODES, SAYINGS
 from tests.workloads.situations.kubelets.written_again import ENDINGS
 from tests.workloads.situations.refusals.written import REFUSALS
 from tests.workloads.situations.removals.written import REMOVALS
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[4]
 DOCUMENT = ROOT / "docs" / "reasons.md"
 ROW = re.compile(r"^\| `(\w+)` \| [^|]+ \| (you|operators|nobody) \| (cluster|kubelet|message) \|$", re.MULTILINE)
 # Each with everything that a person is told of it.
-WRITTEN = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS, SAYINGS, ENDINGS)
+WRITTEN = (IN_QUEUE, OF_OTHERS, ON_NODES, BESIDE, REFUSALS, REMOVALS, SAYINGS, OF_NODES, ENDINGS)
 
 
 def documented() -> dict[str, tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cluster.reads.xid import hardware_xid, xid_words
 from workloads.status.explain.devices import WRONG_GPU
 from workloads.status.explain.endings.pod_termination import CHANGE, ENDED, PodTermination, Told
 
@@ -17,6 +18,26 @@ _SHARED_MEMORY = re.compile(r"out of shared memory|unable to (?:open|mmap \d+ by
 _OLD_DRIVER = ("driver version is insufficient for CUDA runtime version", "driver on your system is too old")
 _OTHER_GPU = "no kernel image is available for execution on the device"
 _BROKEN_GPU = re.compile(r"uncorrectable (?:NVLink |ECC )error|hardware slowdown|GPU is lost|fallen off the bus")
+# Other programs have other xids, such as PostgreSQL.
+_DRIVER_LINE = re.compile(r"NVRM: Xid[^\n]*")
+_BAD_ACCESS = re.compile(
+    r"an illegal (?:memory access|instruction) was encountered|misaligned address|device-side assert triggered"
+    r"|unspecified launch failure|CUDA_ERROR_(?:ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|ASSERT|LAUNCH_FAILED)"
+)
+_NOT_JOINED = re.compile(r"Timed out after (\d+) seconds waiting for clients\. (\d+)/(\d+) clients joined")
+# Of PyTorch. The last 2 KiB of a log may have only the end of the message.
+_COLLECTIVE = re.compile(
+    r"collective operation timeout: WorkNCCL\([^\n]*?OpType=_?(\w+)[^\n]*?\) ran for (\d+) milliseconds"
+)
+_COLLECTIVE_CUT = re.compile(
+    "Some NCCL operations have failed or timed out|Timeout at NCCL work:|operation timeout: WorkNCCL"
+)
+# Of NCCL, of PyTorch about NCCL, and of Gloo.
+_PEER_LOST = re.compile(
+    r"ncclRemoteError|remote process exited or there was a network error|Connection closed by peer \["
+)
+# Reasons of a process that failed because another one did, or was late.
+OF_OTHERS = frozenset({"nccl_timeout", "peer_lost", "workers_not_joined"})
 _NO_GPU = (
     "no CUDA-capable device is detected",
     "No CUDA GPUs are available",
@@ -39,9 +60,12 @@ def by_log(ended: PodTermination) -> Told | None:
     if _OTHER_GPU in text:
         said = f"{lead} its programs are not built for this GPU model."
         return "image_wrong_gpu", said, WRONG_GPU, CHANGE
+    if (code := hardware_xid("\n".join(_DRIVER_LINE.findall(text)))) is not None:
+        said = f"{lead} a GPU of node {ended.node} is faulty: {xid_words(code)}."
+        return "gpu_fault", said, _ANOTHER_GPU, ENDED
     if found := _BROKEN_GPU.search(text):
         said = f"{lead} a GPU of node {ended.node} is faulty: {found[0]}."
-        return "gpu_fault", said, "Contact an operator. If it is started again, it may get another GPU.", ENDED
+        return "gpu_fault", said, _ANOTHER_GPU, ENDED
     if any(part in text for part in _NO_GPU):
         if not ended.has_devices:
             said = f"{lead} no GPU is accessible. Its class gives it none."
@@ -51,6 +75,37 @@ def by_log(ended: PodTermination) -> Told | None:
         return "gpu_not_visible", said, remedy, ENDED
     if _SHARED_MEMORY.search(text):
         return "bus_error", f"{lead} shared memory (/dev/shm) was full.", "Request more shared memory.", CHANGE
+    if found := _BAD_ACCESS.search(text):
+        said = f"{lead} its computation on the GPU failed: {found[0]}."
+        return "gpu_program_error", said, _PROGRAM_ERROR, ENDED
+    return _of_others(text, lead)
+
+
+_ANOTHER_GPU = "Contact an operator. If it is started again, it may get another GPU."
+_PROGRAM_ERROR = (
+    "Usually the program or one of its libraries is the cause: with CUDA_LAUNCH_BLOCKING=1 the log names the line. "
+    "Contact an operator if programs that worked before fail on this node."
+)
+_SEE_OTHERS = (
+    "See the logs of its other processes at that time: usually one of them failed, or was busy with something else. "
+    "If all of them were waiting, contact an operator: the network or NVLink between the GPUs may be the cause."
+)
+
+
+def _of_others(text: str, lead: str) -> Told | None:
+    """Of a process of several: what it reports is the consequence of something that happened to another one."""
+    if found := _NOT_JOINED.search(text):
+        said = f"{lead} only {found[2]} of {found[3]} processes had joined after {found[1]} s."
+        remedy = "Check that all of them use the same address, port and number of processes, and see the other logs."
+        return "workers_not_joined", said, remedy, ENDED
+    if found := _COLLECTIVE.search(text):
+        said = f"{lead} it waited {int(found[2]) // 1000} s for its other processes (NCCL, {found[1]})."
+        return "nccl_timeout", said, _SEE_OTHERS, ENDED
+    if _COLLECTIVE_CUT.search(text):
+        return "nccl_timeout", f"{lead} it waited too long for its other processes (NCCL).", _SEE_OTHERS, ENDED
+    if _PEER_LOST.search(text):
+        said = f"{lead} it lost the connection to one of its other processes."
+        return "peer_lost", said, _SEE_OTHERS, ENDED
     return None
 
 
