@@ -108,7 +108,7 @@ class RequestFacts(APIView):
         mine = approver_queries.rights_of(by)
         refuse_if(decision_policy.may_see_facts(mine, member_queries.standing_of(by, found.tenant)))
         classes = request_queries.classes_of_request(found)
-        use = team_usage(found.tenant, classes)
+        use = team_usage(found.tenant, classes, is_decided=True)
         figures = decision_queries.class_figures(found.tenant, classes, at=core_queries.database_now())
         pending = request_queries.requests_to_decide(mine).filter(pk=pk)
         rows = queries.inbox_rows(pending, by=replace(by, scopes=ALL_SCOPES), mine=mine)
@@ -145,4 +145,5 @@ def _item(one: GpuClass, figures: ClassFigures, use: TeamUsage) -> dict[str, Any
         "runs_waited": wait.waited,
         "median_wait_s": wait.median_s,
         "cards_per_unit": None if cards is None else round(float(cards), 4),
+        "smaller_total": use.smaller.get(one.pk),
     }
