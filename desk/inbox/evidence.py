@@ -86,7 +86,7 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
         idle=_idle(tenant),
         cards={one.pk: cards_per_unit(one) for one in classes},
         units_per_card={one.pk: most for one in classes if (most := units_per_gpu(one)) is not None},
-        plain={one.pk: _plain(usage[one.pk], waits[one.pk]) for one in classes},
+        plain={one.pk: _plain(usage[one.pk], waits[one.pk], found.activity.get(one.pk)) for one in classes},
     )
 
 
@@ -148,7 +148,8 @@ def _note(usage: Collection[Usage]) -> str:
     )
 
 
-def _plain(usage: Usage, wait: WaitStatistics) -> dict[str, Any]:
+def _plain(usage: Usage, wait: WaitStatistics, activity: HeldActivity | None) -> dict[str, Any]:
+    share = activity.share if activity else None
     return {
         "peak": usage.peak,
         "mean": None if usage.mean is None else round(usage.mean, 4),
@@ -156,4 +157,6 @@ def _plain(usage: Usage, wait: WaitStatistics) -> dict[str, Any]:
         "runs": wait.runs,
         "runs_waited": wait.waited,
         "median_wait_s": wait.median_s,
+        "activity": None if share is None else round(share, 4),
+        "activity_seen_share": None if activity is None else round(activity.seen_share, 4),
     }
