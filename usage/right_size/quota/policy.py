@@ -29,9 +29,8 @@ def smaller_total(use: QuotaUse) -> SmallerTotal | None:
         return None
     if 100 * use.peak > ROOM_PERCENT * use.total or use.peak >= use.total:
         return None
-    return SmallerTotal(
-        use.gpu_class, use.class_name, use.unit, use.total, use.peak, use.until, _why(use, use.peak)
-    )  # fmt: skip
+    why = _why(use, use.peak)
+    return SmallerTotal(use.gpu_class, use.class_name, use.unit, use.total, use.peak, use.until, why)
 
 
 def least_units(steps: Sequence[Step], until: datetime) -> int:
