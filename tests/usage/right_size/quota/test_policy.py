@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from usage.right_size.quota.policy import smaller_total
+from tenants.grants.promises import Step
+from usage.right_size.quota.policy import least_units, smaller_total
 from usage.right_size.quota.types import HeldActivity, QuotaUse, SmallerTotal
 
 UNTIL = date(2026, 12, 31)
@@ -82,3 +83,18 @@ def test_unknown_activity_is_not_zero() -> None:
     # Late minutes may be measured twice at an edge: never more than all.
     assert HeldActivity(held=10.0, measured=10.1, busy=1.0, busy_units_max=1).seen_share == 1.0
     assert HeldActivity(held=0.0, measured=0.0, busy=0.0, busy_units_max=0).seen_share == 0.0
+
+
+def test_the_least_that_was_in_force() -> None:
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    instant, day = timedelta(microseconds=1), timedelta(days=1)
+
+    def least(*steps: tuple[timedelta, int]) -> int:
+        return least_units([Step(start + after, units) for after, units in steps], start + 30 * day)
+
+    assert least((timedelta(0), 8)) == 8
+    assert least((timedelta(0), 8), (9 * day, 4), (20 * day, 12)) == 4
+    # A grant ends with the last instant of its day.
+    assert least((timedelta(0), 8), (9 * day - instant, 0), (9 * day, 8)) == 8
+    assert least((timedelta(0), 8), (9 * day, 0), (9 * day + timedelta(minutes=1), 8)) == 0
+    assert least((timedelta(0), 0), (day, 8)) == 0
