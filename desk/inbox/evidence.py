@@ -148,8 +148,15 @@ def _note(usage: Collection[Usage]) -> str:
     )
 
 
+def plain_activity(one: HeldActivity | None) -> dict[str, float | None]:
+    share = one.share if one else None
+    return {
+        "activity": None if share is None else round(share, 4),
+        "activity_seen_share": None if one is None else round(one.seen_share, 4),
+    }
+
+
 def _plain(usage: Usage, wait: WaitStatistics, activity: HeldActivity | None) -> dict[str, Any]:
-    share = activity.share if activity else None
     return {
         "peak": usage.peak,
         "mean": None if usage.mean is None else round(usage.mean, 4),
@@ -157,6 +164,5 @@ def _plain(usage: Usage, wait: WaitStatistics, activity: HeldActivity | None) ->
         "runs": wait.runs,
         "runs_waited": wait.waited,
         "median_wait_s": wait.median_s,
-        "activity": None if share is None else round(share, 4),
-        "activity_seen_share": None if activity is None else round(activity.seen_share, 4),
+        **plain_activity(activity),
     }

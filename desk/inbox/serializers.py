@@ -32,6 +32,10 @@ class ClassUsageSerializer(serializers.Serializer[Any]):
     runs_waited = serializers.IntegerField(help_text="Of these, queued for over a minute.")
     median_wait_s = serializers.FloatField(allow_null=True, help_text="From request to admission, of admitted runs.")
     cards_per_unit = serializers.FloatField(allow_null=True, help_text="Physical GPUs; null: no GPU.")
+    activity = serializers.FloatField(allow_null=True, help_text="Mean activity of the units it held, 0 to 1.")
+    activity_seen_share = serializers.FloatField(
+        allow_null=True, help_text="The measured part of what it held, 0 to 1; null: it held nothing."
+    )
     smaller_total = SmallerTotalSerializer(
         allow_null=True, help_text="A smaller total that would have been enough; null: none is suggested."
     )

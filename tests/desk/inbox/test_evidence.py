@@ -188,6 +188,8 @@ def test_activity_of_what_was_held(
     assert told(page(filed, dana))["Activity of held units"] == ["unknown"]
     measured(run, hour - timedelta(hours=1), busy=2, memory_mib=1, total_mib=2, activity=33)
     assert told(page(filed, dana))["Activity of held units"] == ["33 %, measured for 25 %"]
+    [found] = answer_to(alice).json()["classes"]
+    assert (found["activity"], found["activity_seen_share"]) == (0.33, 0.25)
 
 
 def test_the_number_of_queries_does_not_grow_with_runs_members_and_hours(
@@ -297,6 +299,8 @@ def test_a_member_reads_the_same_numbers_by_the_api(
         "runs_waited": 0,
         "median_wait_s": 30.0,
         "cards_per_unit": 1.0,
+        "activity": None,
+        "activity_seen_share": 0.0,
         "smaller_total": None,
     }
     assert (sliced["held"], sliced["cards_per_unit"], sliced["median_wait_s"]) == (7, 0.1429, None)
