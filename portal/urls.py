@@ -48,6 +48,7 @@ from tenants.requests.renewals import views as renewal_views
 from usage.activity import views as activity_views
 from usage.idle import views as idle_views
 from usage.reports import views as report_views
+from usage.right_size.quota import views as quota_advice_views
 from workloads.advice import views as advice_views
 from workloads.budgets import views as budget_views
 from workloads.credentials.registries import views as registry_views
@@ -60,6 +61,7 @@ from workloads.storage import views as storage_views
 # What a workload and a team hold without using it: their pages are of lower apps.
 IDLE_RUN = {"read_idle": idle_views.workload_context}
 IDLE_RUNS = {"read_idle": idle_views.team_context}
+SMALLER_TOTALS = {"read_advice": quota_advice_views.team_context}
 
 admin.site.login = admin_site.admin_sign_in  # type: ignore[method-assign]
 admin.site.logout = sign_in_views.logout  # type: ignore[method-assign,assignment]
@@ -215,7 +217,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("start/join/<int:pk>/withdraw", start_views.join_withdraw, name="join-withdraw"),
     path("team-requests/<int:pk>", team_request_views.team_request, name="team-request"),
     path("team-requests/<int:pk>/decide", team_request_views.team_request_decide, name="team-request-decide"),
-    path("teams/<slug:tenant>/grants", grant_views.grant_list, name="grants"),
+    path("teams/<slug:tenant>/grants", grant_views.grant_list, SMALLER_TOTALS, name="grants"),
     path("teams/<slug:tenant>/grants/<int:pk>/reclaim", reclaim_views.grant_reclaim, name="grant-reclaim"),
     path("teams/<slug:tenant>/grants/<int:pk>/renew", renewal_views.grant_renew, MEASURE, name="grant-renew"),
     path("teams/<slug:tenant>/invitations/<int:pk>/revoke", team_views.invitation_revoke, name="invitation-revoke"),

@@ -34,6 +34,8 @@ from portal.core.errors import Refusal, get_or_refuse
 from portal.ui.text import plural
 from tenants.class_access import queries as class_access_queries
 from tenants.grants import queries as grant_queries
+from usage.right_size.replicas.queries import replicas_advice
+from usage.right_size.replicas.types import FewerReplicas
 from workloads.forecast.queries import estimate_accuracy, unit_price
 from workloads.launch import queries as launch_queries
 
@@ -101,6 +103,7 @@ class ClassPage:
     samples: tuple[ManifestSample, ...]
     doors: AvailableActions
     prices: tuple[ClassPrice, ...]
+    fewer_replicas: FewerReplicas | None
 
 
 def visible_class(by: Actor, slug: str) -> GpuClass:
@@ -113,14 +116,14 @@ def visible_class(by: Actor, slug: str) -> GpuClass:
 
 def class_page(by: Actor, one: GpuClass) -> ClassPage:
     """About twenty queries, whatever the number of nodes, pods and images."""
-    axes = catalog.axes_of(one)
+    axes, live = catalog.axes_of(one), class_live(by, one)
     viewer = viewer_of(by)
     return ClassPage(
         slug=one.slug,
         name=one.name,
         summary=one.summary,
         contract=contract_of(axes),
-        live=class_live(by, one),
+        live=live,
         facts=(*_facts(one), *_for_operators(by, one)),
         interconnect=one.get_interconnect_display(),
         interconnect_note=one.interconnect_note,
@@ -134,7 +137,16 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         samples=tuple(_samples(one, namespace=viewer.namespace.name if viewer.namespace else "")),
         doors=_doors(viewer, one),
         prices=tuple(latest_prices(by, one)),
+        fewer_replicas=_fewer_replicas(by, one, live),
     )
+
+
+def _fewer_replicas(by: Actor, one: GpuClass, live: ClassLive) -> FewerReplicas | None:
+    """For operators, administrators and auditors: it tells of the workloads of all teams."""
+    if not by.oversees:
+        return None
+    units, promised = live.capacity.allocatable, live.figures.promised
+    return replicas_advice(one, units=units, promised=promised, at=timezone.now())
 
 
 def _doors(viewer: Viewer, one: GpuClass) -> AvailableActions:

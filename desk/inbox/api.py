@@ -17,7 +17,7 @@ from accounts.models import Scope
 from accounts.rest.strict.query import choice_parameter, text_parameter
 from catalog.models import GpuClass
 from desk.inbox import queries
-from desk.inbox.evidence import TeamUsage, cards_per_unit, team_usage
+from desk.inbox.evidence import TeamUsage, cards_per_unit, plain_activity, team_usage
 from desk.inbox.queries import InboxFilter
 from desk.inbox.serializers import GROUPS, FactsSerializer, InboxSerializer, UsageSerializer
 from portal.core.errors import get_or_refuse, refuse, refuse_if
@@ -108,7 +108,7 @@ class RequestFacts(APIView):
         mine = approver_queries.rights_of(by)
         refuse_if(decision_policy.may_see_facts(mine, member_queries.standing_of(by, found.tenant)))
         classes = request_queries.classes_of_request(found)
-        use = team_usage(found.tenant, classes)
+        use = team_usage(found.tenant, classes, is_decided=True)
         figures = decision_queries.class_figures(found.tenant, classes, at=core_queries.database_now())
         pending = request_queries.requests_to_decide(mine).filter(pk=pk)
         rows = queries.inbox_rows(pending, by=replace(by, scopes=ALL_SCOPES), mine=mine)
@@ -145,4 +145,6 @@ def _item(one: GpuClass, figures: ClassFigures, use: TeamUsage) -> dict[str, Any
         "runs_waited": wait.waited,
         "median_wait_s": wait.median_s,
         "cards_per_unit": None if cards is None else round(float(cards), 4),
+        **plain_activity(use.activity.get(one.pk)),
+        "smaller_total": use.smaller.get(one.pk),
     }

@@ -20,6 +20,8 @@ from tenants.requests.usage_evidence import UsageEvidence
 from usage.gpu_hours.queries import MemberHours, hours_by_member
 from usage.idle.queries import idle_holders
 from usage.idle.shown import holder_line
+from usage.right_size.quota.queries import activity_of_teams, smaller_totals_by_class
+from usage.right_size.quota.types import HeldActivity, SmallerTotal
 from usage.samples.queries import PERIOD, Usage, usage_of
 from usage.waits.queries import WaitStatistics, waits_of
 
@@ -32,31 +34,41 @@ ENOUGH_SEEN = 0.98
 
 @dataclass(frozen=True)
 class TeamUsage:
-    """Of the 30 days until `at`. `usage` and `waits` by class id."""
+    """Of the 30 days until `at`. By class id: `usage`, `waits`; `activity` of the classes of which the team held units;
+    `smaller`, the totals that would have been enough.
+    """
 
     since: datetime
     at: datetime
     usage: Mapping[int, Usage]
     waits: Mapping[int, WaitStatistics]
+    activity: Mapping[int, HeldActivity]
+    smaller: Mapping[int, SmallerTotal]
     members: tuple[MemberHours, ...]
 
 
-def team_usage(tenant: Tenant, classes: Collection[GpuClass]) -> TeamUsage:
-    """Four queries, whatever the number of classes, members and runs."""
+def team_usage(tenant: Tenant, classes: Collection[GpuClass], *, is_decided: bool = False) -> TeamUsage:
+    """`is_decided`: for approvers of a pending request. Ten queries, whatever the number of classes, members and runs;
+    seven for approvers.
+    """
     at = timezone.now()
     since = at - PERIOD
+    usage = usage_of(tenant, classes, since=since, at=at)
+    activity = activity_of_teams([tenant.pk], [one.pk for one in classes], since=since, at=at)
     return TeamUsage(
         since=since,
         at=at,
-        usage=usage_of(tenant, classes, since=since, at=at),
+        usage=usage,
         waits=waits_of(tenant, classes, since=since, at=at),
+        activity={pk: found for (_, pk), found in activity.items()},
+        smaller=smaller_totals_by_class(tenant, classes, usage, activity, at=at, is_decided=is_decided),
         members=tuple(hours_by_member(tenant, since=since, at=at)),
     )
 
 
 def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEvidence:
     """For the page of a request and for the evidence that a decision stores."""
-    found = team_usage(tenant, classes)
+    found = team_usage(tenant, classes, is_decided=True)
     usage, waits = found.usage, found.waits
     # Storage is not measured by the minute.
     stored = {one.pk: NOTHING for one in classes if one.is_storage}
@@ -64,15 +76,17 @@ def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEviden
         rows=(
             ("Peak, 30 days", {pk: _number(one.peak) for pk, one in usage.items()} | stored),
             ("Mean, 30 days", {pk: _number(one.mean) for pk, one in usage.items()} | stored),
+            ("Activity of held units", {pk: _activity(found.activity.get(pk)) for pk in usage} | stored),
             ("Queued over 1 min", {pk: _waited(one) for pk, one in waits.items()}),
             ("Median wait", {pk: _duration(one.median_s) for pk, one in waits.items()}),
+            *([("Would be enough", {pk: _smaller(found.smaller.get(pk)) for pk in usage})] if found.smaller else []),
         ),
         note=_note([one for pk, one in usage.items() if pk not in stored]),
         members=tuple((one.name, f"{_number(one.gpu_hours)} GPU-hours") for one in found.members),
         idle=_idle(tenant),
         cards={one.pk: cards_per_unit(one) for one in classes},
         units_per_card={one.pk: most for one in classes if (most := units_per_gpu(one)) is not None},
-        plain={one.pk: _plain(usage[one.pk], waits[one.pk]) for one in classes},
+        plain={one.pk: _plain(usage[one.pk], waits[one.pk], found.activity.get(one.pk)) for one in classes},
     )
 
 
@@ -92,6 +106,20 @@ def cards_per_unit(one: GpuClass) -> Fraction | None:
 def _number(value: float | None) -> str:
     """Two digits are enough: `0.25`, `1.5`, `8`."""
     return UNKNOWN if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _activity(one: HeldActivity | None) -> str:
+    """Of the measured part, which is named if it is not nearly all."""
+    if one is None:
+        return NOTHING
+    if one.share is None:
+        return UNKNOWN
+    seen = "" if one.seen_share >= ENOUGH_SEEN else f", measured for {int(100 * one.seen_share)} %"
+    return f"{int(100 * one.share)} %{seen}"
+
+
+def _smaller(one: SmallerTotal | None) -> str:
+    return NOTHING if one is None else f"{one.units} of {one.total}"
 
 
 def _waited(one: WaitStatistics) -> str:
@@ -120,7 +148,15 @@ def _note(usage: Collection[Usage]) -> str:
     )
 
 
-def _plain(usage: Usage, wait: WaitStatistics) -> dict[str, Any]:
+def plain_activity(one: HeldActivity | None) -> dict[str, float | None]:
+    share = one.share if one else None
+    return {
+        "activity": None if share is None else round(share, 4),
+        "activity_seen_share": None if one is None else round(one.seen_share, 4),
+    }
+
+
+def _plain(usage: Usage, wait: WaitStatistics, activity: HeldActivity | None) -> dict[str, Any]:
     return {
         "peak": usage.peak,
         "mean": None if usage.mean is None else round(usage.mean, 4),
@@ -128,4 +164,5 @@ def _plain(usage: Usage, wait: WaitStatistics) -> dict[str, Any]:
         "runs": wait.runs,
         "runs_waited": wait.waited,
         "median_wait_s": wait.median_s,
+        **plain_activity(activity),
     }

@@ -31,6 +31,8 @@ from tenants.requests.decisions.triage import Triage, TriageLine, TriagePlan, Tr
 from tenants.requests.queries import LineRow, RequestRow
 from tenants.requests.rules import queries as rule_queries
 from tenants.requests.rules.policy import IncreaseFacts
+from usage.right_size.quota.queries import activity_of_teams
+from usage.right_size.quota.types import HeldActivity
 from usage.samples.queries import PERIOD, Usage, usage_of_teams
 from usage.waits.queries import WaitStatistics, waits_of_teams
 
@@ -85,10 +87,10 @@ def inbox_rows(found: Collection[QuotaRequest], *, by: Actor, mine: ApproverRigh
     teams = {row.tenant.pk for row in rows}
     ground = decision_context(class_ids, teams, at=at)
     rivals = _rivals(ground)
-    use = _use(teams, ground, at)
+    bounds = rule_queries.increase_bounds()
+    use = _use(teams, ground, at, with_activity=bounds.activity_percent_min > 0)
     plans = _plans(rows, teams)
     wanted = dict(Namespace.objects.filter(tenant__in=teams).values_list("tenant_id", "wanted"))
-    bounds = rule_queries.increase_bounds()
     pool = ground.pool()
     sorted_rows = []
     for row in rows:
@@ -151,12 +153,14 @@ def _rivals(ground: DecisionContext) -> dict[tuple[int, int], Conflict]:
 
 
 def _use(
-    teams: Collection[int], ground: DecisionContext, at: datetime
-) -> dict[TeamClass, tuple[Usage, WaitStatistics]]:
+    teams: Collection[int], ground: DecisionContext, at: datetime, *, with_activity: bool
+) -> dict[TeamClass, tuple[Usage, WaitStatistics, HeldActivity | None]]:
+    """Activity reads many rows for each team, and only if a bound compares it."""
     classes = list(ground.classes.values())
     usage = usage_of_teams(teams, classes, since=at - PERIOD, at=at)
     waits = waits_of_teams(teams, classes, since=at - PERIOD, at=at)
-    return {holding: (one, waits[holding]) for holding, one in usage.items()}
+    activity = activity_of_teams(teams, list(ground.classes), since=at - PERIOD, at=at) if with_activity else {}
+    return {holding: (one, waits[holding], activity.get(holding)) for holding, one in usage.items()}
 
 
 def _plans(rows: Collection[RequestRow], teams: Collection[int]) -> dict[int, TriagePlan]:
@@ -195,7 +199,7 @@ def _line_facts(
     line: LineRow,
     ground: DecisionContext,
     rivals: Mapping[tuple[int, int], Conflict],
-    use: Mapping[TeamClass, tuple[Usage, WaitStatistics]],
+    use: Mapping[TeamClass, tuple[Usage, WaitStatistics, HeldActivity | None]],
     closed: Refusal | None,
 ) -> TriageLine:
     common: dict[str, Any] = {"name": line.name, "unit": line.unit, "kind": line.kind, "asked": line.asked_units}
@@ -230,7 +234,9 @@ def _obstacle(line: LineRow, ground: DecisionContext, holding: TeamClass) -> str
     return ""
 
 
-def _increase(line: LineRow, base: int, at: datetime, usage: Usage, wait: WaitStatistics) -> IncreaseFacts:
+def _increase(
+    line: LineRow, base: int, at: datetime, usage: Usage, wait: WaitStatistics, activity: HeldActivity | None
+) -> IncreaseFacts:
     return IncreaseFacts(
         class_name=line.name,
         held=line.held,
@@ -241,4 +247,6 @@ def _increase(line: LineRow, base: int, at: datetime, usage: Usage, wait: WaitSt
         mean=usage.mean,
         seen_share=usage.seen_share if usage.seen_since else None,
         waited_share=wait.share,
+        activity=activity.share if activity else None,
+        activity_seen_share=activity.seen_share if activity else None,
     )

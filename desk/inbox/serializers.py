@@ -13,6 +13,12 @@ from tenants.requests.serializers import KINDS_HELP, STATES, RequestSerializer
 GROUPS = [str(group) for group in TriageGroup]
 
 
+class SmallerTotalSerializer(serializers.Serializer[Any]):
+    units = serializers.IntegerField(help_text="The new total to request; 0 releases the quota.")
+    until = serializers.DateField(help_text="The last day of the present total.")
+    why = serializers.CharField(help_text="What was measured, with figures.")
+
+
 class ClassUsageSerializer(serializers.Serializer[Any]):
     """Units of one class. null: not known, never 0."""
 
@@ -26,6 +32,13 @@ class ClassUsageSerializer(serializers.Serializer[Any]):
     runs_waited = serializers.IntegerField(help_text="Of these, queued for over a minute.")
     median_wait_s = serializers.FloatField(allow_null=True, help_text="From request to admission, of admitted runs.")
     cards_per_unit = serializers.FloatField(allow_null=True, help_text="Physical GPUs; null: no GPU.")
+    activity = serializers.FloatField(allow_null=True, help_text="Mean activity of the units it held, 0 to 1.")
+    activity_seen_share = serializers.FloatField(
+        allow_null=True, help_text="The measured part of what it held, 0 to 1; null: it held nothing."
+    )
+    smaller_total = SmallerTotalSerializer(
+        allow_null=True, help_text="A smaller total that would have been enough; null: none is suggested."
+    )
 
 
 class MemberUsageSerializer(serializers.Serializer[Any]):

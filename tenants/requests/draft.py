@@ -42,7 +42,9 @@ def has_line(values: Mapping[str, str], slug: str, look: str) -> bool:
 
 
 def from_link(values: Mapping[str, str]) -> dict[str, str]:
-    """A link may name one class that the person comes from, and its units: `?class=a100&units=4`."""
+    """A link may name one class that the person comes from, and its units: `?class=a100&units=4`. Other fields have the
+    names that they have in the form.
+    """
     slug = values.get("class", "")
     return {f"units-{slug}": values.get("units", ""), **values} if slug else dict(values)
 

@@ -81,7 +81,7 @@ def request_new(request: HttpRequest, tenant: str, measure: MeasureUsage) -> Htt
     cluster = read_queries.current_cluster()
     classes = list(class_access_queries.visible_classes(by, cluster).select_related("successor"))
     values, look = request.POST.dict() or draft.from_link(request.GET.dict()), request.POST.get("look", "")
-    form = RequestForm(None if look else request.POST or None, initial={**default_period(), **(values if look else {})})
+    form = RequestForm(None if look else request.POST or None, initial={**default_period(), **values})
     opened = [one for one in classes if draft.has_line(values, one.slug, look)]
     typed, errors = read_typed_lines(values, [one.slug for one in opened])
     if form.is_bound and form.is_valid() and not errors:

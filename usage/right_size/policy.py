@@ -59,7 +59,7 @@ def _smaller(use: MeasuredUse, own: UnitSize, others: list[UnitSize]) -> SizeAdv
         f"{use.activity_percent_max:.0f} % of its GPU in a minute, {_on_days(use)}. {best.name} has "
         f"{_gib(best.memory_mib or 0)}{_free(best)}."
     )
-    return SizeAdvice(f"Use {best.name}", why, best.slug, 1)
+    return _another(best, 1, why)
 
 
 def _larger(use: MeasuredUse, own: UnitSize, others: list[UnitSize]) -> SizeAdvice | None:
@@ -71,7 +71,16 @@ def _larger(use: MeasuredUse, own: UnitSize, others: list[UnitSize]) -> SizeAdvi
         f"Its GPU memory was {use.memory_percent_max:.0f} % full {_on_days(use)}: it may fail when it needs more. "
         f"{best.name} has {_gib(best.memory_mib or 0)}{_free(best)}."
     )
-    return SizeAdvice(f"Use {best.name}", why, best.slug, use.units)
+    return _another(best, use.units, why)
+
+
+def _another(one: UnitSize, units: int, why: str) -> SizeAdvice:
+    """Of another class, for which the team may have no quota."""
+    needs_quota = one.usable_units < units
+    if needs_quota:
+        less = f"can use at most {one.usable_units} of" if one.usable_units else "has no quota for"
+        why = f"{why} The team {less} {one.name}."
+    return SizeAdvice(f"Use {one.name}", why, one.slug, units, needs_quota=needs_quota)
 
 
 def _free(one: UnitSize) -> str:

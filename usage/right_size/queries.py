@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import connection
@@ -10,17 +11,20 @@ from accounts.core.actor import Actor
 from catalog.classes.capacity.queries import capacities
 from catalog.models import GpuClass
 from tenants.class_access.queries import visible_classes
+from tenants.members.queries import standing_of
+from tenants.requests.policy import may_file
 from usage.right_size.policy import advise
 from usage.right_size.types import MeasuredUse, SizeAdvice, UnitSize
 from usage.telemetry.models import RunHour
+from workloads.launch.queries import peak_grants
 from workloads.models import Run, Workload
 
 PERIOD = timedelta(days=14)
 
 
 def size_advice(by: Actor, workload: Workload, *, at: datetime) -> SizeAdvice | None:
-    """None: its size fits, or too little was measured. One query, and three more if something was measured. Several
-    workers are not compared: they are of one size for all.
+    """None: its size fits, or too little was measured. One query, and four more if something was measured, six if the
+    suggested class needs quota. Several workers are not compared: they are of one size for all.
     """
     gpu_class = workload.gpu_class
     if workload.workers > 1 or gpu_class.sharing != GpuClass.Sharing.NONE:
@@ -38,13 +42,17 @@ def size_advice(by: Actor, workload: Workload, *, at: datetime) -> SizeAdvice | 
         )
     )
     free = capacities(gpu_class.cluster, classes)
-    sizes = [_size(one, free[one.pk].free if one.pk in free else None) for one in classes]
-    return advise(use, _size(gpu_class, None), sizes)
+    granted = peak_grants(workload.tenant_id, [one.pk for one in classes])
+    sizes = [_size(one, free[one.pk].free if one.pk in free else None, granted.get(one.pk, 0)) for one in classes]
+    found = advise(use, _size(gpu_class, None, 0), sizes)
+    if found is None or not found.needs_quota:
+        return found
+    return replace(found, request_refusal=may_file(by, standing_of(by, workload.tenant)))
 
 
-def _size(one: GpuClass, free: int | None) -> UnitSize:
-    is_slice = one.partition != "none"
-    return UnitSize(one.slug, one.name, one.product, float(one.weight), one.memory_mib, free, is_slice)
+def _size(one: GpuClass, free: int | None, granted: int) -> UnitSize:
+    is_slice, usable = one.partition != "none", granted + one.borrowing_limit
+    return UnitSize(one.slug, one.name, one.product, float(one.weight), one.memory_mib, free, is_slice, usable)
 
 
 def _use(workload: Workload, *, since: datetime) -> MeasuredUse | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from portal.core.errors import Refusal
+
 
 @dataclass(frozen=True)
 class MeasuredUse:
@@ -24,7 +26,9 @@ class MeasuredUse:
 
 @dataclass(frozen=True)
 class UnitSize:
-    """One unit of a class. `share`: of a GPU, 1 for a whole one. `memory_mib`, `free_units` None: unknown."""
+    """One unit of a class. `share`: of a GPU, 1 for a whole one. `memory_mib`, `free_units` None: unknown.
+    `usable_units`: the most that a workload of the team can have by quota and borrowing.
+    """
 
     slug: str
     name: str
@@ -33,13 +37,19 @@ class UnitSize:
     memory_mib: int | None
     free_units: int | None
     is_slice: bool
+    usable_units: int
 
 
 @dataclass(frozen=True)
 class SizeAdvice:
-    """`why`: what was measured; `suggestion`: what to launch instead, with that class and number of units."""
+    """`why`: what was measured; `suggestion`: what to launch instead, with that class and number of units.
+
+    `needs_quota`: the team has to request quota for it first; `request_refusal`: why this person may not.
+    """
 
     suggestion: str
     why: str
     gpu_class: str
     units: int
+    needs_quota: bool = False
+    request_refusal: Refusal | None = None

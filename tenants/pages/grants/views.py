@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,10 +23,14 @@ from tenants.requests import policy
 from tenants.requests.reclaims import policy as reclaim_policy
 from tenants.requests.renewals import policy as renewal_policy
 
+# What a higher app suggests about the quota of a team, as context of the template.
+ReadAdvice = Callable[[Tenant], dict[str, Any]]
+
 
 @login_required
 @require_GET
-def grant_list(request: HttpRequest, tenant: str) -> HttpResponse:
+def grant_list(request: HttpRequest, tenant: str, read_advice: ReadAdvice | None = None) -> HttpResponse:
+    """Advice is read for those who may request quota."""
     by = actor(request)
     team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
     standing = queries.standing_of(by, team)
@@ -41,11 +46,13 @@ def grant_list(request: HttpRequest, tenant: str) -> HttpResponse:
         else row
         for row in timeline_queries.grant_rows(team, at=now)
     ]
+    may_request = policy.may_file(by, standing)
     context: dict[str, Any] = {
         "tenant": team,
         "closing": team.namespaces.exclude(closes_at=None).first(),
         "classes": chart.class_timelines(rows, at=now),
-        "may_request": policy.may_file(by, standing),
+        "may_request": may_request,
         "may_reclaim": reclaim_policy.may_reclaim(by, standing),
+        **(read_advice(team) if read_advice and may_request is None else {}),
     }
     return render(request, "tenants/pages/grants/grants.html", context)

@@ -24,6 +24,8 @@ BOUND_HELP_TEXTS = {
     "mean_percent_min": "Minimum average usage in the last 30 days, in percent of the quota.",
     "waited_percent_min": "Minimum share of the team's runs that waited over a minute, in percent; 0 for no minimum.",
     "seen_percent_min": "Minimum share of the last 30 days with measured usage, in percent.",
+    "activity_percent_min": "Minimum mean activity of the GPUs that the team held in the last 30 days, in percent, of "
+    "which as large a share was measured; 0 for no minimum. Shared GPUs are not measured by team.",
 }
 
 

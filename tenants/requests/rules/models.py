@@ -13,6 +13,7 @@ BOUNDS = (
     "mean_percent_min",
     "waited_percent_min",
     "seen_percent_min",
+    "activity_percent_min",
 )
 
 
@@ -31,6 +32,7 @@ class Rule(models.Model):
     mean_percent_min = models.PositiveIntegerField(null=True, blank=True)
     waited_percent_min = models.PositiveIntegerField(null=True, blank=True)
     seen_percent_min = models.PositiveIntegerField(null=True, blank=True)
+    activity_percent_min = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -49,6 +51,7 @@ class Rule(models.Model):
                     mean_percent_min__range=(0, 100),
                     waited_percent_min__range=(0, 100),
                     seen_percent_min__range=(1, 100),
+                    activity_percent_min__range=(0, 100),
                 ),
                 name="rule_bounds_possible",
             ),

@@ -24,6 +24,7 @@ class IncreaseBounds:
     `growth_percent_max`: of the running total, rounded down, at least one unit. `units_max`: of the new total.
     `days_max`: of the period. Over the last 30 days: `peak_percent_min` and `mean_percent_min` of the team's units were
     in use, `waited_percent_min` of its runs waited over a minute, `seen_percent_min` of the time was measured.
+    `activity_percent_min`: mean activity of the GPUs that it held, of which as much was measured; 0: no minimum.
     """
 
     growth_percent_max: int = 50
@@ -33,6 +34,7 @@ class IncreaseBounds:
     mean_percent_min: int = 50
     waited_percent_min: int = 10
     seen_percent_min: int = 80
+    activity_percent_min: int = 0
 
 
 # Smallest and largest value of each bound, and its name in the message when it is out of range.
@@ -44,6 +46,7 @@ BOUND_RANGES: Mapping[str, tuple[int, int, str]] = {
     "mean_percent_min": (0, 100, "The minimum average usage in percent"),
     "waited_percent_min": (0, 100, "The minimum share of waiting runs in percent"),
     "seen_percent_min": (1, 100, "The minimum share of measured time in percent"),
+    "activity_percent_min": (0, 100, "The minimum mean activity of held GPUs in percent"),
 }
 
 
@@ -53,7 +56,8 @@ class IncreaseFacts:
 
     `held`: units in force now, including increases; `base`: those of the running total alone. `asked`: the new total,
     for `days`. `peak` and `mean`: units in use within 30 days. `seen_share`: measured share of these 30 days, 0 to 1.
-    `waited_share`: share of the runs that waited over a minute, 0 to 1; None without a run.
+    `waited_share`: share of the runs that waited over a minute, 0 to 1; None without a run. `activity`: mean activity
+    of the units held in these 30 days, 0 to 1; `activity_seen_share`: the measured share of them.
     """
 
     class_name: str
@@ -65,22 +69,28 @@ class IncreaseFacts:
     mean: float | None
     seen_share: float | None
     waited_share: float | None
+    activity: float | None = None
+    activity_seen_share: float | None = None
 
 
 def increase_refusal(facts: IncreaseFacts, bounds: IncreaseBounds) -> Refusal | None:
     """Returns why measured usage does not justify it, with numbers, in one sentence; None if it does. Unknown never
     does.
     """
-    text = _beyond(facts, bounds) or _unused(facts, bounds) or _unseen(facts, bounds)
+    text = _beyond(facts, bounds) or _unused(facts, bounds) or _unseen(facts, bounds) or _inactive(facts, bounds)
     return Refusal("not_justified", text, status=409) if text else None
 
 
 def increase_justification(facts: IncreaseFacts) -> str:
     """Returns the reason for an increase that is not refused."""
     waited = "" if facts.waited_share is None else f", {_percent(facts.waited_share)} % of the runs waited"
+    active = ""
+    if facts.activity is not None:
+        seen = _percent(facts.activity_seen_share or 0)
+        active = f"; mean activity of its GPUs was {_percent(facts.activity)} %, measured for {seen} % of what it held"
     return (
         f"Of {facts.held} units, peak usage in the last 30 days was {_number(facts.peak)} and average usage "
-        f"{_number(facts.mean)}{waited}."
+        f"{_number(facts.mean)}{waited}{active}."
     )
 
 
@@ -146,6 +156,26 @@ def _unseen(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
         return (
             f"{_percent(facts.waited_share)} % of the runs on {name} waited over a minute in the last 30 days, "
             f"less than {bounds.waited_percent_min} %."
+        )
+    return ""
+
+
+def _inactive(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
+    """Of what was not measured, nothing is known: the mean of a small part is not that of the whole."""
+    if not bounds.activity_percent_min:
+        return ""
+    name = facts.class_name
+    if facts.activity is None or facts.activity_seen_share is None:
+        return f"What the GPUs of {name} did that the team held is unknown: it was not measured in the last 30 days."
+    if _is_below(facts.activity_seen_share, bounds.seen_percent_min):
+        return (
+            f"The activity of {name} was measured for {_percent(facts.activity_seen_share)} % of what the team held in "
+            f"the last 30 days, less than {bounds.seen_percent_min} %."
+        )
+    if _is_below(facts.activity, bounds.activity_percent_min):
+        return (
+            f"Mean activity of the held GPUs of {name} in the last 30 days was {_percent(facts.activity)} %, less than "
+            f"{bounds.activity_percent_min} %."
         )
     return ""
 

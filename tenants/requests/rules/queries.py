@@ -52,4 +52,6 @@ def increase_facts(
         mean=plain.get("mean"),
         seen_share=plain.get("seen_share"),
         waited_share=waited / runs if runs and waited is not None else None,
+        activity=plain.get("activity"),
+        activity_seen_share=plain.get("activity_seen_share"),
     )

@@ -24,6 +24,8 @@ from tenants.requests.decisions import actions as decision_actions
 from tenants.requests.decisions.types import Decision
 from tests.support.rows import make, mirrored
 from tests.support.rows.usage import file, looked, ran, the_hour, used
+from tests.usage.right_size.test_queries import measured
+from tests.usage.telemetry.rows import held_run
 
 
 @pytest.fixture
@@ -152,6 +154,44 @@ def test_the_team_is_not_shown_what_only_who_decides_needs(a100: GpuClass, team_
     assert "Usage by member" not in answer.text
 
 
+def test_the_approver_of_a_renewal_sees_that_less_would_be_enough(
+    a100: GpuClass, mig: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, dana: User
+) -> None:
+    now = timezone.now()
+    looked(a100)
+    used(namespace_a, a100, peak=2, total=60, back=700)
+    make.grant(team_a, a100, units=8, since=now - timedelta(days=40), until=now + timedelta(days=5))
+    filed = file(team_a, alice, **{a100.slug.replace("-", "_"): 8, "a100_1g": 7})
+    found = told(page(filed, dana))
+    assert (found["Would be enough"], found["Activity of held units"]) == (["2 of 8", "–"], ["–", "–"])
+    # The team is told nothing while its request is pending.
+    assert [one["smaller_total"] for one in answer_to(alice).json()["classes"]] == [None]
+    facts = Client()
+    facts.force_login(dana)
+    [whole, _] = facts.get(f"/api/v1/requests/{filed.pk}/facts").json()["classes"]
+    assert whole["smaller_total"]["units"] == 2
+    actions.withdraw_request(filed.pk, by=Actor(alice, "page"))
+    [said] = [one["smaller_total"] for one in answer_to(alice).json()["classes"]]
+    assert said == {
+        "units": 2,
+        "until": f"{timezone.localtime(now + timedelta(days=5)):%Y-%m-%d}",
+        "why": "In 30 days at most 2 of 8 GPUs were in use at the same time.",
+    }
+
+
+def test_activity_of_what_was_held(
+    a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, dana: User
+) -> None:
+    hour = the_hour()
+    run = held_run(namespace_a, a100, alice, hour - timedelta(hours=4), hour, units=2)
+    filed = file(team_a, alice, **{a100.slug.replace("-", "_"): 8})
+    assert told(page(filed, dana))["Activity of held units"] == ["unknown"]
+    measured(run, hour - timedelta(hours=1), busy=2, memory_mib=1, total_mib=2, activity=33)
+    assert told(page(filed, dana))["Activity of held units"] == ["33 %, measured for 25 %"]
+    [found] = answer_to(alice).json()["classes"]
+    assert (found["activity"], found["activity_seen_share"]) == (0.33, 0.25)
+
+
 def test_the_number_of_queries_does_not_grow_with_runs_members_and_hours(
     a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, bob: User, dana: User
 ) -> None:
@@ -170,11 +210,11 @@ def test_the_number_of_queries_does_not_grow_with_runs_members_and_hours(
     assert len(many) == len(few)
 
 
-def test_all_of_it_takes_five_queries(
+def test_all_of_it_takes_eight_queries(
     a100: GpuClass, mig: GpuClass, team_a: Tenant, django_assert_num_queries: Any
 ) -> None:
-    """Four of the 30 days, and one that finds no idle run."""
-    with django_assert_num_queries(5):
+    """Five of the 30 days, two of the totals, and one that finds no idle run."""
+    with django_assert_num_queries(8):
         evidence.usage_evidence(team_a, [a100, mig])
 
 
@@ -259,6 +299,9 @@ def test_a_member_reads_the_same_numbers_by_the_api(
         "runs_waited": 0,
         "median_wait_s": 30.0,
         "cards_per_unit": 1.0,
+        "activity": None,
+        "activity_seen_share": 0.0,
+        "smaller_total": None,
     }
     assert (sliced["held"], sliced["cards_per_unit"], sliced["median_wait_s"]) == (7, 0.1429, None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -17,6 +18,8 @@ from tenants.requests.rules.policy import IncreaseBounds
 from tests.support.rows import make, mirrored
 from tests.support.rows.inbox import ACCEPTED, DAY, as_, in_use, many, team, text, waits
 from tests.support.rows.usage import looked
+from tests.usage.activity.test_team_activity import measured
+from workloads.models import Run
 
 
 @pytest.fixture
@@ -68,6 +71,31 @@ def test_the_rules_own_bounds_are_asked(
     group, reasons = rows(dana)[request.pk]
     assert (group, len(reasons)) == ("look", 1)
     assert "A total of 6" in reasons[0]
+
+
+def test_activity_is_read_only_if_a_bound_compares_it(
+    team_a: Tenant, namespace_a: Namespace, limited: GpuClass, alice: User, dana: User
+) -> None:
+    """One query more for all requests of the page; and a run that held units unmeasured is no evidence."""
+    make.grant(team_a, limited, units=4)
+    in_use(namespace_a, limited, alice, units=4)
+    request = waits(team_a, limited, alice, units=6)
+    defaults = {"is_on": False, **asdict(IncreaseBounds())}
+    Rule.objects.update_or_create(name="increase", defaults=defaults)
+    rows(dana)
+    with CaptureQueriesContext(connection) as without:
+        assert rows(dana)[request.pk][0] == "one_click"
+    Rule.objects.filter(name="increase").update(activity_percent_min=30)
+    with CaptureQueriesContext(connection) as compared:
+        group, reasons = rows(dana)[request.pk]
+    assert len(compared) == len(without) + 1
+    assert (group, len(reasons)) == ("look", 1)
+    assert "is unknown: it was not measured in the last 30 days." in reasons[0]
+    run = Run.objects.get()
+    hour = run.started_at.replace(minute=0, second=0, microsecond=0)
+    for back in range(3):
+        measured(run, hour + timedelta(hours=back), minutes=60, percent=31)
+    assert rows(dana)[request.pk][0] == "one_click"
 
 
 def test_a_renewal_needs_no_use_and_unknown_use_is_a_look(

@@ -11,10 +11,10 @@ from usage.right_size.policy import advise
 from usage.right_size.types import MeasuredUse, SizeAdvice, UnitSize
 
 GIB = 1024
-WHOLE = UnitSize("a100", "A100", "A100-80GB", 1.0, 80 * GIB, 3, is_slice=False)
-SMALL = UnitSize("1g", "1g.10gb", "A100-80GB", 1 / 7, 10 * GIB, 7, is_slice=True)
-MIDDLE = UnitSize("3g", "3g.40gb", "A100-80GB", 0.5, 40 * GIB, 0, is_slice=True)
-OF_ANOTHER_GPU = UnitSize("h1g", "H100 1g.10gb", "H100-80GB", 1 / 7, 10 * GIB, 7, is_slice=True)
+WHOLE = UnitSize("a100", "A100", "A100-80GB", 1.0, 80 * GIB, 3, is_slice=False, usable_units=8)
+SMALL = UnitSize("1g", "1g.10gb", "A100-80GB", 1 / 7, 10 * GIB, 7, is_slice=True, usable_units=8)
+MIDDLE = UnitSize("3g", "3g.40gb", "A100-80GB", 0.5, 40 * GIB, 0, is_slice=True, usable_units=8)
+OF_ANOTHER_GPU = UnitSize("h1g", "H100 1g.10gb", "H100-80GB", 1 / 7, 10 * GIB, 7, is_slice=True, usable_units=8)
 ALL = [WHOLE, SMALL, MIDDLE, OF_ANOTHER_GPU]
 USE = MeasuredUse(
     units=1, days=14, hours=300, busy_units_max=1, activity_percent_max=12.0, memory_mib_max=6.0 * GIB,
@@ -75,6 +75,37 @@ def test_gpus_that_were_never_busy_together(busy: int, units: int) -> None:
 def test_all_gpus_that_were_busy_once_are_needed() -> None:
     assert advise(replace(EIGHT, busy_units_max=8), WHOLE, ALL) is None
     assert advise(replace(EIGHT, days=6), WHOLE, ALL) is None
+
+
+@pytest.mark.parametrize(
+    ("usable", "needs_quota", "end"),
+    [
+        (1, False, "1g.10gb has 10 GiB; 7 are free now."),
+        (0, True, "1g.10gb has 10 GiB; 7 are free now. The team has no quota for 1g.10gb."),
+    ],
+)
+def test_a_class_for_which_the_team_has_no_quota(usable: int, needs_quota: bool, end: str) -> None:
+    found = advise(USE, WHOLE, [replace(SMALL, usable_units=usable)])
+    assert found is not None
+    assert (found.needs_quota, found.gpu_class, found.units) == (needs_quota, "1g", 1)
+    assert found.why.endswith(end)
+
+
+def test_a_larger_class_of_which_the_team_has_too_little() -> None:
+    use = replace(USE, units=3, memory_percent_max=99.0)
+    found = advise(use, SMALL, [replace(MIDDLE, usable_units=2)])
+    assert found is not None
+    assert (found.needs_quota, found.gpu_class, found.units) == (True, "3g", 3)
+    assert found.why.endswith("The team can use at most 2 of 3g.40gb.")
+    enough = advise(use, SMALL, [replace(MIDDLE, usable_units=3)])
+    assert enough is not None
+    assert not enough.needs_quota
+
+
+def test_its_own_class_needs_no_more_quota() -> None:
+    found = advise(EIGHT, replace(WHOLE, usable_units=0), ALL)
+    assert found is not None
+    assert not found.needs_quota
 
 
 @pytest.mark.parametrize(("percent", "suggested"), [(97.0, "3g"), (96.9, None)])

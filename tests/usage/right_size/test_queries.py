@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import datetime, timedelta
 
@@ -58,18 +59,51 @@ def test_a_workload_that_fits_a_slice(
 ) -> None:
     run = held_run(namespace_a, a100, alice, now - 8 * DAY, name="small")
     used(run, now, days=7)
+    make.grant(namespace_a.tenant, slice_class, units=1)
     found = size_advice(Actor(alice, "page"), run.workload, at=now + HOUR)
     assert found is not None
-    assert (found.gpu_class, found.units) == ("slice", 1)
+    assert (found.gpu_class, found.units, found.needs_quota) == ("slice", 1, False)
     assert found.why.startswith("It used at most 6.0 GiB of 80 GiB GPU memory, and at most 10 % of its GPU in a minute")
     client.force_login(alice)
     page = client.get("/teams/team-a/workloads/small/activity").content.decode()
     assert 'href="/teams/team-a/workloads/small/change?class=slice&amp;units=1"' in page
     said = client.get("/api/v1/workloads/small/activity?team=team-a").json()["size_advice"]
     assert (said["gpu_class"], said["units"], said["suggestion"]) == ("slice", 1, "Use 1g.10gb")
-    make.grant(namespace_a.tenant, slice_class, units=1)
     form = client.get("/teams/team-a/workloads/small/change?class=slice&units=1").content.decode()
     assert re.search(r'name="gpu_class" value="slice"[^>]* checked', form)
+
+
+def test_a_slice_for_which_the_team_has_no_quota(
+    namespace_a: Namespace, a100: GpuClass, slice_class: GpuClass, alice: User, bob: User, now: datetime, client: Client
+) -> None:
+    """The button then opens the request, for those who may file it."""
+    run = held_run(namespace_a, a100, alice, now - 8 * DAY, name="small")
+    used(run, now, days=7)
+    client.force_login(alice)
+    page = client.get("/teams/team-a/workloads/small/activity").content.decode()
+    assert "The team has no quota for 1g.10gb." in page
+    assert "/workloads/small/change" not in page
+    [href] = re.findall(r'href="(/teams/team-a/requests/new\?class=slice&amp;units=1&amp;[^"]*)"', page)
+    form = client.get(html.unescape(href)).content.decode()
+    assert re.search(r'name="units-slice"[^>]* value="1"', form)
+    assert "It used at most 6.0 GiB of 80 GiB GPU memory" in form
+    said = client.get("/api/v1/workloads/small/activity?team=team-a").json()["size_advice"]
+    assert said["why"].endswith("The team has no quota for 1g.10gb.")
+    client.force_login(bob)
+    page = client.get("/teams/team-a/workloads/small/activity").content.decode()
+    assert "Only owners and managers of the team can request quota." in page
+    assert "/requests/new" not in page
+
+
+def test_borrowing_is_enough(
+    namespace_a: Namespace, a100: GpuClass, slice_class: GpuClass, alice: User, now: datetime
+) -> None:
+    GpuClass.objects.filter(pk=slice_class.pk).update(borrowing_limit=1)
+    run = held_run(namespace_a, a100, alice, now - 8 * DAY)
+    used(run, now, days=7)
+    found = size_advice(Actor(alice, "page"), run.workload, at=now + HOUR)
+    assert found is not None
+    assert not found.needs_quota
 
 
 def test_too_few_days_say_nothing(

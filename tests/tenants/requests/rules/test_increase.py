@@ -21,7 +21,7 @@ from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
 from desk.inbox.evidence import usage_evidence
 from portal.core.errors import Refused
-from tenants.models import Grant, QuotaLine, Rule, Tenant
+from tenants.models import Grant, Namespace, QuotaLine, Rule, Tenant
 from tenants.requests import actions
 from tenants.requests.renewals import actions as renewal_actions
 from tenants.requests.rules import actions as rule_actions
@@ -29,6 +29,8 @@ from tenants.requests.rules.models import BOUNDS
 from tenants.requests.rules.policy import RULE_DEFAULTS, IncreaseBounds
 from tenants.requests.types import RequestedLine
 from tests.support.rows import make, running
+from tests.usage.activity.test_team_activity import measured
+from tests.usage.telemetry.rows import held_run
 from usage.samples.models import UsageHour, UsageSample
 from workloads.models import Run
 
@@ -137,6 +139,28 @@ def test_off_it_decides_nothing(used: Grant, alice: User, olga: User) -> None:
     assert file(alice, used.gpu_class.slug).state == "pending"
 
 
+@pytest.mark.parametrize(
+    ("percent", "minutes", "state"), [(40, 60, "approved"), (39, 60, "pending"), (90, 47, "pending"), (0, 0, "pending")]
+)
+def test_gpus_that_were_held_have_to_be_busy(
+    used: Grant, alice: User, olga: User, percent: int, minutes: int, state: str
+) -> None:
+    """Two held hours; in each the first `minutes` were measured. The facts are kept with the line."""
+    rule_actions.change_rule("increase", is_on=True, bounds=IncreaseBounds(activity_percent_min=40), by=page(olga))
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    namespace = Namespace.objects.get(tenant=used.tenant)
+    run = held_run(namespace, used.gpu_class, alice, hour - timedelta(hours=2), hour, name="busy", units=4)
+    for back in (1, 2) if minutes else ():
+        measured(run, hour - timedelta(hours=back), minutes=minutes, percent=percent)
+    line = file(alice, used.gpu_class.slug)
+    assert line.state == state
+    if state == "approved":
+        kept = line.facts["rule"]
+        assert (kept["facts"]["activity"], kept["facts"]["activity_seen_share"]) == (0.4, 1.0)
+        assert kept["bounds"]["activity_percent_min"] == 40
+        assert "mean activity of its GPUs was 40 %, measured for 100 % of what it held" in line.reason
+
+
 def test_a_decrease_is_no_increase_when_that_rule_is_off(used: Grant, alice: User) -> None:
     Rule.objects.update_or_create(name="decrease", defaults={"is_on": False})
     assert file(alice, used.gpu_class.slug, units=3, until=10).state == "pending"
@@ -221,15 +245,16 @@ def test_staff_change_bounds_in_the_admin_with_a_sentence_a_field(rule: Rule, ol
     make.administrator(client, olga)
     path = f"/admin/tenants/rule/{rule.pk}/change/"
     assert "Maximum increase over the current total, in percent" in client.get(path).text
-    typed = {**asdict(IncreaseBounds()), "is_on": "on", "growth_percent_max": 25}
+    typed = {**asdict(IncreaseBounds()), "is_on": "on", "growth_percent_max": 25, "activity_percent_min": 30}
     bad = client.post(path, {**typed, "units_max": 0, "seen_percent_min": 101}).text
     assert "The maximum total in units must be a whole number from 1 to 100,000, not 0." in bad
     assert "measured time in percent must be a whole number from 1 to 100, not 101." in bad
     assert client.post(path, typed).status_code == 302
     rule.refresh_from_db()
-    assert (rule.growth_percent_max, rule.is_on) == (25, True)
+    assert (rule.growth_percent_max, rule.activity_percent_min, rule.is_on) == (25, 30, True)
     event = Event.objects.get(verb="rule.changed")
-    assert (event.before, event.after) == ({"growth_percent_max": 50}, {"growth_percent_max": 25})
+    assert event.before == {"growth_percent_max": 50, "activity_percent_min": 0}
+    assert event.after == {"growth_percent_max": 25, "activity_percent_min": 30}
     with pytest.raises(Refused, match="Only operators"):
         rule_actions.change_rule("increase", is_on=False, by=page(dana))
 
@@ -243,7 +268,14 @@ def test_other_rules_have_no_bounds(olga: User) -> None:
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("increase", {"units_max": None}), ("increase", {"peak_percent_min": 101}), ("starter", {"units_max": 1})],
+    [
+        ("increase", {"units_max": None}),
+        ("increase", {"activity_percent_min": None}),
+        ("increase", {"peak_percent_min": 101}),
+        ("increase", {"activity_percent_min": 101}),
+        ("starter", {"units_max": 1}),
+        ("starter", {"activity_percent_min": 0}),
+    ],
 )
 def test_the_database_knows_possible_bounds(name: str, values: dict[str, Any]) -> None:
     Rule.objects.get_or_create(name="starter")
@@ -252,7 +284,7 @@ def test_the_database_knows_possible_bounds(name: str, values: dict[str, Any]) -
 
 
 def test_what_is_shipped_is_what_the_code_says() -> None:
-    shipped = importlib.import_module("tenants.migrations.0009_deputies").INCREASE
+    shipped = {**importlib.import_module("tenants.migrations.0009_deputies").INCREASE, "activity_percent_min": 0}
     assert shipped == asdict(IncreaseBounds())
-    assert tuple(shipped) == BOUNDS
+    assert tuple(shipped) == BOUNDS == importlib.import_module("tenants.migrations.0017_rule_activity").AFTER
     assert not RULE_DEFAULTS["increase"]

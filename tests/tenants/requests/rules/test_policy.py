@@ -79,6 +79,49 @@ def test_a_bound_of_nothing_asks_for_nothing() -> None:
     assert increase_refusal(replace(USED, mean=None), loose) is not None
 
 
+ACTIVE = replace(BOUNDS, activity_percent_min=40)
+MEASURED = replace(USED, activity=0.62, activity_seen_share=0.9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"activity": 0.3999}, "Mean activity of the held GPUs of A100 in the last 30 days was 39.9 %, less than 40 %"),
+        ({"activity": 0.0}, "was 0 %, less than 40 %"),
+        (
+            {"activity_seen_share": 0.799},
+            "was measured for 79.9 % of what the team held in the last 30 days, less",
+        ),
+        ({"activity": None, "activity_seen_share": 0.0}, "is unknown: it was not measured"),
+        ({"activity": None, "activity_seen_share": None}, "is unknown: it was not measured"),
+        ({"activity_seen_share": None}, "is unknown: it was not measured"),
+        # The other bounds hold too, and come first.
+        ({"mean": 1.0, "activity": 0.1}, "Average usage of A100"),
+    ],
+)
+def test_units_that_were_held_and_not_busy(changes: dict[str, Any], sentence: str) -> None:
+    refusal = increase_refusal(replace(MEASURED, **changes), ACTIVE)
+    assert refusal is not None
+    assert refusal.code == "not_justified"
+    assert sentence in refusal.message
+
+
+@pytest.mark.parametrize("changes", [{}, {"activity": 0.4}, {"activity_seen_share": 0.8}])
+def test_units_that_were_busy(changes: dict[str, Any]) -> None:
+    assert increase_refusal(replace(MEASURED, **changes), ACTIVE) is None
+
+
+def test_without_that_bound_activity_is_not_asked_for() -> None:
+    for activity, seen in ((None, None), (0.0, 1.0), (0.9, 0.1)):
+        assert increase_refusal(replace(USED, activity=activity, activity_seen_share=seen), BOUNDS) is None
+
+
+def test_the_justification_names_the_activity_that_was_measured() -> None:
+    assert increase_justification(MEASURED).endswith(
+        "25 % of the runs waited; mean activity of its GPUs was 62 %, measured for 90 % of what it held."
+    )
+
+
 def test_what_is_shipped_is_possible() -> None:
     assert bounds_refusals(asdict(BOUNDS)) == {}
     assert set(BOUND_RANGES) == set(asdict(BOUNDS))
