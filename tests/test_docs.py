@@ -23,6 +23,7 @@ from accounts.models import Scope, User
 from cluster.models import Cluster, MirrorEpoch, MirrorKind
 from devcluster.__main__ import _parser
 from devcluster.cli.bench import _find, _table
+from devcluster.cli.testing import soak_modules
 from devcluster.demo import scenarios
 from portal.core.codes import CODES
 from portal.urls import urlpatterns
@@ -208,11 +209,10 @@ def _commands() -> dict[str, list[str]]:
 
 def test_named_benchmarks_soaks_and_hardware_exist() -> None:
     _find()
-    soaks = {path.stem for path in (ROOT / "tests" / "soak").glob("*.py")}
     hardware = {path.stem for path in (ROOT / "devcluster" / "hardware").glob("*.yaml")}
     texts = "\n".join(page.read_text() for page in [*PAGES, *DECISIONS])
     assert set(re.findall(r"`run\.py bench ([a-z]+)`", texts)) <= _table.runs.keys()
-    assert set(re.findall(r"run\.py soak ([a-z]+)`", texts)) <= soaks
+    assert set(re.findall(r"run\.py soak ([a-z]+)`", texts)) <= soak_modules().keys()
     assert set(re.findall(r"--hardware ([a-z]+)", texts)) <= hardware
     assert all(scenarios.scenario_named(name).name == name for name in re.findall(r"--scenario ([a-z]+)", texts))
 

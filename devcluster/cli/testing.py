@@ -24,6 +24,7 @@ from devcluster.services.stack import Options, Stack
 
 # The first is the same browser engine without a user interface: it needs half the processor time for a page.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+SOAK = ROOT / "tests" / "soak"
 SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
 # This pytest plug-in sets the environment variables for Django's settings. pytest-django reads the settings before any
 # conftest is loaded.
@@ -174,17 +175,25 @@ def _without_browser(browser: str, rest: Sequence[str]) -> list[str]:
     return [] if browser or any(word.startswith("-m") for word in rest) else ["-m", "not browser"]
 
 
+def soak_modules() -> dict[str, list[Path]]:
+    """By the name that `run.py soak` takes: a module, or the modules of a folder."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(SOAK.rglob("*.py")):
+        if path.stem != "conftest" and not path.stem.startswith("_"):
+            found.setdefault(path.relative_to(SOAK).with_suffix("").parts[0], []).append(path)
+    return found
+
+
 def soak(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
-    """Runs the tests that take minutes: the modules of tests/soak, all or the named one. Their file names do not start
-    with `test_`, so `run.py test` does not collect them.
+    """Runs the tests that take minutes: all of tests/soak, or the named module or folder of modules. Their file names
+    do not start with `test_`, so `run.py test` does not collect them.
     """
-    folder = ROOT / "tests" / "soak"
-    known = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    known = soak_modules()
     if arguments.name and arguments.name not in known:
         raise UserError(f"Unknown soak test {arguments.name}.", f"Soak tests: {', '.join(known) or 'none'}.")
-    modules = [str(folder / f"{name}.py") for name in known if arguments.name in (None, name)]
+    modules = [str(path) for name, those in known.items() if arguments.name in (None, name) for path in those]
     if not modules:
-        raise UserError("No soak tests found.", f"They belong in {folder}.")
+        raise UserError("No soak tests found.", f"They belong in {SOAK}.")
     argv = [sys.executable, "-m", "pytest", *PLUGIN, "--timeout=3600", *modules, *rest]
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
         options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)

@@ -1,4 +1,4 @@
-"""Prometheus: its configuration, its process, and the import of samples of the past.
+"""Prometheus: its configuration with the shipped rules for GPUs, its process, and the import of samples of the past.
 
 A target has the labels that a ServiceMonitor of the vendor's operator gives it: namespace, pod and container of the
 exporter. NVIDIA's does not honour the labels of the samples, so that Prometheus calls those of the workload
@@ -22,6 +22,8 @@ from devcluster.processes.supervisor import Command, Supervisor
 
 SCRAPE_S = 15
 RETENTION = "2d"
+# Those for the portal need its own metrics and those of Kueue, which are not scraped here.
+RULES = ROOT / "deploy" / "monitoring" / "rules" / "gpu-*.yaml"
 IMPORT_WITHIN_S = 120.0
 # Vendor → job, namespace, container and name of the exporter's pods, and whether labels of samples are honoured.
 EXPORTERS = {
@@ -68,8 +70,9 @@ def configuration(exporter_port: int, *, scrape_s: int = SCRAPE_S) -> str:
         }
         for vendor, (job, _, _, _, honours) in EXPORTERS.items()
     ]
-    times = {"scrape_interval": f"{scrape_s}s", "scrape_timeout": f"{min(scrape_s, 10)}s"}
-    return json.dumps({"global": times, "scrape_configs": jobs}, indent=1)
+    times = dict.fromkeys(("scrape_interval", "evaluation_interval"), f"{scrape_s}s")
+    times["scrape_timeout"] = f"{min(scrape_s, 10)}s"
+    return json.dumps({"global": times, "rule_files": [str(RULES)], "scrape_configs": jobs}, indent=1)
 
 
 def exporter_command(kubeconfig: str | Path, directory: Path, port: int) -> Command:

@@ -37,6 +37,14 @@ def test_all_tests_run_in_several_processes_and_a_few_in_one(
     assert asked[1:5] == ["-m", "pytest", "-p", "tests.plugin"]
 
 
+def test_a_soak_is_a_module_or_a_folder_of_modules() -> None:
+    found = testing.soak_modules()
+    assert found["chaos"] == [ROOT / "tests/soak/chaos.py"]
+    assert {path.parent.name for path in found["usage"]} == {"usage"}
+    assert {path.stem for path in found["usage"]} >= {"alerts", "idle_runs"}
+    assert "conftest" not in {path.stem for paths in found.values() for path in paths}
+
+
 @pytest.mark.django_db
 def test_a_process_has_a_database_of_its_own_and_those_it_starts_have_the_same() -> None:
     name = urlsplit(plugin.process_environment()["DATABASE_URL"]).path.removeprefix("/")

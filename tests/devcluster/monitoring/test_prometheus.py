@@ -1,4 +1,6 @@
-"""A real Prometheus scrapes the exporters of the test cluster's nodes, and takes in samples of the past."""
+"""A real Prometheus scrapes the exporters of the test cluster's nodes, applies the shipped rules, and takes in samples
+of the past.
+"""
 
 from __future__ import annotations
 
@@ -134,8 +136,17 @@ def test_faults_and_silence_on_request(ask: Asked, admin: Api, node: str) -> Non
     def values(query: str) -> list[float]:
         return [value for _, value in ask(query).values()]
 
+    def alerts() -> set[str]:
+        found = ask.series(f'ALERTS{{alertstate="firing",hostname="{node}"}}')
+        return {one["metric"]["alertname"] for one in found}
+
+    # A shipped alert is about a change, so that there has to be a recorded value before it.
+    wait_until(lambda: values(f'gpu:xid_code:max{{hostname="{node}"}} == 0'))
     annotate(gpu_fault="1=xid:79")
     wait_until(lambda: values(f'DCGM_FI_DEV_XID_ERRORS{{node="{node}",gpu="1"}}') == [79])
+    wait_until(lambda: alerts() == {"GpuXidHardware"})
+    annotate(gpu_fault=None)
+    wait_until(lambda: alerts() == set())
     annotate(gpu_exporter="silent")
     wait_until(lambda: values(f'up{{node="{node}"}}') == [0])
     wait_until(lambda: not ask(f'{ACTIVE}{{node="{node}"}}'))
