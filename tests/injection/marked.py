@@ -115,11 +115,11 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
 # Columns whose values the database or a URL restricts.
 WORDS = (
     "actor_kind", "address", "api_version", "basis", "body", "call", "code", "cohort", "component", "device_class",
-    "device_selector", "digest", "email", "error_code", "flavor", "format", "gpu_class", "image", "instance", "job_uid", "key",
-    "kind", "link", "location", "manifest_hash", "min_cuda", "name", "namespace", "node", "notebooks_domain",
-    "object_kind", "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase", "pod_uid", "prefix",
-    "priority", "queue", "queued_uid",
-    "reason", "reference", "registry", "renewal", "request_id", "resource", "resource_version", "row", "run",
+    "device_selector", "digest", "email", "error_code", "flavor", "format", "gpu_class", "image", "instance",
+    "job_uid", "key", "kind", "link", "location", "manifest_hash", "min_cuda", "name", "namespace", "node",
+    "notebooks_domain", "object_kind", "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase",
+    "pod_uid", "prefix", "priority", "queue", "queued_uid", "reason", "reference", "registry",
+    "renewal", "request_id", "resource", "resource_version", "row", "run",
     "selector", "session_key", "since", "slug", "stop_reason", "storage_class", "subject", "tenant", "token_key", "uid",
     "verb", "via",
 )  # fmt: skip
