@@ -84,7 +84,7 @@ class Measured:
             candidates = list(holders_of(namespace, pod, holders))
             if not candidates:
                 continue
-            device = (pod, series.labels.get("UUID", ""), series.labels.get("GPU_I_ID", ""))
+            device = (series.labels.get("pod", ""), series.labels.get("UUID", ""), series.labels.get("GPU_I_ID", ""))
             for moment, value in series.points:
                 minute = datetime.fromtimestamp(moment, UTC) - MINUTE
                 then = [one for one in candidates if one.since <= minute and minute + MINUTE <= one.until]
