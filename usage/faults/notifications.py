@@ -69,9 +69,8 @@ def _tell_of(run: Run, kind: FaultKind, code: int, faults: Sequence[GpuFault]) -
     after = {"run": run.number, "fault": kind, "code": code, "devices": devices}
     event = record(GPU_FAULT_RULE, "run.gpu_fault_told", workload, tenant=team.slug, after=after)
     since = time_with_zone(min(one.first_seen for one in faults))
-    source = "A program on its GPU" if meaning.is_program else "A GPU of it"
     body = (
-        f"{source} reported {title} ({devices}, seen at {since}). {meaning.what}\n\n"
+        f"A GPU of {workload.name} reported a fault: {title} ({devices}, seen at {since}). {meaning.what}\n\n"
         f"{meaning.loss} {file_loss_of(run)}\n\n{meaning.do}\n\n{page_url(workload)}"
     )
     deliver(event, recipients_of(run), subject=f"{workload.name} of {team.name}: {title}", body=body)

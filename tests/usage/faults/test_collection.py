@@ -232,7 +232,8 @@ def test_people_of_the_run_and_operators_are_told_once(cluster: Cluster, run: Ru
 def test_an_error_of_a_program_is_told_to_its_people_alone(cluster: Cluster, run: Run, alice: User, olga: User) -> None:
     read_cluster(cluster, FakePrometheus([XID_31], [pod(run)]), at=at(1))
     [mail] = mails_to(alice)
-    assert "A program on its GPU reported XID 31: memory page fault" in mail.body
+    assert "A GPU of train reported a fault: XID 31: memory page fault" in mail.body
+    assert "compute-sanitizer" in mail.body
     assert mails_to(olga) == []
 
 
