@@ -32,6 +32,7 @@ from tenants.requests import api as request_api
 from tenants.requests.comments import api as comment_api
 from tenants.requests.renewals import api as renewal_api
 from usage.activity import api as activity_api
+from usage.faults import api as fault_api
 from usage.idle import api as idle_api
 from usage.reports import api as report_api
 from workloads.budgets import api as budget_api
@@ -80,6 +81,7 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/events", event_api.Events.as_view(tenants_of=visible_slugs), name="api-events"),
     # served by doors, which call this view first
     path("api/v1/watch", event_api.Watch.as_view(tenants_of=visible_slugs), name="api-watch"),
+    path("api/v1/gpu-faults", fault_api.GpuFaultList.as_view(), name="api-gpu-faults"),
     path("api/v1/idle-holders", idle_api.IdleHolderList.as_view(), name="api-idle-holders"),
     path("api/v1/idle-holders/<slug:name>/keep", idle_api.IdleKeep.as_view(), name="api-idle-keep"),
     path("api/v1/idle-holders/<slug:name>/stop", idle_api.IdleStop.as_view(), name="api-idle-stop"),

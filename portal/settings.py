@@ -306,6 +306,7 @@ CELERY_BEAT_SCHEDULE = {
     # Four times a minute, so that a minute is read soon after its end; most of them find nothing to read.
     "telemetry": in_background("usage.telemetry.read", every_s=15.0),
     "idle": in_background("usage.idle.update", every_s=60.0),
+    "gpu-faults": in_background("usage.faults.read", every_s=15.0),
     "allocations": in_background("workloads.allocations.update", every_s=60.0),
     "logs": in_background("workloads.logs.delete_expired", every_s=60.0),
     "certificates": in_background("cluster.validity", every_s=60.0),

@@ -46,6 +46,7 @@ from tenants.requests.decisions import views as decision_views
 from tenants.requests.reclaims import views as reclaim_views
 from tenants.requests.renewals import views as renewal_views
 from usage.activity import views as activity_views
+from usage.faults import views as fault_views
 from usage.idle import views as idle_views
 from usage.reports import views as report_views
 from usage.right_size.quota import views as quota_advice_views
@@ -58,8 +59,8 @@ from workloads.pages import views as workload_views
 from workloads.pages.launch import views as launch_views
 from workloads.storage import views as storage_views
 
-# What a workload and a team hold without using it: their pages are of lower apps.
-IDLE_RUN = {"read_idle": idle_views.workload_context}
+# What a workload and a team hold without using it, and faults of its GPUs: their pages are of lower apps.
+MEASURED_RUN = {"read_idle": idle_views.workload_context, "read_faults": fault_views.workload_context}
 IDLE_RUNS = {"read_idle": idle_views.team_context}
 SMALLER_TOTALS = {"read_advice": quota_advice_views.team_context}
 
@@ -175,7 +176,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/volumes/<slug:name>/delete", storage_views.volume_delete, name="volume-delete"),
     path("teams/<slug:tenant>/volumes/<slug:name>/keep", storage_views.volume_keep, name="volume-keep"),
     path("teams/<slug:tenant>/workloads", workload_views.workloads, name="workloads"),
-    path("teams/<slug:tenant>/workloads/<slug:name>", workload_views.workload, IDLE_RUN, name="workload"),
+    path("teams/<slug:tenant>/workloads/<slug:name>", workload_views.workload, MEASURED_RUN, name="workload"),
     path("teams/<slug:tenant>/workloads/<slug:name>/actions", workload_views.workload_actions, name="workload-actions"),
     path(
         "teams/<slug:tenant>/workloads/<slug:name>/activity", activity_views.workload_activity, name="workload-activity"
@@ -183,6 +184,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads/<slug:name>/change", launch_views.change, name="workload-change"),
     path("teams/<slug:tenant>/workloads/<slug:name>/delete", workload_views.delete, name="workload-delete"),
     path("teams/<slug:tenant>/workloads/<slug:name>/extend", lifetime_views.extend, name="workload-extend"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/faults", fault_views.faults_fragment, name="workload-faults"),
     path("teams/<slug:tenant>/workloads/<slug:name>/idle", idle_views.idle_fragment, name="workload-idle"),
     path("teams/<slug:tenant>/workloads/<slug:name>/idle/keep", idle_views.keep, name="workload-idle-keep"),
     path("teams/<slug:tenant>/workloads/<slug:name>/limits", lifetime_views.limits_fragment, name="workload-limits"),

@@ -1,5 +1,8 @@
 """Django finds the models of the rooms here."""
 
+from usage.faults.models import FaultRun as FaultRun
+from usage.faults.models import FaultSource as FaultSource
+from usage.faults.models import GpuFault as GpuFault
 from usage.idle.models import IdleRun as IdleRun
 from usage.samples.models import CapacityInterval as CapacityInterval
 from usage.samples.models import UsageHour as UsageHour

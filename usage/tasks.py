@@ -1,9 +1,10 @@
-"""Once a minute: samples the units in use, reads from Prometheus what GPUs did, and judges which runs are idle. Every
-five minutes: measures budgets.
+"""Once a minute: samples the units in use, reads from Prometheus what GPUs did and which have faults, and judges which
+runs are idle. Every five minutes: measures budgets.
 """
 
 from celery import shared_task
 
+from usage.faults import collection as fault_collection
 from usage.idle import verdicts
 from usage.reports import budgets
 from usage.samples import sampling
@@ -18,6 +19,11 @@ def sample_usage() -> None:
 @shared_task(name="usage.telemetry.read", ignore_result=True)
 def read_telemetry() -> None:
     collection.read_telemetry()
+
+
+@shared_task(name="usage.faults.read", ignore_result=True)
+def read_gpu_faults() -> None:
+    fault_collection.read_faults()
 
 
 @shared_task(name="usage.idle.update", ignore_result=True)

@@ -30,6 +30,8 @@ KINDS: dict[str, NoticeKind] = {
     "notebook.idle_stopped": NoticeKind.STOPPED,
     "run.time_over": NoticeKind.STOPPED,
     "run.idle_stopped": NoticeKind.STOPPED,
+    "run.gpu_fault_told": NoticeKind.STOPPED,
+    "gpu.fault_told": NoticeKind.WAITING,
     "run.idle_told": NoticeKind.EXPIRING,
     "run.idle_warned": NoticeKind.EXPIRING,
     "notebook.idle_warned": NoticeKind.EXPIRING,

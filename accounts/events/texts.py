@@ -38,6 +38,8 @@ VERB_TEXTS = {
     "run.idle_told": "sent a notice about the idle GPUs of",
     "run.idle_warned": "sent an idle warning for the GPUs of",
     "run.idle_stopped": "stopped (idle GPUs)",
+    "run.gpu_fault_told": "sent a notice about a fault of the GPU of",
+    "gpu.fault_told": "sent a notice about a fault of",
     "run.idle_kept": "kept, although its GPUs are idle,",
     "run.started": "recorded the start of",
     "run.extended": "extended the time limit of",

@@ -18,6 +18,7 @@ TAGS = {
     "cluster": "The state of the cluster, and the banner of its operators.",
     "delegations": "Delegates of approvers.",
     "events": "Who did what, and when.",
+    "gpu-faults": "Faults of GPUs, what they mean and which runs they concern.",
     "idle-holders": "Runs that hold units while their GPUs are idle, as measured.",
     "images": "Container images, and whether they fit a class.",
     "inbox": "Requests that the caller decides.",

@@ -141,6 +141,15 @@ def _idle_row(one: Json) -> list[object]:
     return [*names, when(one["idle_since"]), memory, one["cost_since"], one["cost_per_hour"], stops or kept]
 
 
+def faults(found: Json) -> Table:
+    return table(["SINCE", "STATE", "NODE", "GPU", "FAULT", "RUNS"], map(_fault_row, found["items"]))
+
+
+def _fault_row(one: Json) -> list[object]:
+    runs = ", ".join(f"{run['team']}/{run['workload']}" for run in one["runs"])
+    return [when(one["first_seen"]), one["state"], one["node"], one["gpu"], one["title"], runs]
+
+
 # ---- requests ------------------------------------------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ class FiguresSerializer(serializers.Serializer[Any]):
     most_on_one_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can get now.")
     largest_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can ever get.")
     unhealthy = serializers.IntegerField(
-        allow_null=True, help_text="Units in capacity, but not in allocatable, of ready nodes."
+        allow_null=True, help_text="Of ready nodes: in capacity and not in allocatable, or on GPUs with faults."
     )
     cordoned = serializers.IntegerField(allow_null=True, help_text="Units on cordoned nodes.")
     free_cards = serializers.CharField(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from django.utils import timezone
@@ -13,6 +13,7 @@ from catalog.classes.capacity.queries import capacities, used_by_namespace
 from catalog.classes.capacity.types import Capacity
 from catalog.models import GpuClass
 from cluster.models import Cluster
+from desk.nodes.faulty_units import added_by_faults
 from tenants.grants.queries import TeamUnits, units_by_team
 from tenants.models import Namespace
 from workloads.forecast.queries import waiting_units
@@ -60,8 +61,8 @@ class WeightedTotals:
 
 
 def class_figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, ClassFigures]:
-    """By class id. Seven queries, whatever the number of classes, teams and nodes."""
-    capacity = capacities(cluster, classes)
+    """By class id. Eight queries, whatever the number of classes, teams and nodes; nine if GPUs have faults."""
+    capacity = with_faults(cluster, classes, capacities(cluster, classes))
     own = units_by_team([one.pk for one in classes], timezone.now())
     # If the capacity is known, so are all of its parts.
     used = used_by_namespace(cluster, classes) if any(one.is_known for one in capacity.values()) else None
@@ -81,6 +82,17 @@ def class_figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, 
             borrowed_by=borrowed[one.pk],
         )
         for one in classes
+    }
+
+
+def with_faults(
+    cluster: Cluster, classes: Collection[GpuClass], capacity: Mapping[int, Capacity]
+) -> Mapping[int, Capacity]:
+    """GPUs with open faults count as unhealthy, also if Kubernetes still offers them; no other figure changes."""
+    added = added_by_faults(cluster, classes)
+    return {
+        pk: one if one.unhealthy is None else replace(one, unhealthy=one.unhealthy + added.get(pk, 0))
+        for pk, one in capacity.items()
     }
 
 

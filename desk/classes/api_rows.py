@@ -21,6 +21,7 @@ from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass, Image
 from catalog.pool.queries import DelayedFall, delayed_falls
 from cluster.models import Cluster
+from desk.capacity.totals import with_faults
 from tenants.class_access import queries as class_access_queries
 
 
@@ -68,8 +69,8 @@ class ImageRow:
 
 
 def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> list[ClassRow]:
-    """Keeps the given order. Costs the queries of the classes' capacity and two more."""
-    capacity = capacity_queries.capacities(cluster, classes)
+    """Keeps the given order. Costs the queries of the classes' capacity and three more; four if GPUs have faults."""
+    capacity = with_faults(cluster, classes, capacity_queries.capacities(cluster, classes))
     falls = delayed_falls(classes)
     known = class_access_queries.visible_classes(by, cluster).values_list("pk", "slug", "name")
     slugs, names = {pk: slug for pk, slug, _ in known}, {pk: name for pk, _, name in known}

@@ -31,7 +31,7 @@ class ClassCapacitySerializer(serializers.Serializer[Any]):
     most_on_one_node = serializers.IntegerField(allow_null=True, help_text="The most units that one pod could get now.")
     largest_node = serializers.IntegerField(allow_null=True, help_text="The most units that one pod could get at all.")
     unhealthy = serializers.IntegerField(
-        allow_null=True, help_text="Units in the capacity of nodes that are not allocatable."
+        allow_null=True, help_text="Of ready nodes: in capacity and not in allocatable, or on GPUs with faults."
     )
     cordoned = serializers.IntegerField(allow_null=True, help_text="Units on nodes that accept no new pods.")
     as_of = serializers.DateTimeField(allow_null=True)

@@ -13,6 +13,8 @@ from desk.health.catalog_checks import CatalogChecks
 from desk.health.queries import SHOWN
 from portal.ui.text import decimal_text
 
+ONLY_IF_ANY = ("#silent", "#stuck", "#certificates", "#gpu-faults")
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -46,6 +48,7 @@ def troubles(found: Cockpit) -> list[Figure]:
     figures = [
         Figure("Components that do not respond", str(len(health.silent)), f"{page}#silent", bool(health.silent)),
         Figure("Certificates to renew", str(expiring), f"{page}#certificates", bool(expiring)),
+        Figure("GPU faults", bounded(len(health.gpu_faults)), f"{page}#gpu-faults", bool(health.gpu_faults)),
         Figure("Catalog problems", _known(checks, checks.faults), f"{page}#catalog-checks", bool(checks.faults)),
         Figure("Catalog hints", _known(checks, checks.hints), f"{page}#catalog-checks", False),
         Figure("Tasks past due", str(overdue), f"{page}#overdue", health.is_late),
@@ -62,7 +65,11 @@ def troubles(found: Cockpit) -> list[Figure]:
         Figure("Stuck teams", str(found.teams["stuck"]), _teams("stuck"), bool(found.teams["stuck"])),
     ]
     # Nothing to do if there are none.
-    return [one for one in figures if one.text != "0" or not one.href.endswith(("#silent", "#stuck", "#certificates"))]
+    return [
+        one
+        for one in figures
+        if one.text != "0" or not one.href.endswith(("#silent", "#stuck", "#certificates", "#gpu-faults"))
+    ]
 
 
 def _known(checks: CatalogChecks, number: int) -> str:

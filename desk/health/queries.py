@@ -1,4 +1,4 @@
-"""The state of the installation: tasks past due, outdated data, drift, missing and orphaned objects."""
+"""The state of the installation: tasks past due, outdated data, drift, missing and orphaned objects; faults of GPUs."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from portal.ui.text import duration_text, plural
 from tenants.lifecycle.terminating import queries as terminating_queries
 from tenants.lifecycle.terminating.queries import TerminatingNamespace
 from tenants.models import Namespace
+from usage.faults.queries import Fault, open_faults
 
 SHOWN = 50
 # Shorter times are shown in seconds.
@@ -142,6 +143,8 @@ class Health:
     certificates: list[CertificateState]
     # None: unknown, because the data is outdated.
     contradictions: list[Inconsistency] | None
+    # Open faults of GPUs that count as unhealthy.
+    gpu_faults: list[Fault]
     # Of the last 30 days, repaired or not. Not in the verdict.
     drift: list[DriftRecord]
     # Number of changed objects that were repaired within 24 hours, also those that are not in `drift`.
@@ -167,6 +170,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         terminating_queries.terminating_namespaces(cluster),
     )
     contradictions = contradictions_of(cluster) if as_of.is_current else None
+    faults = [one for found in open_faults(cluster).values() for one in found if one.is_unhealthy]
     blocked = [one for one in terminating if timezone.now() - one.since > LATE]
     late = [one for one in overdue if one.is_late]
     silent = [_silent(component, at) for component, at in sorted(as_of.silent.items())]
@@ -192,6 +196,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         bad.append(f"{plural(len(orphans), 'orphaned object')}")
     if blocked:
         bad.append(f"{plural(len(blocked), 'namespace')} stuck in termination")
+    if faults:
+        bad.append(plural(len(faults), "GPU fault"))
     if contradictions:
         bad.append(f"{plural(len(contradictions), 'inconsistent run')}")
     if checks.faults:
@@ -218,6 +224,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         foreign=_foreign(cluster),
         certificates=certificates,
         contradictions=contradictions,
+        gpu_faults=faults[:SHOWN],
         drift=apply_queries.drift_records(limit=SHOWN, cluster_id=cluster.pk),
         repaired_today=apply_queries.repaired_count(cluster.pk, since=timezone.now() - timedelta(days=1)),
     )

@@ -53,6 +53,7 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
     return [
         *_silent(found.health),
         *_certificates(found.health),
+        *_gpu_faults(found.health),
         *_catalog(found.checks),
         *_late(found.health),
         *_failing(found.health),
@@ -72,6 +73,12 @@ def _certificates(found: Health) -> Iterator[ReportLine]:
         if one.is_to_renew:
             verb = "Expired" if one.is_expired else "Expires"
             yield ReportLine(one.name, f"{verb} at {_at(one.ends_at)}; read at {_at(one.read_at)}.", one.do)
+
+
+def _gpu_faults(found: Health) -> Iterator[ReportLine]:
+    for one in found.gpu_faults:
+        sentence = f"{one.title}, seen at {_at(one.row.first_seen)}. {one.meaning.what}"
+        yield ReportLine(f"GPU {one.row}", sentence, one.meaning.operators)
 
 
 def _catalog(checks: CatalogChecks) -> Iterator[ReportLine]:

@@ -17,8 +17,10 @@ from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorNode, MirrorObject, MirrorPod
 from cluster.reads import queries as mirror
 from cluster.reads.observed import Node
+from desk.nodes.faulty_units import unhealthy_units, units_on_gpus
 from portal.core.due import table_label
 from tenants.models import Namespace
+from usage.faults.queries import Fault, unhealthy_devices
 from workloads.core.unit_sql import HOLDS
 from workloads.models import Run, Workload
 
@@ -27,12 +29,16 @@ WAITING_SHOWN = 20
 
 @dataclass(frozen=True)
 class DeviceLine:
-    """One resource of one node, in units. `resource` of DRA devices is their driver; those have no health here."""
+    """One resource of one node, in units. `resource` of DRA devices is their driver; those have no health here.
+
+    `faulty`: units on GPUs with faults (usage.faults), None if they cannot be counted.
+    """
 
     resource: str
     capacity: int
     allocatable: int
     used: int
+    faulty: int | None = 0
 
     @property
     def is_claimed(self) -> bool:
@@ -41,7 +47,7 @@ class DeviceLine:
 
     @property
     def unhealthy(self) -> int:
-        return max(0, self.capacity - self.allocatable)
+        return unhealthy_units(self.capacity, self.allocatable, self.faulty)
 
 
 @dataclass(frozen=True)
@@ -92,11 +98,16 @@ class NodeAllocations:
     waiting_count: int
 
 
-def devices_of(cluster: Cluster, nodes: Sequence[Node]) -> dict[str, list[DeviceLine]]:
-    """By node: extended resources by name, then DRA devices by driver. Three queries."""
+def devices_of(
+    cluster: Cluster, nodes: Sequence[Node], faults: Mapping[str, Sequence[Fault]]
+) -> dict[str, list[DeviceLine]]:
+    """By node: extended resources by name, then DRA devices by driver. `faults`: open ones by node. Three queries."""
     names = [node.name for node in nodes]
     used = mirror.requests_by_node(cluster.pk, names)
-    found = {node.name: list(_extended(node, used.get(node.name, {}))) for node in nodes}
+    found = {
+        node.name: list(_extended(node, used.get(node.name, {}), unhealthy_devices(faults.get(node.name, ()))))
+        for node in nodes
+    }
     slices = MirrorObject.objects.filter(cluster_id=cluster.pk, kind="ResourceSlice", record__node__in=names)
     in_use = mirror.devices_in_use(cluster.pk)
     for record in slices.order_by("name").values_list("record", flat=True):
@@ -143,10 +154,12 @@ def allocations_on(cluster: Cluster, node: Node, devices: Sequence[DeviceLine]) 
     )
 
 
-def _extended(node: Node, used: Mapping[str, int]) -> Iterable[DeviceLine]:
+def _extended(node: Node, used: Mapping[str, int], faulty: int) -> Iterable[DeviceLine]:
     for name in sorted({*node.capacity, *node.allocatable}):
         if discovery_types.is_device(name):
-            yield DeviceLine(name, node.capacity.get(name, 0), node.allocatable.get(name, 0), used.get(name, 0))
+            capacity, allocatable = node.capacity.get(name, 0), node.allocatable.get(name, 0)
+            units = units_on_gpus(node, name, faulty)
+            yield DeviceLine(name, capacity, allocatable, used.get(name, 0), units)
 
 
 # ---- pods on the node --------------------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
-"""Nodes for staff: the list, and the page of one node."""
+"""Nodes for staff: the list, and the page of one node, both with the faults of its GPUs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from accounts.rest.paging import LIMIT_DEFAULT, page_of
 from catalog.discovery.products import PRODUCT_LABELS
@@ -16,6 +16,8 @@ from cluster.reads.observed import AsOf, Node
 from desk.nodes.allocations import DeviceLine, NodeAllocations, allocations_on, devices_of
 from desk.nodes.mig_drawing import MigNode, mig_node
 from portal.core.errors import get_or_refuse
+from usage.faults.models import GpuFault
+from usage.faults.queries import Fault, FaultReading, fault_reading, faults_of_node, open_faults
 
 PAGE_SIZE = LIMIT_DEFAULT
 CONFIG, STATE, PLUGIN = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config"
@@ -24,6 +26,9 @@ FILTERS: Mapping[str, Q] = {
     "": Q(),
     "not-ready": Q(ready=False),
     "cordoned": Q(schedulable=False),
+    "gpu-fault": Q(
+        Exists(GpuFault.objects.filter(cluster=OuterRef("cluster_id"), node=OuterRef("name"), cleared_at=None))
+    ),
     "changing": Q(record__labels__has_key=STATE) & ~Q(**{f"record__labels__{STATE}": "success"}),
 }
 
@@ -37,11 +42,14 @@ class NodeLine:
     layout: str
     layout_state: str
     devices: tuple[DeviceLine, ...]
+    # Open ones.
+    faults: tuple[Fault, ...]
 
 
 @dataclass(frozen=True)
 class NodeList:
     lines: list[NodeLine]
+    reading: FaultReading
     next_cursor: str | None
     as_of: AsOf
 
@@ -71,22 +79,31 @@ class NodePage:
     layout: tuple[LayoutLine, ...]
     mig: MigNode | None
     work: NodeAllocations
+    faults: tuple[Fault, ...]
+    reading: FaultReading
 
     @property
     def is_stale(self) -> bool:
         return not self.as_of.is_current
 
+    @property
+    def is_uncounted(self) -> bool:
+        """Whether there are units on GPUs with faults whose number is unknown."""
+        return any(one.faulty is None for one in self.devices)
+
 
 def node_list(cluster: Cluster, *, q: str, state: str, cursor: str | None) -> NodeList:
-    """By name. Six queries, whatever the number of nodes and pods. Raises Refused (bad_cursor)."""
+    """By name. Eight queries, whatever the number of nodes and pods. Raises Refused (bad_cursor)."""
     rows = MirrorNode.objects.filter(FILTERS.get(state, Q()), cluster_id=cluster.pk)
     if q:
         rows = rows.filter(Q(name__icontains=q) | Q(record__labels__icontains=q))
     page = page_of(rows, keys=("name",), limit=PAGE_SIZE, cursor=cursor)
     found = [mirror.node_of(row) for row in page.items]
-    devices = devices_of(cluster, found)
+    faults = open_faults(cluster, [node.name for node in found])
+    devices = devices_of(cluster, found, faults)
     return NodeList(
-        lines=[_line(node, devices[node.name]) for node in found],
+        lines=[_line(node, devices[node.name], faults.get(node.name, ())) for node in found],
+        reading=fault_reading(cluster),
         next_cursor=page.next_cursor,
         as_of=mirror.as_of(cluster.pk, "Node", "Pod", *(["ResourceSlice", "ResourceClaim"] if found else [])),
     )
@@ -95,7 +112,8 @@ def node_list(cluster: Cluster, *, q: str, state: str, cursor: str | None) -> No
 def node_page(cluster: Cluster, name: str) -> NodePage:
     """About a dozen queries, whatever the number of pods, classes and other nodes. Raises Refused (404)."""
     node = mirror.node_of(get_or_refuse(MirrorNode.objects.filter(cluster_id=cluster.pk), name=name))
-    devices = devices_of(cluster, [node])[name]
+    faults = faults_of_node(cluster, name)
+    devices = devices_of(cluster, [node], {name: faults})[name]
     return NodePage(
         node=node,
         as_of=mirror.as_of(cluster.pk, "Node", "Pod", "ResourceSlice", "ResourceClaim"),
@@ -105,10 +123,12 @@ def node_page(cluster: Cluster, name: str) -> NodePage:
         layout=tuple(_layout(node)),
         mig=mig_node(node, used={line.resource: line.used for line in devices}, yours={}),
         work=allocations_on(cluster, node, devices),
+        faults=tuple(faults),
+        reading=fault_reading(cluster),
     )
 
 
-def _line(node: Node, devices: list[DeviceLine]) -> NodeLine:
+def _line(node: Node, devices: list[DeviceLine], faults: Sequence[Fault]) -> NodeLine:
     return NodeLine(
         name=node.name,
         product=_product(node.labels),
@@ -117,6 +137,7 @@ def _line(node: Node, devices: list[DeviceLine]) -> NodeLine:
         layout=node.labels.get(CONFIG, ""),
         layout_state=node.labels.get(STATE, ""),
         devices=tuple(devices),
+        faults=tuple(faults),
     )
 
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 from accounts.core.request_actor import operator
 from cluster.reads import queries as read_queries
 from desk.nodes import queries as node_queries
+from usage.faults.shown import node_view, reading_sentence
 
 
 @login_required
@@ -19,7 +20,13 @@ def node_list(request: HttpRequest) -> HttpResponse:
     operator(request)
     q, state = request.GET.get("q", "").strip()[:100], request.GET.get("state", "")
     found = node_queries.node_list(read_queries.current_cluster(), q=q, state=state, cursor=request.GET.get("cursor"))
-    context = {"found": found, "next_cursor": found.next_cursor, "q": q, "state": state}
+    context = {
+        "found": found,
+        "next_cursor": found.next_cursor,
+        "q": q,
+        "state": state,
+        "reading": reading_sentence(found.reading),
+    }
     return render(request, "desk/nodes/nodes.html", context)
 
 
@@ -27,6 +34,10 @@ def node_list(request: HttpRequest) -> HttpResponse:
 @require_GET
 def node_page(request: HttpRequest, name: str) -> HttpResponse:
     operator(request)
-    return render(
-        request, "desk/nodes/node.html", {"page": node_queries.node_page(read_queries.current_cluster(), name)}
-    )
+    page = node_queries.node_page(read_queries.current_cluster(), name)
+    context = {
+        "page": page,
+        "faults": [node_view(one) for one in page.faults],
+        "reading": reading_sentence(page.reading),
+    }
+    return render(request, "desk/nodes/node.html", context)

@@ -1,5 +1,5 @@
 """The metrics of a node with NVIDIA GPUs as dcgm-exporter serves them: with the fields of its file
-`dcp-metrics-included.csv`, and DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, which is a comment in that file. Pure.
+`dcp-metrics-included.csv`, and those of ECC, NVLink and slowdowns that a site has to add to it. Pure.
 
 A MIG instance has rows of its own for its activity and memory, and no DCGM_FI_DEV_GPU_UTIL. What a sensor of the card
 shows has one row per card. A card that pods share has rows for one of the pods, as without KUBERNETES_VIRTUAL_GPUS.
@@ -25,6 +25,8 @@ XID_TEXTS = {
     79: "GPU has fallen off the bus",
     94: "Contained ECC error",
 }
+# Bit 6 of the reasons: the hardware lowers clocks because of the temperature.
+HOT_REASON = 64
 # Name → (kind, help): of a device, then of a card.
 OF_DEVICE = {
     "DCGM_FI_DEV_FB_FREE": ("gauge", "Framebuffer memory free (in MiB)."),
@@ -57,6 +59,8 @@ OF_CARD = {
     "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS": ("counter", "Number of remapped rows for correctable errors"),
     "DCGM_FI_DEV_ROW_REMAP_FAILURE": ("gauge", "Whether remapping of rows has failed"),
     "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": ("counter", "Total number of double-bit volatile ECC errors."),
+    "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": ("counter", "Total number of NVLink retries."),
+    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": ("gauge", "Reasons why clocks are lowered, as bits."),
 }
 FIELDS = {**OF_DEVICE, **OF_UNSPLIT_CARD, **OF_CARD}
 
@@ -147,3 +151,5 @@ def _of_card(card: Card, reading: CardReading, energy_j: float) -> Iterable[tupl
     yield "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", 0
     yield "DCGM_FI_DEV_ROW_REMAP_FAILURE", int(faults.has_remap_failure)
     yield "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", faults.double_bit_errors
+    yield "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", faults.nvlink_replays
+    yield "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", HOT_REASON if faults.is_hot else 0

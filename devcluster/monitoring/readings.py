@@ -10,10 +10,10 @@ from devcluster.monitoring import profiles
 from devcluster.monitoring.assignment import Occupants
 from devcluster.monitoring.devices import Card
 
-# Annotations of a node. Faults by card: "0=xid:79,1=thermal,2=ecc:3,3=remap".
+# Annotations of a node. Faults by card: "0=xid:79,1=thermal,2=ecc:3,3=remap,4=nvlink:7".
 FAULTS, EXPORTER = "devcluster/gpu-fault", "devcluster/gpu-exporter"
 SILENT = "silent"
-_FAULT = re.compile(r"(?P<card>\d+)=(?P<kind>xid|thermal|ecc|remap)(?::(?P<number>\d+))?")
+_FAULT = re.compile(r"(?P<card>\d+)=(?P<kind>xid|thermal|ecc|remap|nvlink)(?::(?P<number>\d+))?")
 THERMAL_C, COOL_C, WARM_BY_C = 93, 31, 42
 
 
@@ -25,6 +25,7 @@ class CardFaults:
     is_hot: bool = False
     double_bit_errors: int = 0
     has_remap_failure: bool = False
+    nvlink_replays: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ def faults_of(annotation: str) -> dict[int, CardFaults]:
         if match := _FAULT.fullmatch(entry.strip()):
             found.setdefault(int(match["card"]), {})[match["kind"]] = int(match["number"] or 1)
     return {
-        card: CardFaults(kinds.get("xid", 0), "thermal" in kinds, kinds.get("ecc", 0), "remap" in kinds)
+        card: CardFaults(
+            kinds.get("xid", 0), "thermal" in kinds, kinds.get("ecc", 0), "remap" in kinds, kinds.get("nvlink", 0)
+        )
         for card, kinds in found.items()
     }
 

@@ -96,6 +96,7 @@ PAGES_WITHOUT_CALL = {
     "tokens": "has its own call, to test a token",
     "workload": "has its own call, which waits",
     "workload-actions": "a part of a page",
+    "workload-faults": "a part of a page; in the API a list of its own",
     "workload-idle": "a part of a page; in the API a list of its own",
     "workload-limits": "a part of a page",
     "workload-log": "is in the API under this address",

@@ -19,6 +19,7 @@ THEMES = {
         "workloads/priority",
         "workloads/extend",
         "idle-holders",
+        "gpu-faults",
     ),
     "Volumes and secrets": ("volumes", "secrets", "registries"),
     "Quota requests": ("requests", "bundles", "team-requests", "trials"),

@@ -107,17 +107,19 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "workloads.NotebookWatch": ("error_text", "problem", "kept_reason"),
     "workloads.RunLog": ("text",),
     "workloads.AllocationInterval": ("end_reason",),
+    "usage.GpuFault": ("node", "device", "gpu_model"),
+    "usage.FaultSource": ("problem",),
     "usage.IdleRun": ("kept_reason",),
     "usage.TelemetrySource": ("problem",),
 }  # fmt: skip
 # Columns whose values the database or a URL restricts.
 WORDS = (
     "actor_kind", "address", "api_version", "basis", "body", "call", "code", "cohort", "component", "device_class",
-    "device_selector", "digest", "email", "error_code", "flavor", "format", "gpu_class", "image", "job_uid", "key",
-    "kind", "link", "location", "manifest_hash", "min_cuda", "name", "namespace", "node", "notebooks_domain",
-    "object_kind", "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase", "pod_uid", "prefix",
-    "priority", "queue", "queued_uid",
-    "reason", "reference", "registry", "renewal", "request_id", "resource", "resource_version", "row", "run",
+    "device_selector", "digest", "email", "error_code", "flavor", "format", "gpu_class", "image", "instance",
+    "job_uid", "key", "kind", "link", "location", "manifest_hash", "min_cuda", "name", "namespace", "node",
+    "notebooks_domain", "object_kind", "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase",
+    "pod_uid", "prefix", "priority", "queue", "queued_uid", "reason", "reference", "registry",
+    "renewal", "request_id", "resource", "resource_version", "row", "run",
     "selector", "session_key", "since", "slug", "stop_reason", "storage_class", "subject", "tenant", "token_key", "uid",
     "verb", "via",
 )  # fmt: skip

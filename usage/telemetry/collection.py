@@ -73,10 +73,11 @@ def read_telemetry(*, server: PrometheusServer | None = None, at: datetime | Non
     if server is None:
         return
     for cluster in Cluster.objects.order_by("pk"):
-        read_cluster(cluster, _asker(server), at=at or timezone.now(), own=server.metrics)
+        read_cluster(cluster, asker(server), at=at or timezone.now(), own=server.metrics)
 
 
-def _asker(server: PrometheusServer) -> Ask:
+def asker(server: PrometheusServer) -> Ask:
+    """Asks within the time of one round."""
     until = time.monotonic() + ROUND_S
 
     def ask(query: str, start: datetime, end: datetime) -> RangeAnswer:
@@ -123,7 +124,7 @@ def _read_past(
 
 def _read(cluster: Cluster, ask: Ask, period: Period, own: Mapping[str, str] | None, *, keeps_end: bool) -> WasRead:
     """A shorter period if there would be too much to hold in memory. `keeps_end`: the newest part of it."""
-    holders = _holders(cluster, period)
+    holders = holders_in(cluster, period)
     runs = sum(map(len, holders.values()))
     period = period.shortened(max(1, RUN_MINUTES_MOST // max(1, runs)), keeps_end=keeps_end)
     try:
@@ -144,7 +145,8 @@ def _asked(ask: Ask, period: Period, holders: Holders, own: Mapping[str, str] | 
     return WasRead(period, measured, is_partial)
 
 
-def _holders(cluster: Cluster, period: Period) -> Holders:
+def holders_in(cluster: Cluster, period: Period) -> Holders:
+    """Runs that held units in this period. One query."""
     found: dict[tuple[str, str], list[Holder]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(HOLDERS, {"cluster": cluster.pk, "since": period.since, "until": period.until})

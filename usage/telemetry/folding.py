@@ -80,7 +80,8 @@ class Measured:
     def add(self, name: str, answered: Iterable[Series], holders: Holders) -> None:
         """`name`: a field of DeviceMinute. A value at the end of a minute is of that minute."""
         for series in answered:
-            candidates = list(_holders_of(series.labels, holders))
+            namespace, pod = series.labels.get("namespace", ""), series.labels.get("pod", "")
+            candidates = list(holders_of(namespace, pod, holders))
             if not candidates:
                 continue
             device = (series.labels.get("pod", ""), series.labels.get("UUID", ""), series.labels.get("GPU_I_ID", ""))
@@ -95,8 +96,8 @@ class Measured:
                     setattr(devices.setdefault(device, DeviceMinute()), name, value)
 
 
-def _holders_of(labels: Mapping[str, str], holders: Holders) -> Iterator[Holder]:
-    namespace, pod = labels.get("namespace", ""), labels.get("pod", "")
+def holders_of(namespace: str, pod: str, holders: Holders) -> Iterator[Holder]:
+    """The runs whose pod may have this name."""
     job, _, _suffix = pod.rpartition("-")
     yield from (one for one in holders.get((namespace, job), ()) if not one.is_indexed)
     indexed, _, index = job.rpartition("-")

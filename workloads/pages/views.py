@@ -45,8 +45,9 @@ from workloads.status.workload_row import WorkloadRow
 from workloads.storage import queries as storage_queries
 
 PAGE_SIZE = 50
-# What a higher app shows on the page of a workload, as context of its template.
+# What higher rooms show on the page of a workload, as context of its template.
 ReadIdle = Callable[[Actor, core_policy.TeamFacts, Workload, Run | None], dict[str, Any]]
+ReadFaults = Callable[[Run | None], dict[str, Any]]
 
 
 @login_required
@@ -92,7 +93,9 @@ def _filtered(rows: QuerySet[Workload], kind: str, state: str, text: str) -> Que
 
 @login_required
 @require_GET
-def workload(request: HttpRequest, tenant: str, name: str, read_idle: ReadIdle) -> HttpResponse:
+def workload(
+    request: HttpRequest, tenant: str, name: str, read_idle: ReadIdle, read_faults: ReadFaults
+) -> HttpResponse:
     by = actor(request)
     namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
@@ -106,6 +109,7 @@ def workload(request: HttpRequest, tenant: str, name: str, read_idle: ReadIdle) 
         "events": [shown.event_line(event, tenant=tenant) for event in event_queries.events_of_row(row.workload)[:10]],
         "curl": _curl(row),
         **read_idle(by, team, row.workload, row.run),
+        **read_faults(row.run),
     }
     return render(request, "workloads/pages/workload.html", context)
 

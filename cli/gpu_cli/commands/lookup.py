@@ -1,4 +1,4 @@
-"""Commands that only read: classes, capacity, quota, usage, budget, idle runs, a workload and its reason."""
+"""Commands that only read: classes, capacity, quota, usage, budget, idle runs, faults, a workload and its reason."""
 
 from __future__ import annotations
 
@@ -61,6 +61,18 @@ def idle(context: typer.Context, team: Team = "", json: AsJson = False) -> None:
     session.give(session.client.everything("idle-holders", team=team), formatting.idle)
 
 
+def faults(
+    context: typer.Context,
+    team: Team = "",
+    everything: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    json: AsJson = False,
+) -> None:
+    """List faults of GPUs, newest first. Of your teams' runs; of all GPUs for staff."""
+    session = session_of(context)
+    is_open = "" if everything else "true"
+    session.give(session.client.everything("gpu-faults", team=team, open=is_open), formatting.faults)
+
+
 def status(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of a notebook or job. Default: all of the team.")] = "",
@@ -97,6 +109,6 @@ def open_page(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (classes, capacity, quota, usage, budget, idle, status, why):
+    for command in (classes, capacity, quota, usage, budget, idle, faults, status, why):
         app.command()(command)
     app.command("open")(open_page)

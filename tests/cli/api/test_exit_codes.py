@@ -107,6 +107,7 @@ COMMANDS = (
     ("usage",),
     ("budget",),
     ("idle",),
+    ("faults",),
     ("status",),
     ("status", "train"),
     ("why", "train"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
@@ -15,6 +16,7 @@ from tenants.models import Namespace, Tenant
 from tests.cli.command import Gpu, answered
 from tests.support.rows import make, running
 from tests.support.rows.usage import budget
+from tests.usage.faults import rows as fault_rows
 from tests.usage.idle import rows as idle_rows
 from tests.usage.reports.october import ran
 from workloads.models import Run
@@ -123,6 +125,22 @@ def test_idle_runs_are_a_table(gpu: Gpu, granted: Tenant, namespace_a: Namespace
     assert line[:5] == ["team-a", "train", "Bob", a100.slug, "2"]
     assert line[-4:] == ["–", "7.50", "5.0000", "–"], "an unknown memory is a dash"
     assert gpu("idle", "--team", "team-a", "--json").json["items"][0]["seen_minutes"] == 58
+
+
+def test_faults_of_gpus_are_a_table(
+    gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User
+) -> None:
+    assert len(gpu("faults").out.splitlines()) == 1
+    found = running.workload(namespace_a, a100, name="train", kind="job", by=bob)
+    fault_rows.fault(a100.cluster, found.runs.get(), node="gpu-1", device="GPU-1", kind="row_remap_failure", code=0)
+    fault_rows.fault(a100.cluster, found.runs.get(), device="GPU-2", cleared_at=timezone.now())
+    done = gpu("faults")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[1].split()[-7:] == [
+        "open", "gpu-1", "GPU-1", "row", "remapping", "failure", "team-a/train",
+    ]  # fmt: skip
+    assert [one["state"] for one in gpu("faults", "--all", "--json").json["items"]] == ["cleared", "open"]
+    assert [one["state"] for one in gpu("faults", "--team", "team-a", "--json").json["items"]] == ["open"]
 
 
 def test_usage_of_no_month_is_refused(gpu: Gpu, granted: Tenant) -> None:

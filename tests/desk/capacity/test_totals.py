@@ -159,9 +159,9 @@ def test_the_number_of_queries_does_not_grow_with_the_catalog(cluster: Cluster, 
     found = queries.discover_cluster(cluster)
     assert found is not None
     classes = actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         class_figures(cluster, classes)
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         class_figures(cluster, classes[:1])
 
 

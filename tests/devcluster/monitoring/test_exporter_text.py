@@ -71,6 +71,7 @@ def test_counters_and_gauges_are_declared_as_dcgm_exporter_does() -> None:
         "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
         "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
         "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
+        "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
     }
     assert set(kinds.values()) == {"counter", "gauge"}
 
@@ -189,7 +190,7 @@ def test_a_notebook_is_as_busy_as_its_processes() -> None:
     assert by_pod["waiting"] == (0, 0), "nothing runs yet"
 
 
-FAULTS = "0=xid:79, 1=thermal,2=ecc:3,3=remap,3=xid:48,9=thermal,nonsense"
+FAULTS = "0=xid:79, 1=thermal,2=ecc:3,0=nvlink:7,3=remap,3=xid:48,9=thermal,nonsense"
 
 
 def test_faults_show_in_the_fields_of_their_card_only() -> None:
@@ -199,6 +200,8 @@ def test_faults_show_in_the_fields_of_their_card_only() -> None:
     assert found["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"] == {"0": 0, "1": 0, "2": 3, "3": 0}
     assert found["DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"] == {"0": 0, "1": 0, "2": 3, "3": 8}
     assert found["DCGM_FI_DEV_ROW_REMAP_FAILURE"] == {"0": 0, "1": 0, "2": 0, "3": 1}
+    assert found["DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"] == {"0": 7, "1": 0, "2": 0, "3": 0}
+    assert found["DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"] == {"0": 0, "1": 64, "2": 0, "3": 0}
     [xid, *_] = samples(gpus_of("a100-1"), faults=FAULTS)["DCGM_FI_DEV_XID_ERRORS"]
     assert (xid.labels["err_code"], xid.labels["err_msg"]) == ("79", "GPU has fallen off the bus")
 

@@ -39,6 +39,7 @@ API = (
     write("DELETE", "api-banner", "banner.removed", NOT_THERE, scope="admin", done=204),
     read("api-events", ANYBODY),
     read("api-watch", ANYBODY),
+    read("api-gpu-faults", ANYBODY),
     read("api-idle-holders", ANYBODY),
     read("api-images", ANYBODY),
     read("api-me", ANYBODY),

@@ -182,6 +182,7 @@ PAGES = (
     read("workloads", IN_SIGHT, "team"),
     read("workload", IN_SIGHT, "workload"),
     read("workload-actions", IN_SIGHT, "workload"),
+    read("workload-faults", IN_SIGHT, "workload"),
     read("workload-idle", IN_SIGHT, "workload"),
     read("workload-limits", IN_SIGHT, "workload"),
     read("workload-next-steps", IN_SIGHT, "workload"),

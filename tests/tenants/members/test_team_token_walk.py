@@ -68,6 +68,7 @@ EMPTY = {
     "POST api-team-grant-renew": "a line about the class is pending",
     "POST api-workload-extend": "a notebook without an end",
     "POST api-workload-keep": "no rule stops it",
+    "GET api-gpu-faults": "no GPU has a fault",
     "GET api-idle-holders": "no run is idle",
     "POST api-idle-keep": "its GPUs are not idle",
     "POST api-idle-stop": "its GPUs are not idle",
