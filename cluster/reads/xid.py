@@ -1,7 +1,7 @@
 """XID: the number of an error that NVIDIA's driver reports of a GPU, as `NVRM: Xid (PCI:0000:3b:00): 79, …`. Pure.
 
-Source of the meanings: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors). Numbers that are not listed here are
-shown without a meaning.
+Source of the names: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors). Numbers that are not listed here are
+shown without a name.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import re
 
 # Usually errors of a program, not of the GPU.
 PROGRAM_XIDS = frozenset({13, 31, 43, 45})
-_MEANINGS = {
-    13: "an error in the computation of a program",
-    31: "an invalid access to GPU memory by a program",
-    43: "a program failed, and the GPU ended its work",
-    45: "the GPU ended work after an earlier error",
-    48: "GPU memory had an error that ECC cannot correct",
-    63: "a faulty row of GPU memory is replaced at the next reset",
-    64: "a faulty row of GPU memory could not be replaced",
-    74: "an error of an NVLink connection",
-    79: "the GPU has fallen off the bus",
-    92: "GPU memory had many errors that ECC corrected",
-    94: "GPU memory had an error that ECC cannot correct, in one program",
-    95: "GPU memory had an error that ECC cannot correct, and all programs on the GPU are affected",
-    119: "the GPU's own processor (GSP) does not respond",
-    120: "the GPU's own processor (GSP) failed",
+XID_NAMES = {
+    13: "graphics engine exception",
+    31: "memory page fault",
+    43: "GPU stopped processing",
+    45: "preemptive cleanup",
+    48: "double-bit ECC error",
+    63: "row remapping recorded",
+    64: "row remapping failed",
+    74: "NVLink error",
+    79: "GPU has fallen off the bus",
+    92: "high rate of corrected ECC errors",
+    94: "contained memory error",
+    95: "uncontained memory error",
+    119: "no response of the GPU's system processor",
+    120: "error of the GPU's system processor",
 }
 _XID = re.compile(r"xid(?:\s*\([^)\n]{0,60}\))?\D{0,12}?(\d{1,3})(?!\d)", re.IGNORECASE)
 
@@ -40,4 +40,4 @@ def hardware_xid(text: str) -> int | None:
 
 
 def xid_words(code: int) -> str:
-    return f"XID {code}, {_MEANINGS[code]}" if code in _MEANINGS else f"XID {code}"
+    return f"XID {code} ({XID_NAMES[code]})" if code in XID_NAMES else f"XID {code}"

@@ -17,6 +17,7 @@ from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
 from accounts.models import Role, User
 from cluster.models import Cluster
+from cluster.reads.xid import PROGRAM_XIDS
 from portal.ui.text import plural, time_with_zone
 from tenants.core.notifications import page_url as address
 from usage.faults import policy
@@ -79,7 +80,7 @@ def _tell_of(run: Run, kind: FaultKind, code: int, faults: Sequence[GpuFault]) -
 @transaction.atomic
 def _tell_operators(cluster: Cluster, at: datetime) -> None:
     """Of faults of hardware."""
-    programs = Q(kind=FaultKind.XID, code__in=policy.PROGRAM_CODES)
+    programs = Q(kind=FaultKind.XID, code__in=PROGRAM_XIDS)
     rows = GpuFault.objects.select_for_update(of=("self",), no_key=True).filter(cluster=cluster, told_at=None)
     faults = list(rows.exclude(programs).order_by("node", "device", "pk"))
     if not faults:

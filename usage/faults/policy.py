@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from cluster.reads.xid import XID_NAMES
 from usage.faults.promql import HOT_CELSIUS, LASTS_MINUTES
 from usage.faults.types import FaultKind
 
-# Usually errors of the program, and not of the GPU.
-PROGRAM_CODES = frozenset({13, 31, 43, 45})
 # A fault that returns within this time is the same one: nobody is told again.
 SAME_WITHIN = timedelta(hours=1)
 # A GPU without metrics for so long is taken to be gone: replaced, or its node removed.
@@ -60,56 +59,56 @@ def _program(name: str, what: str, do: str) -> FaultMeaning:
 
 _XIDS: Mapping[int, FaultMeaning] = {
     13: _program(
-        "graphics engine exception",
+        XID_NAMES[13],
         "The GPU stopped a kernel, most often because the program accessed memory outside of an array.",
         "Run it with compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel.",
     ),
     31: _program(
-        "memory page fault",
+        XID_NAMES[31],
         "The program accessed an address that is not valid in GPU memory.",
         "Run it with compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel.",
     ),
     43: _program(
-        "GPU stopped processing",
+        XID_NAMES[43],
         "The driver reset the program's part of the GPU after an error of the program. The GPU itself works.",
         "Look for the first error in the log of the program, and start it again.",
     ),
     45: _program(
-        "preemptive cleanup",
+        XID_NAMES[45],
         "The driver removed the program's work from the GPU: the program was ended while it computed, or an earlier "
         "error ended it.",
         "No action if you stopped it. Otherwise look for the first error in its log.",
     ),
     48: FaultMeaning(
-        "double-bit ECC error",
+        XID_NAMES[48],
         "GPU memory had an error that ECC cannot correct.",
         _ENDED,
         _AGAIN,
         _REPLACE,
     ),
     63: FaultMeaning(
-        "row remapping recorded",
+        XID_NAMES[63],
         "The GPU has marked a faulty row of its memory. A spare row replaces it after the next reset.",
         "Nothing is lost by this itself; an uncorrectable error may have come before it.",
         "No action if the run continues. If it has failed, start it again.",
         _RESET,
     ),
     64: FaultMeaning(
-        "row remapping failed",
+        XID_NAMES[64],
         "The GPU cannot record the replacement of a faulty row of its memory.",
         "Programs that use this GPU may fail or compute wrong values.",
         "Save what you can, stop the run, and start it again; it may get another GPU.",
         _REPLACE,
     ),
     74: FaultMeaning(
-        "NVLink error",
+        XID_NAMES[74],
         "The connection between GPUs, NVLink, reported an error.",
         "Jobs on several GPUs may have ended with NCCL errors; what they had only in memory is lost then.",
         _AGAIN,
         f"{_RESET} If it happens again, check seating, bridges and NVSwitch.",
     ),
     79: FaultMeaning(
-        "GPU has fallen off the bus",
+        XID_NAMES[79],
         "The node can no longer reach this GPU.",
         _ENDED,
         _AGAIN,
@@ -117,21 +116,21 @@ _XIDS: Mapping[int, FaultMeaning] = {
         "seating and cooling, and replace the GPU.",
     ),
     94: FaultMeaning(
-        "contained memory error",
+        XID_NAMES[94],
         "GPU memory had an error that ECC cannot correct. Only the program that used this memory is affected.",
         "The program that used this memory has ended; what it had only in memory is lost. Others continue.",
         _AGAIN,
         _RESET,
     ),
     95: FaultMeaning(
-        "uncontained memory error",
+        XID_NAMES[95],
         "GPU memory had an error that ECC cannot correct, and any program on the GPU may be affected.",
         "Programs that used this GPU have ended or computed with wrong values: do not use results of the last minutes.",
         _AGAIN,
         _REPLACE,
     ),
     119: FaultMeaning(
-        "no response of the GPU's system processor",
+        XID_NAMES[119],
         "The system processor of the GPU (GSP) does not respond to the driver.",
         _ENDED,
         _AGAIN,
@@ -139,7 +138,7 @@ _XIDS: Mapping[int, FaultMeaning] = {
         "or replace the GPU.",
     ),
     120: FaultMeaning(
-        "error of the GPU's system processor",
+        XID_NAMES[120],
         "The system processor of the GPU (GSP) reported an error.",
         _ENDED,
         _AGAIN,

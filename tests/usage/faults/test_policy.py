@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from usage.faults.policy import PROGRAM_CODES, cordon_command, may_name_runs, meaning_of, title_of
+from cluster.reads.xid import PROGRAM_XIDS
+from usage.faults.policy import cordon_command, may_name_runs, meaning_of, title_of
 from usage.faults.types import FaultKey, FaultKind, measured_of, pods_of, signals_of
 from usage.telemetry.types import Series
 
@@ -25,7 +26,7 @@ def test_every_fault_says_what_it_is_whether_work_is_lost_and_what_to_do(kind: F
 
 @pytest.mark.parametrize(("kind", "code"), KNOWN)
 def test_a_cordon_is_never_proposed_for_an_error_of_a_program(kind: FaultKind, code: int) -> None:
-    is_program = kind is FaultKind.XID and code in PROGRAM_CODES
+    is_program = kind is FaultKind.XID and code in PROGRAM_XIDS
     is_heat = kind in (FaultKind.HOT, FaultKind.THROTTLED)
     assert meaning_of(kind, code).is_program == is_program
     expected = "" if is_program or is_heat else "kubectl cordon gpu-1"

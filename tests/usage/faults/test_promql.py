@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from cluster.reads.xid import PROGRAM_XIDS
 from devcluster.controlplane import programs
 from devcluster.controlplane.programs import Programs
 from devcluster.processes.supervisor import Supervisor
 from tests.deploy.monitoring.promtool import LAYOUTS, Json, Layout, Series, alerts, run, written
 from tests.deploy.monitoring.test_alerts import CASES, NEIGHBOURS
 from usage.faults import promql
-from usage.faults.policy import PROGRAM_CODES, meaning_of
+from usage.faults.policy import meaning_of
 from usage.faults.types import FaultKind
 
 RULES = {
@@ -82,8 +83,8 @@ def test_portal_and_rules_agree_at_each_minute(series: Series, monitoring: Progr
 @pytest.mark.parametrize("alert", RULES[FaultKind.XID])
 def test_codes_of_programs_are_those_of_the_rules(alert: str) -> None:
     expression = alerts("gpu-alerts.yaml")[alert]["expr"]
-    assert {int(code) for code in re.findall(r"== (\d+)", expression)} == PROGRAM_CODES
-    assert {code for code in range(1, 200) if meaning_of(FaultKind.XID, code).is_program} == PROGRAM_CODES
+    assert {int(code) for code in re.findall(r"== (\d+)", expression)} == PROGRAM_XIDS
+    assert {code for code in range(1, 200) if meaning_of(FaultKind.XID, code).is_program} == PROGRAM_XIDS
 
 
 def test_a_list_of_devices_that_is_too_long_is_left_out() -> None:

@@ -351,7 +351,7 @@ SAYINGS: dict[str, Situation] = {
 OF_NODES: dict[str, Situation] = {
     "node_gpu_error": Situation(
         "kubelets/test_node_errors_live::test_an_error_of_a_gpu_on_the_node_is_told", "failed", "node_gpu_error",
-        rf"It ended with exit code 1\. While it ran, node {NODE} reported XID 79, the GPU has fallen off the bus\.",
+        rf"It ended with exit code 1\. While it ran, node {NODE} reported XID 79 \(GPU has fallen off the bus\)\.",
         OVER, TELL, "the reason node_gpu_error", "out_of_gpu_memory",
         then="runs when the operators have mended the node and it is started again", facts={"exit_code": 1},
     ),

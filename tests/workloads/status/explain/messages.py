@@ -181,7 +181,7 @@ PROGRAMS = [
     Message(logged, "RuntimeError: CUDA error: uncorrectable ECC error encountered", "gpu_fault", OPERATORS, OPERATOR,
             "uncorrectable ECC error"),
     Message(logged, "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
-            "gpu_fault", OPERATORS, OPERATOR, "XID 79, the GPU has fallen off the bus."),
+            "gpu_fault", OPERATORS, OPERATOR, "XID 79 (GPU has fallen off the bus)."),
     Message(logged, "RuntimeError: CUDA error: an illegal memory access was encountered", "gpu_program_error", YOU,
             "CUDA_LAUNCH_BLOCKING=1", "an illegal memory access"),
     Message(logged, "RuntimeError: CUDA error: device-side assert triggered", "gpu_program_error", YOU,

@@ -41,7 +41,7 @@ def test_the_error_is_added_and_not_claimed_to_be_the_cause() -> None:
     reason, sentence = told(over(), report())
     assert reason == "node_gpu_error"
     assert sentence == (
-        "It ended with exit code 1. While it ran, node a100-1 reported XID 79, the GPU has fallen off the bus."
+        "It ended with exit code 1. While it ran, node a100-1 reported XID 79 (GPU has fallen off the bus)."
     )
 
 
@@ -102,5 +102,5 @@ def test_the_numbers_of_a_text(text: str, codes: tuple[int, ...]) -> None:
 def test_words_of_a_number() -> None:
     assert hardware_xid("Xid 31, then Xid 79") == 79
     assert hardware_xid("Xid 13") is None
-    assert xid_words(79) == "XID 79, the GPU has fallen off the bus"
+    assert xid_words(79) == "XID 79 (GPU has fallen off the bus)"
     assert xid_words(999) == "XID 999"
