@@ -48,6 +48,6 @@ def cluster_activity_by_day(request: HttpRequest) -> HttpResponse:
 
 
 def _days(request: HttpRequest, classes: Sequence[ClassActivity], *, of: str) -> HttpResponse:
-    # All classes of a cluster are read at once: the first one that is measured tells of all.
-    read = next((one for one in classes if one.read_until), None)
+    # All classes of a cluster are read at once: the one that was measured most tells of all.
+    read = max((one for one in classes if one.read_until), key=lambda one: one.measured, default=None)
     return render(request, "usage/activity/_days.html", {"classes": classes, "read": read, "of": of})
