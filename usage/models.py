@@ -7,5 +7,6 @@ from usage.idle.models import IdleRun as IdleRun
 from usage.samples.models import CapacityInterval as CapacityInterval
 from usage.samples.models import UsageHour as UsageHour
 from usage.samples.models import UsageSample as UsageSample
+from usage.telemetry.models import ClassHour as ClassHour
 from usage.telemetry.models import RunHour as RunHour
 from usage.telemetry.models import TelemetrySource as TelemetrySource

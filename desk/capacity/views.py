@@ -26,6 +26,7 @@ def cluster(request: HttpRequest) -> HttpResponse:
         "page": page,
         "banner": page.banner,
         "may_put": catalog_policy.may_edit(by) is None,
+        "oversees": by.oversees,
         "days": queries.DAYS,
     }
     return render(request, "desk/capacity/cluster.html", context)

@@ -196,6 +196,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     "usage_gpufault": {"web": READ, "doors": READ, "worker": WRITE},
     "usage_faultrun": {"web": READ, "doors": READ, "worker": WRITE},
     "usage_faultsource": {"web": READ, "doors": READ, "worker": WRITE},
+    "usage_classhour": {"web": READ, "doors": READ, "worker": WRITE},
     "usage_runhour": {"web": READ, "doors": READ, "worker": WRITE},
     "usage_telemetrysource": {"web": READ, "doors": READ, "worker": WRITE},
     "usage_capacityinterval": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE (ends_at)"},

@@ -29,6 +29,8 @@ THEMES = {
         "teams/usage-report",
         "teams/usage-report.csv",
         "teams/activity",
+        "classes/activity",
+        "operators/activity",
         "teams/budget",
         "workloads/activity",
     ),

@@ -5,7 +5,9 @@
 "use strict";
 
 (() => {
-  const TONES = ["--accent", "--wait-mark", "--good-mark"];
+  const TONES = ["--accent", "--wait-mark", "--good-mark", "--muted"];
+  // So that lines are told apart without their colours.
+  const DASHES = [undefined, [4, 3], [8, 3], [1, 3]];
   const DAY = 86400;
   // Distances of marks on the axis of time, in seconds.
   const MARKS = [3600, 3 * 3600, 6 * 3600, 12 * 3600, DAY, 2 * DAY, 5 * DAY, 10 * DAY];
@@ -52,7 +54,10 @@
       height: 160,
       cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, __, top) => [0, most ?? Math.max(top * 1.1, 1)] } },
-      axes: [{ ...axis, incrs: MARKS.filter((one) => one >= Number(figure.dataset.step)), values: (_, ticks) => ticks.map(mark) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((value) => `${value} ${unit}`) }],
+      axes: [
+        { ...axis, size: 32, incrs: MARKS.filter((one) => one >= Number(figure.dataset.step)), values: (_, ticks) => ticks.map(mark) },
+        { ...axis, size: 64, space: 26, values: (_, ticks) => ticks.map((value) => `${value} ${unit}`) },
+      ],
       series: [
         // Without a pointer over the chart no value is shown.
         { value: (_, x) => (x == null ? "" : new Date(x * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })) },
@@ -60,7 +65,7 @@
           label: name,
           stroke: tone(TONES[place % TONES.length]),
           width: place ? 1.25 : 2,
-          dash: place ? [4, 3] : undefined,
+          dash: DASHES[place % DASHES.length],
           points: { show: data[0].length < 3 },
           value: (_, y, __, place) => (place == null ? "" : y == null ? "not measured" : `${y.toFixed(1)} ${unit}`),
         })),

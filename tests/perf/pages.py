@@ -31,12 +31,12 @@ PAGES = {
 @benchmark("pages", f"inbox, team and history with {MANY:,} teams over those with {FEW}", cluster=False)
 def pages(context: Context) -> Iterator[Figure]:
     services = context.services
-    sides: dict[int, _Side] = {}
+    sides: dict[int, Side] = {}
     with ExitStack() as databases:
         for teams in (FEW, MANY):
             name, urls = f"pages_{teams}", {key: services[key] for key in ("database_url", "redis_url")}
             databases.enter_context(own_database(name, **urls))
-            sides[teams] = _Side(teams)
+            sides[teams] = Side(teams)
         for address, who in PAGES.values():
             counts = {teams: side.queries(address, who) for teams, side in sides.items()}
             assert counts[FEW] == counts[MANY], f"{address} asks the database {counts} times"
@@ -45,7 +45,7 @@ def pages(context: Context) -> Iterator[Figure]:
         yield Figure(f"{name}_p50", "ms", f"{FEW} teams", [one[name] for one in rounds], Bar("ratio", 1.2))
 
 
-def _round(sides: dict[int, _Side], address: str, who: str) -> tuple[float, float]:
+def _round(sides: dict[int, Side], address: str, who: str) -> tuple[float, float]:
     """Returns medians for (many, few) teams, from requests in turn."""
     times: dict[int, list[float]] = {MANY: [], FEW: []}
     for _ in range(REQUESTS):
@@ -54,7 +54,7 @@ def _round(sides: dict[int, _Side], address: str, who: str) -> tuple[float, floa
     return statistics.median(times[MANY]), statistics.median(times[FEW])
 
 
-class _Side:
+class Side:
     """A database with its connection and two people who are signed in there."""
 
     def __init__(self, teams: int) -> None:

@@ -1,4 +1,6 @@
-"""/api/v1/workloads/<name>/activity and /api/v1/teams/<slug>/activity: what GPUs did."""
+"""What GPUs did: /api/v1/workloads/<name>/activity, /api/v1/teams/<slug>/activity, /api/v1/classes/<slug>/activity and
+/api/v1/operators/activity.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
+from accounts.core.request_actor import actor, staff
 from accounts.models import Scope
+from cluster.reads import queries as read_queries
 from portal.core.errors import NOT_FOUND, Refused
-from usage.activity.queries import team_activity, workload_activity
-from usage.activity.serializers import RunActivitySerializer, TeamActivityDaySerializer
+from usage.activity.queries import class_activity, cluster_activity, team_activity, workload_activity
+from usage.activity.serializers import ClassActivitySerializer, RunActivitySerializer, TeamActivityDaySerializer
 from workloads.core import queries
 from workloads.core.parameters import TeamVerbView
 
@@ -52,3 +55,31 @@ class TeamActivity(APIView):
         namespace, _team = queries.team(actor(request), tenant)
         rows: Any = team_activity(namespace)
         return Response(TeamActivityDaySerializer(rows, many=True).data)
+
+
+class ClassActivityDetail(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="classes_activity",
+        summary="What all teams held of a class and how much of it was busy, by day, of 30 days",
+        description=MEANING,
+        responses=ClassActivitySerializer,
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        return Response(ClassActivitySerializer(class_activity(actor(request), slug)).data)
+
+
+class ClusterActivity(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="operators_activity",
+        summary="For operators and auditors: what nodes provided, what was held and busy, by class and day, of 30 days",
+        description=MEANING,
+        responses={200: ClassActivitySerializer(many=True), 404: None},
+    )
+    def get(self, request: Request) -> Response:
+        staff(request)
+        rows: Any = cluster_activity(read_queries.current_cluster())
+        return Response(ClassActivitySerializer(rows, many=True).data)

@@ -62,3 +62,22 @@ class TeamActivityDaySerializer(serializers.Serializer[Any]):
     held = serializers.FloatField(help_text="Unit-hours that the team held.")
     measured = serializers.FloatField(help_text="Those of them that were measured. GPUs that are shared are not.")
     busy = serializers.FloatField(help_text="Measured unit-hours × activity.")
+
+
+class ClassActivityDaySerializer(serializers.Serializer[Any]):
+    day = serializers.DateTimeField(help_text="Its first moment, in the time zone of the server.")
+    provided = serializers.FloatField(allow_null=True, help_text="Unit-hours of ready nodes; null: not recorded.")
+    recorded_hours = serializers.FloatField(help_text="Hours of the day in which the number of units was recorded.")
+    held = serializers.FloatField(help_text="Unit-hours that teams held.")
+    measured = serializers.FloatField(help_text="Those of them that were measured. GPUs that are shared are not.")
+    busy = serializers.FloatField(help_text="Measured unit-hours × activity.")
+
+
+class ClassActivitySerializer(serializers.Serializer[Any]):
+    gpu_class = serializers.CharField(source="slug", help_text="Slug of a class.")
+    class_name = serializers.CharField(source="name")
+    reason = serializers.CharField(allow_blank=True, help_text="Why it is not measured, or not now; blank: it is.")
+    read_until = serializers.DateTimeField(
+        allow_null=True, help_text="The end of the last minute that was read; null: the class is never measured."
+    )
+    days = ClassActivityDaySerializer(many=True, help_text="Days without held or recorded units are missing.")

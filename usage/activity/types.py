@@ -23,6 +23,9 @@ NO_GPU = "Its class has no GPU."
 NO_EXPORTER = "The metrics of GPUs of this vendor are not read."
 NOT_HELD = "It holds no units now."
 TOO_NEW = "It is measured from its first whole minute."
+CLASS_WITHOUT_GPU = "The class has no GPU."
+SHARED_CLASS = "What is measured of a shared GPU is the whole GPU, of all who share it."
+NO_SAMPLE_OF_CLASS = "There are no samples of its GPUs: an exporter is away, or its samples name no pods."
 NO_SAMPLE = "There are no samples of all its GPUs: an exporter is away, or its samples name no pods."
 NO_SAMPLE_SHARED = "There is no sample of its pods: an exporter gives a shared GPU to one of the pods that share it."
 MEASURED_VENDORS = frozenset({"nvidia", "amd"})
@@ -117,8 +120,9 @@ class RunActivity:
 
 @dataclass(frozen=True)
 class DayOfClass:
-    """One class on one day: unit-hours that were held, those of them that were measured, and those in which the GPUs
-    were busy: measured hours × activity. Slices and shares count as units. Shared GPUs are not measured by team.
+    """One class of a team on one day: unit-hours that were held, those of them that were measured, and those in which
+    the GPUs were busy: measured hours × activity. Slices and shares count as units. Shared GPUs are not measured by
+    team.
     """
 
     day: datetime
@@ -127,6 +131,74 @@ class DayOfClass:
     held: Decimal
     measured: float
     busy: float
+
+
+@dataclass(frozen=True)
+class ClassDay:
+    """The same of all teams, and the unit-hours that nodes provided in `recorded_hours` of the day. `provided` None:
+    the number of units was not recorded on that day.
+    """
+
+    day: datetime
+    held: Decimal
+    provided: Decimal | None
+    recorded_hours: Decimal
+    measured: float
+    busy: float
+
+
+@dataclass(frozen=True)
+class ClassActivity:
+    """The last days of one class, of one team or of all. `reason`: why it is not measured, or not now; "" if it is.
+    `read_until`: the end of the last minute that was read; None for a class that is never measured. Days on which
+    nothing was held or recorded are missing.
+    """
+
+    slug: str
+    name: str
+    days: tuple[ClassDay | DayOfClass, ...]
+    reason: str
+    read_until: datetime | None
+
+    @property
+    def held(self) -> float:
+        return float(sum(one.held for one in self.days))
+
+    @property
+    def provided(self) -> float | None:
+        known = [one.provided for one in self.days if isinstance(one, ClassDay) and one.provided is not None]
+        return float(sum(known)) if known else None
+
+    @property
+    def measured(self) -> float:
+        return sum(one.measured for one in self.days)
+
+    @property
+    def busy(self) -> float:
+        return sum(one.busy for one in self.days)
+
+    @property
+    def busy_percent(self) -> float | None:
+        return 100 * self.busy / self.measured if self.measured else None
+
+
+def never_measured_because(*, vendor: str, has_gpu: bool, is_shared: bool) -> str:
+    """Why no unit of a class is measured. "": its units are."""
+    if not has_gpu:
+        return CLASS_WITHOUT_GPU
+    if vendor not in MEASURED_VENDORS:
+        return NO_EXPORTER
+    return SHARED_CLASS if is_shared else ""
+
+
+def unread_because(source: Source | None) -> str:
+    """Why Prometheus cannot be read now. "": it can."""
+    if source is None or (source.read_until is None and not source.problem):
+        return NEVER_READ
+    if source.problem:
+        since = f" since {date_and_time(source.problem_since)}" if source.problem_since else ""
+        return f"Prometheus could not be read{since}. {source.problem}"
+    return ""
 
 
 def not_measured_because(
@@ -143,13 +215,13 @@ def not_measured_because(
         return NO_GPU
     if vendor not in MEASURED_VENDORS:
         return NO_EXPORTER
-    if source is None or (source.read_until is None and not source.problem):
+    unread = unread_because(source)
+    if unread == NEVER_READ:
         return NEVER_READ
     if held_since is None:
         return NOT_HELD
-    if source.problem:
-        since = f" since {date_and_time(source.problem_since)}" if source.problem_since else ""
-        return f"Prometheus could not be read{since}. {source.problem}"
+    if unread:
+        return unread
     if now - held_since < FIRST_MINUTES:
         return TOO_NEW
     return NO_SAMPLE_SHARED if is_shared else NO_SAMPLE

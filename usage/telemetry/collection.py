@@ -18,9 +18,10 @@ from django.utils import timezone
 
 from cluster.models import Cluster
 from portal.core.connections.prometheus_server import PrometheusServer
+from usage.telemetry.class_hours import sum_up
 from usage.telemetry.folding import Holder, Holders, HourFigures, Measured, RunMinute, fold
 from usage.telemetry.holder_sql import HOLDERS
-from usage.telemetry.models import RunHour, TelemetrySource
+from usage.telemetry.models import ClassHour, RunHour, TelemetrySource
 from usage.telemetry.prometheus import AnswerTooLarge, PrometheusUnreadable, query_range
 from usage.telemetry.promql import queries
 from usage.telemetry.types import HOUR, MINUTE, RangeAnswer, hour_of
@@ -166,7 +167,7 @@ def _write(source: TelemetrySource, found: WasRead) -> TelemetrySource:
     if locked.read_until is not None and locked.read_until < found.period.since:
         locked.missing_since = locked.missing_since or locked.read_until
         locked.missing_until = found.period.since
-    _store(found.measured)
+    _store(locked.cluster_id, found.measured)
     locked.read_until, locked.is_partial = found.period.until, found.is_partial
     locked.problem, locked.problem_since = "", None
     locked.save()
@@ -178,7 +179,7 @@ def _write_past(source: TelemetrySource, found: WasRead) -> TelemetrySource:
     locked = _locked(source)
     if locked.missing_since != source.missing_since or locked.missing_until is None:
         return locked
-    _store(found.measured)
+    _store(locked.cluster_id, found.measured)
     if found.period.until >= locked.missing_until:
         locked.missing_since = locked.missing_until = None
     else:
@@ -206,8 +207,8 @@ _LAST = {"activity_last", "memory_last_mib", "power_last_w"}
 _LARGEST = {"activity_max", "busy_devices_max", "memory_max_mib", "memory_total_mib", "memory_share_max"}
 
 
-def _store(measured: Measured) -> None:
-    """Two queries, whatever the number of runs."""
+def _store(cluster_id: int, measured: Measured) -> None:
+    """Three queries, whatever the number of runs."""
     if not measured.minutes:
         return
     found = fold(measured, _counted({(run_id, hour_of(minute)) for run_id, minute in measured.minutes}))
@@ -218,6 +219,7 @@ def _store(measured: Measured) -> None:
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(_ADD, list(map(list, zip(*rows, strict=True))))
+        sum_up(cluster_id, {hour for _, hour in found})
 
 
 def _values(figures: HourFigures) -> Iterable[float | None]:
@@ -232,13 +234,14 @@ def _counted(keys: set[RunMinute]) -> dict[RunMinute, int]:
 
 
 def purge(*, before: datetime) -> int:
-    """Deletes at most a batch of hours older than that. Returns how many."""
+    """Deletes at most a batch of hours older than that, of runs and of classes. Returns how many. Two queries."""
+    gone = 0
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"DELETE FROM {_TABLE} WHERE ctid IN (SELECT ctid FROM {_TABLE} WHERE hour < %s LIMIT %s)",
-            [before, PURGE_BATCH],
-        )
-        return int(cursor.rowcount)
+        for table in (_TABLE, ClassHour._meta.db_table):
+            statement = f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE hour < %s LIMIT %s)"
+            cursor.execute(statement, [before, PURGE_BATCH])
+            gone += cursor.rowcount
+    return gone
 
 
 _TABLE = RunHour._meta.db_table

@@ -1,4 +1,4 @@
-"""What was measured of a run in an hour, and until when Prometheus was read."""
+"""What was measured of a run and of a class in an hour, and until when Prometheus was read."""
 
 from __future__ import annotations
 
@@ -57,6 +57,21 @@ class RunHour(models.Model):
 
     def __str__(self) -> str:
         return f"{self.measure} of {self.run_id} from {self.hour}"
+
+
+class ClassHour(models.Model):
+    """The sum of the hours of a class's runs (usage/telemetry/class_hours.py): unit-hours that were measured, and those
+    times activity. Without shared GPUs, whose activity is not that of one run.
+    """
+
+    pk = models.CompositePrimaryKey("gpu_class_id", "hour")
+    gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="+", db_index=False)
+    hour = models.DateTimeField(db_index=True)
+    measured_hours = models.FloatField()
+    busy_hours = models.FloatField()
+
+    def __str__(self) -> str:
+        return f"{self.measured_hours} unit-hours of {self.gpu_class_id} from {self.hour}"
 
 
 class TelemetrySource(models.Model):

@@ -17,6 +17,8 @@ from tenants.models import Namespace
 from tests.e2e.accessibility import look_at
 from tests.support.rows import running
 from tests.usage.telemetry.rows import held_run
+from usage.samples.models import CapacityInterval
+from usage.telemetry.class_hours import sum_up
 from usage.telemetry.models import RunHour, TelemetrySource
 from workloads.models import Run
 
@@ -108,5 +110,64 @@ def test_days_of_a_team(open_page: Callable[..., Page], run: Run, alice: User) -
     heading = page.get_by_role("heading", name="Held and busy, 30 days")
     heading.scroll_into_view_if_needed()
     expect(page.get_by_text("measured unit-hours were busy")).to_be_visible()
+    expect(plots(page)).to_have_count(1)
+    look_at(page)
+
+
+@pytest.mark.parametrize(
+    ("path", "title", "minutes"),
+    [
+        ("/teams/team-a/workloads/training", "Activity as a table", 1),
+        ("/teams/team-a", "{slug} as a table", 5),
+        ("/catalog/{slug}", "Unit-hours as a table", 5),
+    ],
+)
+def test_an_open_table_stays_open_when_its_card_is_fetched_again(
+    open_page: Callable[..., Page], run: Run, alice: User, path: str, title: str, minutes: int
+) -> None:
+    """And who is at it with the keyboard stays there."""
+    sum_up(run.workload.namespace.cluster_id, {row.hour for row in RunHour.objects.all()})
+    slug = run.workload.gpu_class.slug
+    page = open_page("about:blank", as_user=alice)
+    page.clock.install()
+    page.goto(path.format(slug=slug))
+    for card in ("GPU activity", "Held and busy, 30 days"):
+        if (heading := page.get_by_role("heading", name=card)).count():
+            heading.scroll_into_view_if_needed()
+    summary = page.get_by_text(title.format(slug=slug), exact=True)
+    summary.focus()
+    page.keyboard.press("Enter")
+    table = page.locator("details").filter(has=summary).locator("table")
+    expect(table).to_be_visible()
+    summary.evaluate("summary => { summary.wasHereBefore = true; }")
+    with page.expect_response("**/activity"):
+        page.clock.fast_forward(minutes * 60_000 + 1000)
+    page.wait_for_function("!document.activeElement.wasHereBefore && document.activeElement.matches('summary')")
+    expect(summary).to_be_focused()
+    expect(table).to_be_visible()
+    expect(plots(page).first).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(table).to_be_hidden()
+    with page.expect_response("**/activity"):
+        page.clock.fast_forward(minutes * 60_000 + 1000)
+    expect(table).to_be_hidden()
+
+
+def test_days_of_a_class_and_of_the_cluster(open_page: Callable[..., Page], run: Run, alice: User, olga: User) -> None:
+    now = timezone.now()
+    CapacityInterval.objects.create(
+        gpu_class=run.workload.gpu_class, units=8, starts_at=now - timedelta(days=3), ends_at=now
+    )
+    sum_up(run.workload.namespace.cluster_id, {row.hour for row in RunHour.objects.all()})
+    slug = run.workload.gpu_class.slug
+    page = open_page(f"/catalog/{slug}", as_user=alice)
+    page.get_by_role("heading", name="Held and busy, 30 days").scroll_into_view_if_needed()
+    expect(page.get_by_text("measured unit-hours were busy")).to_be_visible()
+    expect(plots(page)).to_have_count(1)
+    expect(plots(page).locator(".u-legend .u-label")).to_have_text(["Time", "Held", "Measured", "Busy", "Provided"])
+    look_at(page)
+    page = open_page("/cluster", as_user=olga)
+    page.get_by_role("heading", name="Provided, held and busy, 30 days").scroll_into_view_if_needed()
+    expect(page.get_by_text(re.compile(rf"{slug}: \d+ unit-hours held, \d+ provided"))).to_be_visible()
     expect(plots(page)).to_have_count(1)
     look_at(page)

@@ -1,13 +1,12 @@
 """What it costs to read from Prometheus once a minute what the GPUs of 10,000 runs do, and how this grows from 1,000.
 
 Two real Prometheus servers, with the five series of each run's GPU: 50,000 and 5,000. Django runs in this process, on
-its own database. The peer of the growth is ten times the cost of 1,000 runs. Without a bar: queries to Prometheus and
-bytes of an hour, and the activity of a team by day while 100 or 1,000 teams have any.
+its own database. The peer of the growth is ten times the cost of 1,000 runs. What charts cost is in
+tests/perf/activity.py.
 """
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -46,7 +45,6 @@ def usage(context: Context) -> Iterator[Figure]:
     costs: dict[int, list[float]] = {}
     asked: dict[int, int] = {}
     bytes_of: dict[int, float] = {}
-    days: dict[int, list[float]] = {}
     for number in (FEW, MANY):
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpu-portal-prometheus-")))
@@ -56,7 +54,6 @@ def usage(context: Context) -> Iterator[Figure]:
             costs[number] = [ground.read_minute(url, minute) for minute in range(ROUNDS)]
             asked[number] = ground.asked
             bytes_of[number] = ground.bytes_per_hour()
-            days[number] = [ground.days_of_a_team() for _ in range(ROUNDS)]
     growth = [(many, 10 * few) for few, many in zip(costs[FEW], costs[MANY], strict=True)]
     yield Figure("usage_minute", "s", PEER, growth, Bar("ratio", 1.2))
     most = [(one, SECONDS_MOST) for one in costs[MANY]]
@@ -66,8 +63,6 @@ def usage(context: Context) -> Iterator[Figure]:
     yield Figure("usage_queries_a_minute", "queries", "the limit", queries, Bar("ours", QUERIES_MOST))
     size = (bytes_of[MANY] / 1024, 10 * bytes_of[FEW] / 1024)
     yield Figure("usage_rows_of_an_hour", "KiB", PEER, [size] * ROUNDS, Bar("ratio", 1.2))
-    teams = [(1000 * many, 1000 * few) for few, many in zip(days[FEW], days[MANY], strict=True)]
-    yield Figure("usage_days_of_a_team", "ms", f"a tenth of {MANY // RUNS_PER_TEAM:,} teams", teams, Bar("ratio", 1.2))
 
 
 def _samples(number: int) -> Iterator[Samples]:
@@ -124,20 +119,6 @@ class _Ground:
             cursor.execute("VACUUM (FULL, ANALYZE) usage_runhour")
             cursor.execute("SELECT pg_total_relation_size('usage_runhour')")
             return float(cursor.fetchone()[0])
-
-    def days_of_a_team(self) -> float:
-        """Returns the median seconds."""
-        from tenants.models import Namespace
-        from usage.activity.queries import team_activity
-
-        namespace = Namespace.objects.get(name="team-7")
-        costs = []
-        for _ in range(20):
-            began = time.perf_counter()
-            found = team_activity(namespace, at=BEGIN + timedelta(hours=1))
-            costs.append(time.perf_counter() - began)
-            assert [one.held for one in found] == [RUNS_PER_TEAM * 10, RUNS_PER_TEAM * 13]
-        return statistics.median(costs)
 
 
 def _hold(cluster: Any, number: int) -> None:

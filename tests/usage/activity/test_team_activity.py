@@ -17,8 +17,7 @@ from cluster.models import Cluster
 from tenants.models import Namespace, Tenant
 from tests.support.rows import make
 from tests.usage.telemetry.rows import TIME_SLICED, held_run
-from usage.activity.queries import team_activity
-from usage.activity.shown import by_class
+from usage.activity.queries import team_activity, team_classes
 from usage.telemetry.models import RunHour
 from workloads.models import Run
 
@@ -54,7 +53,7 @@ def test_days_are_sums_of_their_hours(namespace_a: Namespace, a100: GpuClass, al
         (midnight - DAY, Decimal(23), 3.0, pytest.approx(1.1)),
         (midnight, Decimal(9), 0.5, pytest.approx(0.4)),
     ]
-    [found] = by_class(team_activity(namespace_a, at=NOW))
+    [found] = team_classes(namespace_a, at=NOW)
     assert (found.held, found.measured, found.busy_percent) == (32.0, 3.5, pytest.approx(100 * 1.5 / 3.5))
 
 
@@ -77,7 +76,7 @@ def test_a_day_with_a_change_of_the_clock_has_25_hours(
 def test_shared_gpus_are_not_measured_by_team(cluster: Cluster, namespace_a: Namespace, alice: User) -> None:
     run = held_run(namespace_a, make.gpu_class(cluster, slug="shared", **TIME_SLICED), alice, NOW - HOUR)
     measured(run, NOW.replace(minute=0), minutes=30, percent=90, measure="shared")
-    [found] = by_class(team_activity(namespace_a, at=NOW))
+    [found] = team_classes(namespace_a, at=NOW)
     assert (found.held, found.measured, found.busy_percent) == (1.0, 0.0, None)
 
 

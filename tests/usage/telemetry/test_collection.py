@@ -405,7 +405,7 @@ def test_the_number_of_queries_does_not_grow(
     runs = [held_run(namespace_a, a100, alice, NOON - HOUR) for _ in range(number)]
     ask = FakePrometheus([device(one, f"GPU-{one.pk}") for one in runs], busy)
     read_cluster(namespace_a.cluster, ask, at=at(1))
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(11):
         read_cluster(namespace_a.cluster, ask, at=at(2))
     assert RunHour.objects.count() == number
     assert len(ask.asked) == 10
