@@ -18,7 +18,9 @@ def sample_usage() -> None:
 
 @shared_task(name="usage.telemetry.read", ignore_result=True)
 def read_telemetry() -> None:
-    collection.read_telemetry()
+    # A verdict is as new as the minute that it reads. The beat judges too, because a silent Prometheus ends verdicts.
+    if collection.read_telemetry():
+        update_idle_runs.apply_async(queue="background", expires=60)
 
 
 @shared_task(name="usage.faults.read", ignore_result=True)

@@ -30,6 +30,7 @@ class SizeAdviceSerializer(serializers.Serializer[Any]):
     why = serializers.CharField(help_text="What was measured in two weeks.")
     gpu_class = serializers.CharField(help_text="Slug of the suggested class.")
     units = serializers.IntegerField()
+    needs_quota = serializers.BooleanField(help_text="The team may not use so many units of that class now.")
 
 
 class RunActivitySerializer(serializers.Serializer[Any]):

@@ -68,13 +68,14 @@ class WasRead:
     is_partial: bool
 
 
-def read_telemetry(*, server: PrometheusServer | None = None, at: datetime | None = None) -> None:
-    """Of all clusters. Without a Prometheus nothing is measured."""
+def read_telemetry(*, server: PrometheusServer | None = None, at: datetime | None = None) -> bool:
+    """Of all clusters. Returns whether a new minute was read. Without a Prometheus nothing is measured."""
     server = server or settings.PROMETHEUS
     if server is None:
-        return
-    for cluster in Cluster.objects.order_by("pk"):
-        read_cluster(cluster, asker(server), at=at or timezone.now(), own=server.metrics)
+        return False
+    now = at or timezone.now()
+    read = [read_cluster(one, asker(server), at=now, own=server.metrics) for one in Cluster.objects.order_by("pk")]
+    return any(read)
 
 
 def asker(server: PrometheusServer) -> Ask:
@@ -89,22 +90,25 @@ def asker(server: PrometheusServer) -> Ask:
     return ask
 
 
-def read_cluster(cluster: Cluster, ask: Ask, *, at: datetime, own: Mapping[str, str] | None = None) -> None:
-    """At most (1 + PAST_PERIODS) × 5 queries to Prometheus. Without a new minute: none, and one to the database."""
+def read_cluster(cluster: Cluster, ask: Ask, *, at: datetime, own: Mapping[str, str] | None = None) -> bool:
+    """Returns whether a new minute was read. At most (1 + PAST_PERIODS) × 5 queries to Prometheus. Without a new
+    minute: none, and one to the database.
+    """
     source = TelemetrySource.objects.filter(cluster=cluster).first() or TelemetrySource(cluster=cluster)
     newest = (at - LAG).replace(second=0, microsecond=0)
     if source.read_until is not None and newest <= source.read_until:
-        return
+        return False
     period = Period(max(source.read_until or newest - MINUTE, newest - PERIOD_MOST), newest)
     try:
         found = _read(cluster, ask, period, own, keeps_end=True)
     except PrometheusUnreadable as error:
         _record_problem(source, str(error), at)
-        return
+        return False
     source = _write(source, found)
     for _ in range(PAST_PERIODS):
         source = _read_past(cluster, ask, source, newest, own)
     purge(before=at - RETENTION)
+    return True
 
 
 def _read_past(

@@ -69,6 +69,7 @@ def test_a_workload_that_fits_a_slice(
     assert 'href="/teams/team-a/workloads/small/change?class=slice&amp;units=1"' in page
     said = client.get("/api/v1/workloads/small/activity?team=team-a").json()["size_advice"]
     assert (said["gpu_class"], said["units"], said["suggestion"]) == ("slice", 1, "Use 1g.10gb")
+    assert said["needs_quota"] is False
     form = client.get("/teams/team-a/workloads/small/change?class=slice&units=1").content.decode()
     assert re.search(r'name="gpu_class" value="slice"[^>]* checked', form)
 
@@ -89,6 +90,7 @@ def test_a_slice_for_which_the_team_has_no_quota(
     assert "It used at most 6.0 GiB of 80 GiB GPU memory" in form
     said = client.get("/api/v1/workloads/small/activity?team=team-a").json()["size_advice"]
     assert said["why"].endswith("The team has no quota for 1g.10gb.")
+    assert said["needs_quota"] is True
     client.force_login(bob)
     page = client.get("/teams/team-a/workloads/small/activity").content.decode()
     assert "Only owners and managers of the team can request quota." in page

@@ -85,13 +85,13 @@ def test_a_minute_is_busy_from_five_percent(run: Run, percent: float, bits: int)
 def test_a_minute_is_read_when_it_is_over_and_once(run: Run, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     cluster = run.workload.namespace.cluster
     ask = FakePrometheus([device(run)], busy)
-    read_cluster(cluster, ask, at=at(1))
+    assert read_cluster(cluster, ask, at=at(1))
     assert [(field, start, end) for field, start, end in ask.asked if field == "power"] == [
         ("power", at(1, 0), at(1, 0))
     ]
     assert len(ask.asked) == 5
     with django_assert_num_queries(1):
-        read_cluster(cluster, ask, at=at(1, 59))
+        assert not read_cluster(cluster, ask, at=at(1, 59))
         # The minute is over, but its last scrape may not have arrived.
     read_cluster(cluster, ask, at=at(2, 9))
     assert len(ask.asked) == 5

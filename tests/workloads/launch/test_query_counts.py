@@ -39,8 +39,8 @@ def test_the_page_of_a_first_run(
     actions.launch("team-a", job, by=by_alice)
     client.force_login(alice)
     # session, user, team; workload, last run, what was sent; mirror: age, jobs, queue, pods; own units; events; whether
-    # its GPUs are idle; teams of the bar
-    with django_assert_num_queries(14):
+    # its GPUs are idle or have faults; teams of the bar
+    with django_assert_num_queries(15):
         assert client.get("/teams/team-a/workloads/train").status_code == 200
 
 
@@ -51,6 +51,6 @@ def test_the_page_of_a_run_that_is_over_asks_what_the_next_would_need(
     workload = actions.launch("team-a", job, by=by_alice)
     workload.runs.update(ended_at=timezone.now(), outcome="failed")
     client.force_login(alice)
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(15):
         page = client.get("/teams/team-a/workloads/train")
     assert "Start again" in page.content.decode()
