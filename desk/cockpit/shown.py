@@ -13,6 +13,7 @@ from desk.health.catalog_checks import CatalogChecks
 from desk.health.queries import SHOWN
 from portal.ui.text import decimal_text
 
+# Parts of the page Health with nothing to do if they are empty.
 ONLY_IF_ANY = ("#silent", "#stuck", "#certificates", "#gpu-faults")
 
 
@@ -64,12 +65,7 @@ def troubles(found: Cockpit) -> list[Figure]:
         Figure("Terminating namespaces", str(len(health.stuck)), f"{page}#stuck", bool(health.stuck)),
         Figure("Stuck teams", str(found.teams["stuck"]), _teams("stuck"), bool(found.teams["stuck"])),
     ]
-    # Nothing to do if there are none.
-    return [
-        one
-        for one in figures
-        if one.text != "0" or not one.href.endswith(("#silent", "#stuck", "#certificates", "#gpu-faults"))
-    ]
+    return [one for one in figures if one.text != "0" or not one.href.endswith(ONLY_IF_ANY)]
 
 
 def _known(checks: CatalogChecks, number: int) -> str:
