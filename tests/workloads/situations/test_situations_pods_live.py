@@ -66,7 +66,7 @@ def test_what_pods_and_storage_hold_up(
         wanted = replace(job, name=name, gpu_class=cpu.slug, units=units, volume=volume, options=options or Options())
         actions.launch("team-a", wanted, by=by_alice)
 
-    with kubelet.claim(space), away(admin, unique):
+    with kubelet.claim(space), away(admin, space, unique):
         ask("before", volume="gone")
         worker(lambda: "before" in on_nodes(admin, space))
         kubelet.exited(kubelet.bound(space), 0)
@@ -190,16 +190,20 @@ def claim_of_away(namespace: str, unique: str) -> Json:
 
 
 @contextmanager
-def away(admin: Api, unique: str) -> Iterator[None]:
-    """A volume on the disk of a node that is not in the cluster."""
+def away(admin: Api, namespace: str, unique: str) -> Iterator[None]:
+    """A volume on the disk of a node that is not in the cluster. It is reserved for its claim: otherwise any claim
+    without a storage class may get it, as that of another test.
+    """
     name, key = f"away-{unique}", "kubernetes.io/hostname"
+    claim_ref = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": "away"}
     term = {"matchExpressions": [{"key": key, "operator": "In", "values": [f"none-{unique}"]}]}
     admin.create(
         {
             "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
             "spec": {
                 "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "local": {"path": "/none"},
-                "storageClassName": "", "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+                "claimRef": claim_ref, "storageClassName": "",
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
             },
         }
     )  # fmt: skip
