@@ -98,7 +98,7 @@ class _Ground:
         from usage.telemetry.models import RunHour
 
         server = PrometheusServer(url)
-        ask = collection._asker(server)
+        ask = collection.asker(server)
 
         def counted(*given: Any) -> Any:
             self.asked += 1
