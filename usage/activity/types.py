@@ -170,6 +170,11 @@ class ClassActivity:
         return float(sum(known)) if known else None
 
     @property
+    def recorded_hours(self) -> float:
+        """Those in which `provided` was recorded."""
+        return float(sum(one.recorded_hours for one in self.days if isinstance(one, ClassDay)))
+
+    @property
     def measured(self) -> float:
         return sum(one.measured for one in self.days)
 

@@ -224,7 +224,7 @@ def test_the_page_of_a_class_shows_all_teams_without_names(used: Run, a100: GpuC
     path = f"/catalog/{a100.slug}"
     assert f'hx-get="{path}/activity"' in client.get(path).content.decode()
     page = client.get(f"{path}/activity").content.decode()
-    assert "1 unit-hours held, 8 provided. 0 of 1 measured unit-hours were busy (25 %)" in page
+    assert "1 unit-hours held, 8 provided (in 1 h). 0 of 1 measured unit-hours were busy (25 %)" in page
     assert "Measured until" in page
     found = client.get(f"/api/v1/classes/{a100.slug}/activity")
     [day] = found.json()["days"]
@@ -249,7 +249,7 @@ def test_the_page_of_the_cluster_shows_it_to_those_who_see_all_teams(
     client = signed_in(olga)
     assert 'hx-get="/cluster/activity"' in client.get("/cluster").content.decode()
     page = client.get("/cluster/activity").content.decode()
-    assert f"<b>{a100.slug}</b>: 1 unit-hours held, 8 provided." in page
+    assert f"<b>{a100.slug}</b>: 1 unit-hours held, 8 provided (in 1 h)." in page
     [found] = client.get("/api/v1/operators/activity").json()
     assert (found["gpu_class"], found["days"][0]["provided"]) == (a100.slug, 8)
     assert "activity" not in signed_in(alice).get("/cluster").content.decode()
