@@ -32,10 +32,7 @@ def card_layout(card: MigCard, counts: Mapping[str, int]) -> MigLayout | None:
     known = {profile: shape for profile, shape in shapes.items() if shape is not None}
     if len(known) < len(shapes) or any(counts[profile] > shape.most for profile, shape in known.items()):
         return None
-    # A GPU has one optical flow engine, and an instance takes its media engines from those of the GPU.
-    if sum(counts[profile] for profile, shape in known.items() if shape.has_ofa) > 1:
-        return None
-    if sum(counts[profile] * shape.decoders for profile, shape in known.items()) > card.decoders:
+    if not has_engines(card, [shape for profile, shape in known.items() for _ in range(counts[profile])]):
         return None
     wanted = [
         (profile, shape)
@@ -44,6 +41,14 @@ def card_layout(card: MigCard, counts: Mapping[str, int]) -> MigLayout | None:
     ]
     placed = _placed(wanted, taken=frozenset())
     return None if placed is None else tuple(sorted(placed, key=lambda box: box.start))
+
+
+def has_engines(card: MigCard, instances: Sequence[MigProfile]) -> bool:
+    """Whether the media engines suffice: a GPU has one optical flow engine, and an instance takes its decoders from
+    those of the GPU.
+    """
+    has_one_ofa = sum(shape.has_ofa for shape in instances) <= 1
+    return has_one_ofa and sum(shape.decoders for shape in instances) <= card.decoders
 
 
 def node_layout(card: MigCard, counts: Mapping[str, int], cards: int) -> tuple[MigLayout, ...] | None:

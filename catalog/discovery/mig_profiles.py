@@ -109,6 +109,8 @@ _CARDS: tuple[tuple[re.Pattern[str], MigCard, tuple[float, ...]], ...] = (
     (re.compile(r"\bRTX PRO 4500\b"), _RTX_PRO_OF_TWO, (32,)),
     (re.compile(r"\bA[18]00\b"), _AMPERE, (40, 80)),
     (re.compile(r"\bGH200\b"), _HOPPER, (96, 144)),
+    # Only the boards in pairs are named without their memory and have one size.
+    (re.compile(r"\bH[18]00 NVL\b"), _HOPPER, (94,)),
     (re.compile(r"\bH[18]00\b"), _HOPPER, (80, 94, 96)),
     (re.compile(r"\bH200\b"), _HOPPER, (141,)),
     (re.compile(r"\bH20\b"), _HOPPER, (96, 141)),
