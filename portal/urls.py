@@ -130,6 +130,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("inbox/deny", inbox_views.decide, {"approve": False}, name="inbox-deny"),
     path("nodes", node_views.node_list, name="nodes"),
     path("nodes/<str:name>", node_views.node_page, name="node"),
+    path("nodes/<str:name>/mig", node_views.mig_plan_page, name="node-mig"),
     path("search", search_views.search, name="search"),
     path("operators", cockpit_views.cockpit, name="cockpit"),
     path("operators/catalog", catalog_editor_views.class_list, name="catalog-editor"),

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import yaml
+
 from catalog.discovery.mig_placement import MigLayout
 from catalog.mig.layouts import profiles_of
 
@@ -24,3 +26,7 @@ def parted_config(name: str, layouts: Sequence[tuple[MigLayout, int]]) -> dict[s
         groups.append({"devices": devices, "mig-enabled": True, "mig-devices": instances})
         first += number
     return {"version": "v1", "mig-configs": {name: groups}}
+
+
+def parted_text(name: str, layouts: Sequence[tuple[MigLayout, int]]) -> str:
+    return str(yaml.safe_dump(parted_config(name, layouts), sort_keys=False))

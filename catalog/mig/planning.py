@@ -58,6 +58,8 @@ def _useful(layouts: Sequence[MigLayout], wanted: Counter[str]) -> list[tuple[Mi
 
 def single_plan(card: MigCard, profiles: Mapping[str, MigProfile], demand: Mapping[str, int], gpus: int) -> MigPlan:
     """The best plan with the same profile on all GPUs, which MIG strategy single requires."""
+    if not any(demand.values()):
+        return _plan(card, demand, [], is_best=True)
     plans = [_plan(card, demand, [(one, gpus)], is_best=True) for one in _uniform_layouts(card, profiles)]
     return max(plans, key=lambda plan: (plan.total_served, -plan.stranded))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from catalog.discovery import mig_placement, mig_profiles, vendors
+from catalog.mig.planning import MigPlan
 from cluster.reads.observed import Node
 from portal.ui.text import plural
 
@@ -100,6 +102,32 @@ def mig_node(node: Node, *, used: Mapping[str, int], yours: Mapping[str, int]) -
     drawn = tuple(_drawing(card, boxes, number, states) for number, boxes in enumerate(layouts, start=1))
     notes = (_ONE_OF_MANY, _ASSUMED) if card.is_assumed else (_ONE_OF_MANY,)
     return MigNode(node.name, drawn, WIDTH, ROW * card.memory_slices, listed, notes)
+
+
+def planned_cards(card: mig_profiles.MigCard, plan: MigPlan) -> MigNode:
+    """The GPUs of a plan; the instances that the demand needs are drawn first, and what is beyond it as spare."""
+    needed = Counter(plan.served)
+    drawn: list[CardDrawing] = []
+    for layout, number in plan.layouts:
+        for _ in range(number):
+            drawn.append(_planned(card, layout, f"GPU {len(drawn)}", needed))
+    notes = (_ASSUMED,) if card.is_assumed else ()
+    return MigNode("", tuple(drawn), WIDTH, ROW * card.memory_slices, "", notes)
+
+
+def _planned(
+    card: mig_profiles.MigCard, layout: mig_placement.MigLayout, title: str, needed: Counter[str]
+) -> CardDrawing:
+    """Takes the instances that it draws as needed from `needed`."""
+    boxes, spoken = [], []
+    for box in layout:
+        is_needed = needed[box.profile] > 0
+        needed[box.profile] -= is_needed
+        text = box.profile if is_needed else f"{box.profile} · spare"
+        boxes.append(_box(box.start, box.memory, text, SliceState.USED if is_needed else SliceState.FREE))
+        spoken.append(text)
+    boxes += [_box(start, 1, "no slice", SliceState.NONE) for start in mig_placement.free_slices(card, layout)]
+    return CardDrawing(title, ", ".join(spoken), tuple(sorted(boxes, key=lambda one: one.y)))
 
 
 def _profile(node: Node, resource: str, label: str, used: Mapping[str, int], yours: Mapping[str, int]) -> _Profile:

@@ -87,6 +87,10 @@ class NodePage:
         return not self.as_of.is_current
 
     @property
+    def can_have_mig(self) -> bool:
+        return self.node.labels.get("nvidia.com/mig.capable") == "true" or self.mig is not None
+
+    @property
     def is_uncounted(self) -> bool:
         """Whether there are units on GPUs with faults whose number is unknown."""
         return any(one.faulty is None for one in self.devices)

@@ -8,8 +8,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from accounts.core.request_actor import operator
+from catalog.mig.parted import parted_text
 from cluster.reads import queries as read_queries
+from desk.nodes import mig_plan
 from desk.nodes import queries as node_queries
+from desk.nodes.forms import MigDemandForm
+from desk.nodes.mig_drawing import planned_cards
 from usage.faults.shown import node_view, reading_sentence
 
 
@@ -41,3 +45,35 @@ def node_page(request: HttpRequest, name: str) -> HttpResponse:
         "reading": reading_sentence(page.reading),
     }
     return render(request, "desk/nodes/node.html", context)
+
+
+@login_required
+@require_GET
+def mig_plan_page(request: HttpRequest, name: str) -> HttpResponse:
+    """A proposal for the MIG layout of a node; changes nothing. Without parameters the demand is what is used on the
+    node and what is queued.
+    """
+    operator(request)
+    cluster = read_queries.current_cluster()
+    page = node_queries.node_page(cluster, name)
+    found = mig_plan.partitionable(page.node)
+    context: dict[str, object] = {"page": page}
+    if isinstance(found, str):
+        return render(request, "desk/nodes/mig_plan.html", context | {"refusal": found})
+    lines = mig_plan.demand_on(cluster, found, page.devices)
+    proposed = {line.profile: line.proposed for line in lines} | {"strategy": found.strategy}
+    form = MigDemandForm(proposed | request.GET.dict(), lines=lines)
+    context |= {"gpus": found, "form": form, "lines": [(line, form[line.profile]) for line in lines]}
+    if form.is_valid():
+        demand = form.demand()
+        plan = mig_plan.plan_for(found, demand, form.cleaned_data["strategy"])
+        context |= {
+            "plan": plan,
+            "drawn": planned_cards(found.card, plan),
+            "demand": sum(demand.values()),
+            "served_now": mig_plan.served_now(found, demand),
+            "unchanged": found.gpus - sum(number for _layout, number in plan.layouts),
+            "parted": parted_text("planned", plan.layouts),
+            "commands": mig_plan.commands(name, "planned"),
+        }
+    return render(request, "desk/nodes/mig_plan.html", context)

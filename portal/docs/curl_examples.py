@@ -86,6 +86,7 @@ PAGES_WITHOUT_CALL = {
     "mfa_authenticate": "signs in to a browser session; calls use tokens",
     "next-steps": "a part of a page; in the API a part of the workload's status",
     "node": "not in the API: use kubectl",
+    "node-mig": "not in the API: use manage.py mig plan",
     "nodes": "not in the API: use kubectl",
     "password-code": "signs in to a browser session; calls use tokens",
     "oidc-back": "signs in to a browser session; calls use tokens",

@@ -52,6 +52,7 @@ PAGES = (
           other_approver="told on the page"), body="ticked"),
     read("nodes", NOT_THERE),
     read("node", NOT_THERE, "node"),
+    read("node-mig", NOT_THERE, "node"),
     read("search", ANYBODY),
     read("cockpit", NOT_THERE),
     read("catalog-editor", NOT_THERE),

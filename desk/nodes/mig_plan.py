@@ -1,0 +1,143 @@
+"""A MIG layout for one node, planned for what is in use on it and what is queued. Reads only; see catalog.mig."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from catalog.classes.queries import open_classes
+from catalog.discovery import mig_profiles, vendors
+from catalog.mig.planning import MigPlan, mixed_plan, single_plan
+from catalog.mig.profile_names import profile_names
+from cluster.models import Cluster
+from cluster.reads.observed import Node
+from desk.nodes.allocations import DeviceLine
+from workloads.forecast.queries import waiting_units
+
+SINGLE, MIXED = "single", "mixed"
+# A product's label and its memory as reported differ: the driver keeps a part of it.
+_MEMORY_TOLERANCE = 0.08
+
+
+@dataclass(frozen=True)
+class PartitionableNode:
+    """`gpus`: physical ones. `strategy`: of its device plugin. `profiles`: those that its GPUs can have."""
+
+    product: str
+    card: mig_profiles.MigCard
+    profiles: Mapping[str, mig_profiles.MigProfile]
+    gpus: int
+    strategy: str
+    # Instances now, by profile.
+    current: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ProfileDemand:
+    """Units of one profile. `used`: by pods on this node. `queued`: of runs in the queue, None if unknown."""
+
+    profile: str
+    current: int
+    used: int
+    queued: int | None
+
+    @property
+    def proposed(self) -> int:
+        return self.used + (self.queued or 0)
+
+
+def partitionable(node: Node) -> PartitionableNode | str:
+    """Returns a sentence why no layout can be planned, if that is so."""
+    label = node.labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED")
+    if not label:
+        return "The labels of this node name no NVIDIA GPU, so its MIG layouts are unknown."
+    product, single, profile = label.partition("-MIG-")
+    card = mig_profiles.card_of(product)
+    if card is None:
+        has_none = mig_profiles.has_mig(product) is False
+        return f"{product} has no MIG." if has_none else f"The MIG layouts of {product} are unknown."
+    count, memory_mib = (_number(node, f"nvidia.com/gpu.{name}") for name in ("count", "memory"))
+    card = card if single else _of_memory(card, memory_mib)
+    names = profile_names(card) if len(card.sizes) == 1 else None
+    if names is None:
+        return f"The names of the MIG profiles of {product} are unknown for the memory that this node reports."
+    if single:
+        shape = mig_profiles.profile_of(profile, card)
+        current = {_name(profile): count} if shape is not None else {}
+        gpus = -(-count // shape.most) if shape is not None else 0
+    else:
+        current = {_name(name): number for name, number in vendors.mig_counts(node.labels).items()}
+        gpus = count
+    if not gpus:
+        return "The labels of this node do not say how many GPUs it has."
+    strategy = SINGLE if node.labels.get("nvidia.com/mig.strategy") == SINGLE else MIXED
+    return PartitionableNode(product, card, names, gpus, strategy, current)
+
+
+def demand_on(cluster: Cluster, node: PartitionableNode, devices: Sequence[DeviceLine]) -> tuple[ProfileDemand, ...]:
+    """One line for each profile of the GPU, in order of size. Three queries, whatever the number of runs and classes.
+
+    Queued are units of all open classes of this product and profile, whichever node serves them.
+    """
+    used = _used(node, devices)
+    waiting = waiting_units(cluster)
+    queued: Counter[str] = Counter()
+    for one in open_classes(cluster):
+        if one.sharing == one.Sharing.NONE and _same_gpu(one.product, node):
+            queued[_name(one.partition)] += (waiting or {}).get(one.slug, 0)
+    return tuple(
+        ProfileDemand(name, node.current.get(name, 0), used.get(name, 0), None if waiting is None else queued[name])
+        for name in sorted(node.profiles, key=lambda one: (node.profiles[one].memory, node.profiles[one].compute, one))
+    )
+
+
+def plan_for(node: PartitionableNode, demand: Mapping[str, int], strategy: str) -> MigPlan:
+    plan = single_plan if strategy == SINGLE else mixed_plan
+    return plan(node.card, node.profiles, demand, node.gpus)
+
+
+def served_now(node: PartitionableNode, demand: Mapping[str, int]) -> int:
+    """Instances of the demand that the present layout serves."""
+    return sum(min(number, node.current.get(name, 0)) for name, number in demand.items())
+
+
+def commands(node: str, config: str) -> str:
+    """What an operator runs to apply a layout: NVIDIA's MIG manager does not drain."""
+    return "\n".join(
+        (
+            f"kubectl cordon {node}",
+            f"kubectl drain {node} --ignore-daemonsets --delete-emptydir-data",
+            f"kubectl label node {node} nvidia.com/mig.config={config} --overwrite",
+            f"kubectl get node {node} -L nvidia.com/mig.config.state --watch",
+            f"kubectl uncordon {node}",
+        )
+    )
+
+
+def _used(node: PartitionableNode, devices: Sequence[DeviceLine]) -> dict[str, int]:
+    by_resource = {line.resource: line.used for line in devices}
+    if node.strategy == SINGLE and len(node.current) == 1:
+        return {name: by_resource.get("nvidia.com/gpu", 0) for name in node.current}
+    return {name: by_resource.get(f"nvidia.com/mig-{mig_profiles.as_resource(name)}", 0) for name in node.profiles}
+
+
+def _same_gpu(product: str, node: PartitionableNode) -> bool:
+    return product.removesuffix("-SHARED").partition("-MIG-")[0] == node.product
+
+
+def _name(profile: str) -> str:
+    """The profile as mig-parted writes it: `1g.10gb.me` in names of resources is `1g.10gb+me`."""
+    base, dot, extra = profile.partition("gb.")
+    return f"{base}gb+{extra}" if dot else profile
+
+
+def _of_memory(card: mig_profiles.MigCard, memory_mib: int) -> mig_profiles.MigCard:
+    near = [size for size in card.sizes if memory_mib and abs(memory_mib / 1024 / size - 1) <= _MEMORY_TOLERANCE]
+    nearest = sorted(near, key=lambda size: abs(memory_mib / 1024 - size))[:1]
+    return replace(card, sizes=tuple(nearest)) if nearest else card
+
+
+def _number(node: Node, label: str) -> int:
+    text = node.labels.get(label, "")
+    return int(text) if text.isdigit() else 0
