@@ -102,6 +102,18 @@ def served_now(node: PartitionableNode, demand: Mapping[str, int]) -> int:
     return sum(min(number, node.current.get(name, 0)) for name, number in demand.items())
 
 
+def changes(node: PartitionableNode, plan: MigPlan) -> list[tuple[str, int, int]]:
+    """(profile, instances now, instances then) of profiles whose number changes. Empty if the plan leaves GPUs as they
+    are: which instances these have is unknown.
+    """
+    if not plan.layouts or sum(number for _layout, number in plan.layouts) < node.gpus:
+        return []
+    then = Counter(plan.served) + Counter(plan.spare)
+    names = (*node.profiles, *(name for name in node.current if name not in node.profiles))
+    pairs = ((name, node.current.get(name, 0), then[name]) for name in names)
+    return [(name, now, later) for name, now, later in pairs if now != later]
+
+
 def commands(node: str, config: str) -> str:
     """What an operator runs to apply a layout: NVIDIA's MIG manager does not drain."""
     return "\n".join(

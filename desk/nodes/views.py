@@ -72,6 +72,7 @@ def mig_plan_page(request: HttpRequest, name: str) -> HttpResponse:
             "drawn": planned_cards(found.card, plan),
             "demand": sum(demand.values()),
             "served_now": mig_plan.served_now(found, demand),
+            "changes": mig_plan.changes(found, plan),
             "unchanged": found.gpus - sum(number for _layout, number in plan.layouts),
             "parted": parted_text("planned", plan.layouts),
             "commands": mig_plan.commands(name, "planned"),

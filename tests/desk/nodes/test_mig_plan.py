@@ -82,6 +82,11 @@ def test_an_unknown_queue_is_not_zero(cluster: Cluster, olga: User, monkeypatch:
 def test_another_demand_and_strategy(cluster: Cluster, olga: User) -> None:
     mirrored.hardware_seen(cluster, Workload=[], Job=[])
     found = shown(olga, f"{PATH}?7g.80gb=5&strategy=single")
+    lost = [("1g.10gb", 7, 0), ("1g.10gb+me", 1, 0), ("2g.20gb", 4, 0), ("3g.40gb", 4, 0)]
+    assert found.context["changes"] == [*lost, ("7g.80gb", 0, 4)]
+    assert "3g.40gb: 4 → 0, 7g.80gb: 0 → 4" in found.content.decode()
+    # A plan for one of four GPUs does not say which instances the others have.
+    assert shown(olga, f"{PATH}?7g.80gb=1").context["changes"] == []
     assert found.context["plan"].served == {"7g.80gb": 4}
     assert found.context["plan"].unserved == {"7g.80gb": 1}
     assert len(found.context["drawn"].cards) == 4
