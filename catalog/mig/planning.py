@@ -1,4 +1,4 @@
-"""Which layouts of a number of equal GPUs serve a demand best. Pure."""
+"""Which layouts of a number of equal GPUs serve a demand best. Pure. Why it counts instances: docs/adr/0083."""
 
 from __future__ import annotations
 
