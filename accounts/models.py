@@ -254,6 +254,11 @@ class Delivery(Due):
                 condition=models.Q(user=None) ^ models.Q(address=""), name="delivery_to_user_or_address"
             ),
         ]
+        # Those that were sent long ago are deleted (desk/retention).
+        indexes = [
+            *Due.Meta.indexes,
+            models.Index(fields=["sent_at"], condition=models.Q(sent_at__isnull=False), name="delivery_sent"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.subject} to {self.user_id or self.address}"

@@ -20,6 +20,22 @@ from usage.telemetry import collection as telemetry_collection
 from workloads.forecast.prediction_log import PREDICTION_RETENTION
 
 ALWAYS = "always"
+# Where `manage.py retention` and the worker delete.
+HERE = "desk/retention"
+SENT_EMAILS_KEPT = timedelta(days=90)
+EXPIRED_SESSIONS_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """What this room deletes of the only table of a kind, when `kept_for` is over.
+
+    `condition`: SQL; a row that does not meet it is still needed. Archived rows have a column `id`. Rows that are not
+    archived are found by `at` alone, so that a role may delete them that may not read them.
+    """
+
+    condition: str = ""
+    is_archived: bool = True
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,7 @@ class Kind:
     kept_for: timedelta | None = None
     at: str = ""
     order: str = "id"
+    expiry: Expiry | None = None
 
 
 def _tables(app: str, *names: str) -> tuple[str, ...]:
@@ -56,7 +73,16 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("grants", ("tenants_grant",), f"{ALWAYS}: also expired ones, for the timeline of a team"),
     # ---- messages
-    Kind("emails", ("accounts_delivery",), f"{ALWAYS}: nothing deletes sent ones", at="sent_at"),
+    Kind(
+        "emails",
+        ("accounts_delivery",),
+        "after they were sent; archived first. Others are kept",
+        HERE,
+        SENT_EMAILS_KEPT,
+        at="sent_at",
+        order="sent_at",
+        expiry=Expiry("due_at IS NULL AND leased_until IS NULL"),
+    ),
     Kind(
         "notices",
         ("accounts_notice",),
@@ -77,7 +103,14 @@ KINDS: tuple[Kind, ...] = (
         at="joined_at",
     ),
     Kind(
-        "sessions", ("django_session",), f"{ALWAYS}: expired ones open nothing", at="expire_date", order="expire_date"
+        "sessions",
+        ("django_session",),
+        "after they expired",
+        HERE,
+        EXPIRED_SESSIONS_KEPT,
+        at="expire_date",
+        order="expire_date",
+        expiry=Expiry(is_archived=False),
     ),
     Kind(
         "signed-in-browsers",
