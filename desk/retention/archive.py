@@ -58,7 +58,9 @@ def write(folder: Path, kind: str, table: str, rows: Sequence[ArchivedRow]) -> s
         "sha256": digest,
     }
     pending = folder / kind / PENDING
-    pending.mkdir(parents=True, exist_ok=True)
+    # Not the folder itself: a volume that is not mounted must not be replaced by the disk below it.
+    for made in (pending.parent, pending):
+        made.mkdir(exist_ok=True)
     _write(pending / (name + ROWS), content)
     _sync(pending)
     if read_rows(pending / (name + ROWS), digest) != [row.text for row in rows]:

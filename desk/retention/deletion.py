@@ -19,7 +19,15 @@ from desk.retention.archive import ArchivedRow, Deletion
 from desk.retention.kinds import KINDS, Expiry, Kind
 
 BUNDLE_ROWS = 1000
-EXPIRING = tuple(kind for kind in KINDS if kind.expiry)
+
+
+def _expiry(kind: Kind) -> Expiry:
+    assert kind.expiry is not None
+    return kind.expiry
+
+
+# First those that need no folder, which may be full.
+EXPIRING = tuple(sorted((kind for kind in KINDS if kind.expiry), key=lambda kind: _expiry(kind).is_archived))
 
 
 def delete_expired(folder: Path | None, *, within_s: float | None = None) -> dict[str, int]:
@@ -119,8 +127,3 @@ def _is_expired(kind: Kind) -> Composed:
     # The condition is a constant of kinds.py.
     condition = _expiry(kind).condition
     return SQL(" AND ").join([expired, *([SQL(condition)] if condition else [])])
-
-
-def _expiry(kind: Kind) -> Expiry:
-    assert kind.expiry is not None
-    return kind.expiry

@@ -76,7 +76,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "emails",
         ("accounts_delivery",),
-        "after they were sent; archived first. Others are kept",
+        "after they were sent, once they are archived; others stay",
         HERE,
         SENT_EMAILS_KEPT,
         at="sent_at",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,14 +14,17 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import LazySettings
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Delivery, Event, User
+from desk import tasks
 from desk.retention import archive, deletion
 from desk.retention.archive import ArchiveUnclear
+from portal.celery import app
 from tests.plugin import process_environment
 from tests.support.database_roles import in_role
 
@@ -202,11 +206,53 @@ def test_without_a_folder_history_stays_and_expired_sessions_go(alice: User, mon
     Session.objects.create(session_key="ended", expire_date=now - timedelta(minutes=1))
     Session.objects.create(session_key="valid", expire_date=now + timedelta(days=1))
 
-    with in_role("worker"):
-        deleted = deletion.delete_expired(None)
+    deleted = deletion.delete_expired(None)
 
     assert deleted == {"emails": 0, "sessions": 5}
     assert {*Session.objects.values_list("session_key", flat=True)} == {"ended", "valid"}
+    assert Delivery.objects.count() == 1
+
+
+def test_beat_asks_for_it_and_the_task_archives_to_the_folder_of_the_setting(
+    alice: User, tmp_path: Path, settings: LazySettings
+) -> None:
+    [entry] = [one for one in settings.CELERY_BEAT_SCHEDULE.values() if one["task"] == "desk.retention.delete"]
+    assert entry["options"]["queue"] == "background"
+    assert tasks.WITHIN_S < settings.TASK_LIMIT_S / 2
+    settings.RETENTION_ARCHIVE = str(tmp_path)
+    emails(alice, number=2, days=92)
+    app.autodiscover_tasks(force=True)
+
+    app.tasks[entry["task"]].run()
+
+    assert not Delivery.objects.exists()
+    assert len(archived(tmp_path)) == 2
+
+
+def test_a_task_ends_in_time_and_the_next_one_goes_on(
+    alice: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletion, "BUNDLE_ROWS", 2)
+    emails(alice, number=5, days=92)
+    seconds = itertools.count()
+    monkeypatch.setattr(deletion.time, "monotonic", lambda: float(next(seconds)))
+
+    # The clock is read once at the begin and before each bundle: sessions at 1, then emails at 2 and 3.
+    deleted = deletion.delete_expired(tmp_path, within_s=4)
+
+    assert deleted == {"sessions": 0, "emails": 4}
+    assert deletion.delete_expired(tmp_path) == {"sessions": 0, "emails": 1}
+    assert len(archived(tmp_path)) == 5
+
+
+def test_sessions_are_deleted_although_the_folder_is_gone(alice: User, tmp_path: Path) -> None:
+    emails(alice, number=1, days=92)
+    Session.objects.create(session_key="old", expire_date=timezone.now() - timedelta(days=3))
+
+    with pytest.raises(FileNotFoundError, match="not-mounted"):
+        deletion.delete_expired(tmp_path / "not-mounted")
+
+    assert not Session.objects.exists()
     assert Delivery.objects.count() == 1
 
 
