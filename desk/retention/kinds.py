@@ -115,8 +115,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "signed-in-browsers",
         ("usersessions_usersession",),
-        f"until the person ends it; {ALWAYS} otherwise",
-        "accounts/credentials",
+        "until the session ends; allauth deletes it when the person signs in again",
         at="created_at",
     ),
     Kind(
