@@ -236,7 +236,7 @@ class Delivery(Due):
     class Channel(models.TextChoices):
         MAIL = "mail", "mail"
 
-    event = models.ForeignKey(Event, on_delete=models.DO_NOTHING, related_name="deliveries")
+    event = models.ForeignKey(Event, on_delete=models.DO_NOTHING, related_name="deliveries", db_index=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="deliveries", null=True, blank=True)
     address = models.EmailField(max_length=254, blank=True, default="")
     channel = models.CharField(max_length=10, choices=Channel, default=Channel.MAIL)
