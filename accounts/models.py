@@ -236,7 +236,7 @@ class Delivery(Due):
     class Channel(models.TextChoices):
         MAIL = "mail", "mail"
 
-    event = models.ForeignKey(Event, on_delete=models.DO_NOTHING, related_name="deliveries")
+    event = models.ForeignKey(Event, on_delete=models.DO_NOTHING, related_name="deliveries", db_index=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="deliveries", null=True, blank=True)
     address = models.EmailField(max_length=254, blank=True, default="")
     channel = models.CharField(max_length=10, choices=Channel, default=Channel.MAIL)
@@ -253,6 +253,11 @@ class Delivery(Due):
             models.CheckConstraint(
                 condition=models.Q(user=None) ^ models.Q(address=""), name="delivery_to_user_or_address"
             ),
+        ]
+        # Those that were sent long ago are deleted (desk/retention).
+        indexes = [
+            *Due.Meta.indexes,
+            models.Index(fields=["sent_at"], condition=models.Q(sent_at__isnull=False), name="delivery_sent"),
         ]
 
     def __str__(self) -> str:

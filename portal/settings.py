@@ -197,6 +197,7 @@ PROMETHEUS = prometheus_server(
     metrics=env.dict("PROMETHEUS_METRICS", default={}),
 )
 
+RETENTION_ARCHIVE: str = env.str("RETENTION_ARCHIVE", default="")  # a folder; "": what it would get stays
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 USE_TZ = True
@@ -278,7 +279,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = redis_server.broker_options(REDIS_URL)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_DEFAULT_QUEUE = "people"
 CELERY_TASK_TIME_LIMIT = TASK_LIMIT_S
@@ -286,7 +286,6 @@ CELERY_TASK_ACKS_LATE = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=4)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_WORKER_SEND_TASK_EVENTS = False
 # Otherwise Celery closes the connection around every task; portal.tasks closes it by Django's own rule.
 CELERY_DB_REUSE_MAX = 1_000_000
 
@@ -312,6 +311,7 @@ CELERY_BEAT_SCHEDULE = {
     "certificates": in_background("cluster.validity", every_s=60.0),
     "trials": in_background("catalog.trials.try", every_s=10.0),
     "starts": in_background("workloads.predicting.predict", every_s=60.0),
+    "retention": in_background("desk.retention.delete", every_s=600.0),
 }
 # Beat stores its last runs here. The file may be lost without consequences.
 CELERY_BEAT_SCHEDULE_FILENAME = env.str("BEAT_SCHEDULE_FILE", default=str(BASE_DIR / ".run" / "beat"))

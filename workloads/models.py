@@ -161,7 +161,7 @@ class Run(models.Model):
         STOPPED = "stopped", "stopped"
         LOST = "lost", "lost"
 
-    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="runs")
+    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="runs", db_index=False)
     number = models.PositiveIntegerField()
     # cluster.manifests.run_spec.RunSpec as JSON, frozen at launch: class, units, price, image, sizes, tolerations, ….
     spec = models.JSONField()

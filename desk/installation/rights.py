@@ -39,8 +39,9 @@ RIGHTS: dict[str, dict[str, str]] = {
     "django_migrations": _EVERYBODY,
     "django_content_type": {"web": READ},
     "django_admin_log": {"web": "SELECT, INSERT"},
-    # Who sees the session of a password that was changed since deletes it.
-    "django_session": {"web": WRITE, "doors": "SELECT, DELETE"},
+    # Who sees the session of a password that was changed since deletes it. The worker deletes expired ones, and cannot
+    # read whose they are.
+    "django_session": {"web": WRITE, "doors": "SELECT, DELETE", "worker": "SELECT (expire_date), DELETE"},
     "auth_permission": {"web": READ},
     "auth_group": {"web": READ},
     "auth_group_permissions": {"web": READ},

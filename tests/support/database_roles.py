@@ -17,6 +17,7 @@ from django.db import connection
 
 from accounts.events import reconcile as deliveries
 from desk.installation.rights import ROLES
+from desk.retention import deletion
 from portal.core import due
 from tenants.provisioning import reconcile as provisioning
 from tenants.provisioning import steps
@@ -45,6 +46,7 @@ CALLS: tuple[tuple[Any, str, str], ...] = (
     (retention, "delete_expired_logs", "worker"),
     (prediction_log, "log_predictions", "worker"),
     (offboarding, "wake_orphaned_notebooks", "worker"),
+    (deletion, "delete_expired", "worker"),
 )
 
 

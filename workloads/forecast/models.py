@@ -13,7 +13,7 @@ NO_BASIS = "none"
 class StartPrediction(models.Model):
     """The estimate of a queued run, from `made_at` until at least `checked_at`. No range: there was no estimate."""
 
-    run = models.ForeignKey("workloads.Run", on_delete=models.CASCADE, related_name="predictions")
+    run = models.ForeignKey("workloads.Run", on_delete=models.CASCADE, related_name="predictions", db_index=False)
     made_at = models.DateTimeField(db_default=Now())
     checked_at = models.DateTimeField(db_default=Now())
     earliest = models.DateTimeField(null=True, blank=True)

@@ -21,7 +21,7 @@ class RunLog(models.Model):
         UNREACHABLE = "unreachable", "unreachable"
         TOO_SLOW = "too_slow", "too slow"
 
-    run = models.ForeignKey("workloads.Run", on_delete=models.CASCADE, related_name="logs")
+    run = models.ForeignKey("workloads.Run", on_delete=models.CASCADE, related_name="logs", db_index=False)
     worker = models.PositiveIntegerField()
     rank = models.PositiveSmallIntegerField()
     text = models.TextField(blank=True, default="")

@@ -358,6 +358,21 @@ def test_a_session_that_has_lapsed_is_not_listed(alice: User) -> None:
     assert here.get("/account").text.count("<b>127.0.0.1</b>") == 1
 
 
+def test_what_is_known_of_lapsed_sessions_goes_with_the_next_sign_in(alice: User, bob: User) -> None:
+    """allauth does it: nothing else deletes these rows (desk/retention/kinds.py)."""
+    (valid, _), (lapsed, _), (gone, _) = by_password(alice), by_password(alice), by_password(alice)
+    of_bob = signed_in(bob)
+    keys = [one.session.session_key for one in (valid, lapsed, gone, of_bob)]
+    Session.objects.filter(session_key__in=[keys[1], keys[3]]).update(expire_date=timezone.now())
+    Session.objects.filter(session_key=keys[2]).delete()
+
+    here, _ = by_password(alice)
+
+    known = set(UserSession.objects.values_list("session_key", flat=True))
+    assert known == {keys[0], keys[3], here.session.session_key}
+    assert valid.get("/tokens").status_code == 200
+
+
 # ---- break-glass account -----------------------------------------------------------------------------------------
 
 

@@ -57,6 +57,7 @@ REFUSED = {
         "UPDATE workloads_run SET spec = '{}'",
         "SELECT data FROM mfa_authenticator",
         "SELECT * FROM django_session",
+        "SELECT session_key FROM django_session",
         "SELECT * FROM accounts_apitoken",
         "UPDATE accounts_user SET roles = '{admin}'",
         "UPDATE workloads_workload SET image = ''",
