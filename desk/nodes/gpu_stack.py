@@ -204,7 +204,7 @@ def _upgrade(node: str, state: str, since: datetime | None) -> Iterator[StackLin
             since,
             detail,
             "During the upgrade the node is cordoned and its GPU pods are deleted.",
-            "It ends by itself. If it does not go on, another node may have to finish first, or a pod cannot be "
+            "It ends automatically. If it does not go on, another node may have to finish first, or a pod cannot be "
             "deleted.",
             "kubectl get events -n default --sort-by=.lastTimestamp",
         )
@@ -221,6 +221,6 @@ def _mig(state: str, since: datetime | None) -> Iterator[StackLine]:
             "The slices of this node may differ from the layout that was requested.",
             "Read the log of the MIG manager. A layout that failed: set the previous one again."
             if state == "failed"
-            else "It ends by itself; it can fail while pods use the GPUs.",
+            else "It ends automatically; it can fail while pods use the GPUs.",
             "kubectl logs -A -l app=nvidia-mig-manager --prefix",
         )
