@@ -76,7 +76,7 @@ class LabelWriter:
 class Node:
     """`schedulable`: not cordoned; `capacity` and `allocatable`: cpu in millicores, memory in bytes.
 
-    `writers`: of the labels that decide the MIG layout and sharing of its GPUs.
+    `writers`: of the labels that decide the MIG layout and sharing of its GPUs, and of the driver upgrade's state.
     """
 
     name: str

@@ -14,7 +14,9 @@ from cluster.models import Cluster, MirrorNode
 from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf, Node
 from desk.nodes.allocations import DeviceLine, NodeAllocations, allocations_on, devices_of
+from desk.nodes.gpu_stack import NodeStack
 from desk.nodes.mig_drawing import MigNode, mig_node
+from desk.nodes.stack_parts import stack_of_node
 from portal.core.errors import get_or_refuse
 from usage.faults.models import GpuFault
 from usage.faults.queries import Fault, FaultReading, fault_reading, faults_of_node, open_faults
@@ -81,6 +83,8 @@ class NodePage:
     work: NodeAllocations
     faults: tuple[Fault, ...]
     reading: FaultReading
+    # None: no NVIDIA GPUs, or unknown because the mirror is stale.
+    stack: NodeStack | None
 
     @property
     def is_stale(self) -> bool:
@@ -114,13 +118,15 @@ def node_list(cluster: Cluster, *, q: str, state: str, cursor: str | None) -> No
 
 
 def node_page(cluster: Cluster, name: str) -> NodePage:
-    """About a dozen queries, whatever the number of pods, classes and other nodes. Raises Refused (404)."""
+    """About fourteen queries, whatever the number of pods, classes and other nodes. Raises Refused (404)."""
     node = mirror.node_of(get_or_refuse(MirrorNode.objects.filter(cluster_id=cluster.pk), name=name))
     faults = faults_of_node(cluster, name)
     devices = devices_of(cluster, [node], {name: faults})[name]
+    as_of = mirror.as_of(cluster.pk, "Node", "Pod", "ResourceSlice", "ResourceClaim")
+    has_devices = any(line.allocatable for line in devices)
     return NodePage(
         node=node,
-        as_of=mirror.as_of(cluster.pk, "Node", "Pod", "ResourceSlice", "ResourceClaim"),
+        as_of=as_of,
         product=_product(node.labels),
         labels=_grouped(node.labels),
         devices=tuple(devices),
@@ -129,6 +135,7 @@ def node_page(cluster: Cluster, name: str) -> NodePage:
         work=allocations_on(cluster, node, devices),
         faults=tuple(faults),
         reading=fault_reading(cluster),
+        stack=stack_of_node(cluster, node, has_devices=has_devices) if as_of.is_current else None,
     )
 
 

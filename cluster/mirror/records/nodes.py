@@ -14,8 +14,14 @@ IMAGE_NAMES_LIMIT = 3
 # Excluded: hundreds of processor flags, and labels that change although nothing happened.
 _NOISY_LABELS = ("feature.node.kubernetes.io/", "beta.kubernetes.io/", "nvidia.com/gfd.timestamp")
 
-# Labels that decide the MIG layout and the sharing of a node's GPUs: shown with time and manager.
-_LAYOUT_LABELS = ("nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config")
+# Labels that decide the MIG layout and the sharing of a node's GPUs, and the state of a driver upgrade: shown with time
+# and manager.
+_LAYOUT_LABELS = (
+    "nvidia.com/mig.config",
+    "nvidia.com/mig.config.state",
+    "nvidia.com/device-plugin.config",
+    "nvidia.com/gpu-driver-upgrade-state",
+)
 
 
 def node_record(raw: Raw) -> RecordContent:

@@ -17,10 +17,22 @@ from cluster.mirror.records.types import (
     without_secrets,
 )
 
+# The label `app` of the pods of NVIDIA's GPU Operator, as its DaemonSets have it; the part is the name that the
+# operator uses in the node label `nvidia.com/gpu.deploy.<part>`.
+_STACK_APPS = {
+    "nvidia-driver-daemonset": "driver",
+    "nvidia-container-toolkit-daemonset": "container-toolkit",
+    "nvidia-device-plugin-daemonset": "device-plugin",
+    "gpu-feature-discovery": "gpu-feature-discovery",
+    "nvidia-dcgm-exporter": "dcgm-exporter",
+    "nvidia-mig-manager": "mig-manager",
+    "nvidia-operator-validator": "operator-validator",
+}
+
 
 def pod_record(raw: Raw) -> RecordContent:
     """Of every pod: requests {resource: amount}, as the scheduler counts them. Ended pods outside our namespaces are
-    not kept.
+    not kept. Of a pod of the GPU software stack also: stack, see `_stack`.
 
     Of our pods also: labels, conditions, reason, message, containers and init_containers (see `_container`), ip,
     priority, gates [names], claims [names of ResourceClaims], job_uid, started_at.
@@ -36,6 +48,8 @@ def pod_record(raw: Raw) -> RecordContent:
     }
     record: dict[str, Any] = {"requests": pod_requests(spec)}
     if OWNER_LABEL not in labels:
+        if (part := _stack_part(labels)) and controller_uid(metadata, "DaemonSet"):
+            record["stack"] = _stack(part, status)
         return RecordContent(columns, record, is_kept=phase not in ("Succeeded", "Failed"))
     record |= {
         "labels": {key: value for key, value in labels.items() if key.startswith(KEPT_LABELS)},
@@ -56,6 +70,31 @@ def pod_record(raw: Raw) -> RecordContent:
         "started_at": status.get("startTime"),
     }
     return RecordContent(columns, record)
+
+
+def _stack_part(labels: Raw) -> str:
+    # Drivers of an NVIDIADriver have an `app` of their own each, and this label in common.
+    if labels.get("app.kubernetes.io/component") == "nvidia-driver":
+        return "driver"
+    return _STACK_APPS.get(labels.get("app", ""), "")
+
+
+def _stack(part: str, status: Raw) -> dict[str, Any]:
+    """part; ready, since (of the condition Ready, None: not reported), restarts; of the first container that does not
+    work: container, and reason if it is waiting.
+    """
+    ready: Raw = next((one for one in status.get("conditions") or [] if one["type"] == "Ready"), {})
+    first = [one for one in status.get("initContainerStatuses") or [] if not one.get("ready")]
+    main = status.get("containerStatuses") or []
+    stuck: Raw = next(iter([*first, *(one for one in main if not one.get("ready"))]), {})
+    return {
+        "part": part,
+        "ready": ready.get("status") == "True",
+        "since": ready.get("lastTransitionTime"),
+        "restarts": sum(one.get("restartCount", 0) for one in [*(status.get("initContainerStatuses") or []), *main]),
+        "container": stuck.get("name", ""),
+        "reason": ((stuck.get("state") or {}).get("waiting") or {}).get("reason", ""),
+    }
 
 
 def _container(raw: Raw) -> dict[str, Any]:
