@@ -132,7 +132,10 @@ def _part(node: str, part: str, deploy: str, pod: StackPod | None, *, is_needed:
         return StackLine(title, "off", "not deployed here", detail=f"The node label {DEPLOY}{part} is {deploy!r}.")
     if not is_needed:
         return StackLine(
-            title, "unused", "no pod on any node", detail="Switched off in the ClusterPolicy, or installed on the host."
+            title,
+            "unused",
+            "no pod on any node",
+            detail="Often switched off in the ClusterPolicy, or installed on the host.",
         )
     return StackLine(
         title,
