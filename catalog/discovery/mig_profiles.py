@@ -156,6 +156,12 @@ def as_resource(profile: str) -> str:
     return profile.replace("+", ".")
 
 
+def from_resource(profile: str) -> str:
+    """The reverse of `as_resource`: `1g.10gb.me` becomes `1g.10gb+me`. A name that has a `+` stays as it is."""
+    size, dot, extra = profile.partition("gb.")
+    return f"{size}gb+{extra}" if dot else profile
+
+
 def profile_of(name: str, card: MigCard) -> MigProfile | None:
     """Returns the meaning of a name on this GPU: 1g.10gb is one memory slice of 80 GB, and two of 40."""
     meanings = _meanings(name, card)

@@ -35,16 +35,19 @@ class PartitionableNode:
 
 @dataclass(frozen=True)
 class ProfileDemand:
-    """Units of one profile. `used`: by pods on this node. `queued`: of runs in the queue, None if unknown."""
+    """Instances of one profile. `used`: by pods on this node, None if pods share instances: it is not known how many.
+    `queued`: of runs in the queue, None if unknown.
+    """
 
     profile: str
     current: int
-    used: int
+    used: int | None
     queued: int | None
 
     @property
     def proposed(self) -> int:
-        return self.used + (self.queued or 0)
+        """All instances of which an unknown number is used are kept."""
+        return (self.current if self.used is None else self.used) + (self.queued or 0)
 
 
 def partitionable(node: Node) -> PartitionableNode | str:
@@ -64,10 +67,10 @@ def partitionable(node: Node) -> PartitionableNode | str:
         return f"The names of the MIG profiles of {product} are unknown for the memory that this node reports."
     if single:
         shape = mig_profiles.profile_of(profile, card)
-        current = {_name(profile): count} if shape is not None else {}
+        current = {mig_profiles.from_resource(profile): count} if shape is not None else {}
         gpus = -(-count // shape.most) if shape is not None else 0
     else:
-        current = {_name(name): number for name, number in vendors.mig_counts(node.labels).items()}
+        current = {mig_profiles.from_resource(name): number for name, number in vendors.mig_counts(node.labels).items()}
         gpus = count
     if not gpus:
         return "The labels of this node do not say how many GPUs it has."
@@ -75,17 +78,20 @@ def partitionable(node: Node) -> PartitionableNode | str:
     return PartitionableNode(product, card, names, gpus, strategy, current)
 
 
-def demand_on(cluster: Cluster, node: PartitionableNode, devices: Sequence[DeviceLine]) -> tuple[ProfileDemand, ...]:
+def demand_on(
+    cluster: Cluster, node: PartitionableNode, labels: Mapping[str, str], devices: Sequence[DeviceLine]
+) -> tuple[ProfileDemand, ...]:
     """One line for each profile of the GPU, in order of size. Three queries, whatever the number of runs and classes.
+    `labels`, `devices`: of the node.
 
     Queued are units of all open classes of this product and profile, whichever node serves them.
     """
-    used = _used(node, devices)
+    used = _used(node, labels, devices)
     waiting = waiting_units(cluster)
     queued: Counter[str] = Counter()
     for one in open_classes(cluster):
         if one.sharing == one.Sharing.NONE and _same_gpu(one.product, node):
-            queued[_name(one.partition)] += (waiting or {}).get(one.slug, 0)
+            queued[mig_profiles.from_resource(one.partition)] += (waiting or {}).get(one.slug, 0)
     return tuple(
         ProfileDemand(name, node.current.get(name, 0), used.get(name, 0), None if waiting is None else queued[name])
         for name in sorted(node.profiles, key=lambda one: (node.profiles[one].memory, node.profiles[one].compute, one))
@@ -127,21 +133,21 @@ def commands(node: str, config: str) -> str:
     )
 
 
-def _used(node: PartitionableNode, devices: Sequence[DeviceLine]) -> dict[str, int]:
+def _used(node: PartitionableNode, labels: Mapping[str, str], devices: Sequence[DeviceLine]) -> dict[str, int | None]:
     by_resource = {line.resource: line.used for line in devices}
-    if node.strategy == SINGLE and len(node.current) == 1:
-        return {name: by_resource.get("nvidia.com/gpu", 0) for name in node.current}
-    return {name: by_resource.get(f"nvidia.com/mig-{mig_profiles.as_resource(name)}", 0) for name in node.profiles}
+    is_single = node.strategy == SINGLE and len(node.current) == 1
+    found: dict[str, int | None] = {}
+    for name in node.current if is_single else node.profiles:
+        about = "gpu" if is_single else f"mig-{mig_profiles.as_resource(name)}"
+        # Shares of an instance have its name, or one of their own.
+        used = sum(by_resource.get(f"nvidia.com/{about}{suffix}", 0) for suffix in ("", ".shared"))
+        is_shared = labels.get(f"nvidia.com/{about}.sharing-strategy", "none") != "none"
+        found[name] = None if is_shared and used else used
+    return found
 
 
 def _same_gpu(product: str, node: PartitionableNode) -> bool:
     return product.removesuffix("-SHARED").partition("-MIG-")[0] == node.product
-
-
-def _name(profile: str) -> str:
-    """The profile as mig-parted writes it: `1g.10gb.me` in names of resources is `1g.10gb+me`."""
-    base, dot, extra = profile.partition("gb.")
-    return f"{base}gb+{extra}" if dot else profile
 
 
 def _of_memory(card: mig_profiles.MigCard, memory_mib: int) -> mig_profiles.MigCard:

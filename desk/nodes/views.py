@@ -60,7 +60,7 @@ def mig_plan_page(request: HttpRequest, name: str) -> HttpResponse:
     context: dict[str, object] = {"page": page}
     if isinstance(found, str):
         return render(request, "desk/nodes/mig_plan.html", context | {"refusal": found})
-    lines = mig_plan.demand_on(cluster, found, page.devices)
+    lines = mig_plan.demand_on(cluster, found, page.node.labels, page.devices)
     proposed = {line.profile: line.proposed for line in lines} | {"strategy": found.strategy}
     form = MigDemandForm(proposed | request.GET.dict(), lines=lines)
     context |= {"gpus": found, "form": form, "lines": [(line, form[line.profile]) for line in lines]}

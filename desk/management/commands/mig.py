@@ -16,7 +16,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from catalog.discovery.mig_placement import MigLayout
-from catalog.discovery.mig_profiles import MigCard, MigProfile, card_of, has_mig
+from catalog.discovery.mig_profiles import MigCard, MigProfile, card_of, from_resource, has_mig
 from catalog.mig.layouts import arrangements, full_layouts, layouts, misfit, profiles_of
 from catalog.mig.parted import parted_text
 from catalog.mig.planning import MigPlan, mixed_plan, single_plan
@@ -143,11 +143,10 @@ def _card(product: str, memory_gb: float | None) -> tuple[MigCard, dict[str, Mig
 
 def _counts(words: Sequence[str], profiles: Mapping[str, MigProfile]) -> dict[str, int]:
     """Raises CommandError with the word that is wrong. Names of resources, `1g.10gb.me`, are accepted as well."""
-    by_resource = {name.replace("+", "."): name for name in profiles}
     found: Counter[str] = Counter()
     for word in words:
         written, equals, number = word.rpartition("=")
-        name = by_resource.get(written.removeprefix("nvidia.com/mig-"), written)
+        name = from_resource(written.removeprefix("nvidia.com/mig-"))
         if not equals or not (number.isascii() and number.isdigit()) or int(number) > DEMAND_LIMIT:
             raise CommandError(f"{word}: write PROFILE=N with N from 0 to {DEMAND_LIMIT}, 1g.10gb=3 for example.")
         if name not in profiles:

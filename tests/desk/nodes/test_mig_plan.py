@@ -71,6 +71,19 @@ def test_the_demand_is_what_is_used_and_queued(
     assert sum(len(group["devices"]) * group["mig-devices"].get("3g.40gb", 0) for group in groups) >= 2
 
 
+def test_of_shared_instances_it_is_not_known_how_many_are_used(cluster: Cluster, olga: User) -> None:
+    """Nine shares of seven instances that four pods share: all seven are kept, and not nine."""
+    shares = mirrored.pod("p", node="mig-sliced", namespace="elsewhere", **{"nvidia.com/mig-1g.10gb": 9})
+    mirrored.hardware_seen(cluster, Pod=[shares], Workload=[], Job=[])
+    found = shown(olga, "/nodes/mig-sliced/mig")
+    line = next(line for line, _field in found.context["lines"] if line.profile == "1g.10gb")
+    assert (line.current, line.used, line.proposed) == (7, None, 7)
+    assert found.context["plan"].served == {"1g.10gb": 7}
+    mirrored.hardware_seen(cluster, Pod=[], Workload=[], Job=[])
+    free = shown(olga, "/nodes/mig-sliced/mig").context["lines"]
+    assert {line.used for line, _field in free} == {0}
+
+
 def test_an_unknown_queue_is_not_zero(cluster: Cluster, olga: User, monkeypatch: pytest.MonkeyPatch) -> None:
     mirrored.hardware_seen(cluster)
     monkeypatch.setattr("desk.nodes.mig_plan.waiting_units", lambda _cluster: None)
