@@ -9,7 +9,8 @@ from django import forms
 
 from desk.nodes.mig_plan import MIXED, SINGLE, ProfileDemand
 
-DEMAND_LIMIT = 1_000
+# More than any queue has: the page opens with what is queued.
+DEMAND_LIMIT = 100_000
 
 
 class MigDemandForm(forms.Form):

@@ -92,6 +92,13 @@ def test_an_unknown_queue_is_not_zero(cluster: Cluster, olga: User, monkeypatch:
     assert '<td class="r">unknown</td>' in found.content.decode()
 
 
+def test_a_long_queue_is_a_demand(cluster: Cluster, namespace_a: Namespace, olga: User, alice: User) -> None:
+    mirrored.hardware_seen(cluster, Workload=[], Job=[])
+    waiting_runs.waits(namespace_a, slices(cluster, "1g.10gb"), alice, units=5000)
+    plan = shown(olga).context["plan"]
+    assert (plan.served, plan.unserved) == ({"1g.10gb": 28}, {"1g.10gb": 4972})
+
+
 def test_another_demand_and_strategy(cluster: Cluster, olga: User) -> None:
     mirrored.hardware_seen(cluster, Workload=[], Job=[])
     found = shown(olga, f"{PATH}?7g.80gb=5&strategy=single")
@@ -107,7 +114,7 @@ def test_another_demand_and_strategy(cluster: Cluster, olga: User) -> None:
 
 @pytest.mark.parametrize(
     ("value", "sentence"),
-    [("x", "enter a whole number from 0 to 1000"), ("-1", "enter 0 or more"), ("1001", "enter 1000 or less")],
+    [("x", "enter a whole number from 0 to 100000"), ("-1", "enter 0 or more"), ("100001", "enter 100000 or less")],
 )
 def test_a_wrong_number_is_said_at_its_field(cluster: Cluster, olga: User, value: str, sentence: str) -> None:
     mirrored.hardware_seen(cluster, Workload=[], Job=[])
