@@ -199,6 +199,10 @@ class Run(models.Model):
     # Why a rule or a newer push stopped it; "" if a user did, or if it was not stopped.
     stop_reason = models.CharField(max_length=60, blank=True, default="", db_default="")
     stop_message = models.CharField(max_length=500, blank=True, default="", db_default="")
+    # Maintenance moves it off its node: since when, why, and when Kueue had taken its units back. All empty otherwise.
+    drain_requested_at = models.DateTimeField(null=True, blank=True)
+    drained_at = models.DateTimeField(null=True, blank=True)
+    drain_reason = models.CharField(max_length=300, blank=True, default="", db_default="")
     # Which key the token of a notebook's server was made with (credentials.notebook_token.key_id); "" until it is made.
     token_key = models.CharField(max_length=16, blank=True, default="", db_default="")
 

@@ -91,7 +91,10 @@ class Kube:
 
     def relabel(self, kind: str, *, name: str, namespace: str, uid: str, labels: dict[str, str]) -> ApiObject:
         """Sets labels on the object with this uid. Raises Conflict if the name now has another uid."""
-        body = {"metadata": {"uid": uid, "labels": labels}}
+        return self.merge(kind, name=name, namespace=namespace, body={"metadata": {"uid": uid, "labels": labels}})
+
+    def merge(self, kind: str, *, name: str, body: dict[str, Any], namespace: str = "") -> ApiObject:
+        """Sends a merge patch. A uid or resourceVersion in its metadata is a condition: raises Conflict otherwise."""
         query, content_type = {"fieldManager": OWN_MANAGER}, "application/merge-patch+json"
         return self._send("PATCH", api_path(kind, namespace, name), body, query, content_type=content_type)
 

@@ -157,7 +157,7 @@ RIGHTS: dict[str, dict[str, str]] = {
         "doors": READ,
         "worker": "SELECT, INSERT, UPDATE (priority, stop_requested_at, stop_reason, stop_message, next_wanted_by_id, "
         "ends_at, admitted_at, put_back_at, started_at, ready_at, ended_at, outcome, reason, message, exit_code, kept, "
-        "preemptions, disruptions, token_key)",
+        "preemptions, disruptions, token_key, drain_requested_at, drained_at, drain_reason)",
         "watcher": MEASURE_RUN,
         "beat": MEASURE_RUN,
     },
@@ -210,4 +210,14 @@ RIGHTS: dict[str, dict[str, str]] = {
     },
     "workloads_usagehour": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_usagesample": {"web": READ, "doors": READ, "worker": WRITE},
+    # ---- operations
+    "operations_maintenance": {
+        "web": f"SELECT, INSERT, UPDATE (confirmed_at, cancel_requested_at, release_requested_at, {ASK})",
+        "doors": READ,
+        "worker": f"SELECT, UPDATE (ended_at, outcome, {CLAIM})",
+        "watcher": WAKE,
+        "beat": f"SELECT (id), {MEASURE}",
+    },
+    "operations_maintenancenode": {"web": "SELECT, INSERT", "doors": READ, "worker": "SELECT, UPDATE"},
+    "operations_maintenancenotice": {"web": READ, "doors": READ, "worker": "SELECT, INSERT"},
 }

@@ -87,6 +87,7 @@ _PLANS: Mapping[str, Remedies] = {
     "reclaiming": _WAIT,
     "class_held": (Remedy.OTHER_CLASS, Remedy.WAIT),
     "put_back": _WAIT,
+    "draining": _WAIT,
     "checked": _WAIT_OR_TELL,
     "queue_held": _TELL,
     "queue_inactive": _TELL,

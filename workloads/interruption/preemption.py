@@ -32,7 +32,7 @@ _WHY = {
 UNKNOWN_CAUSE = "its units were needed by a workload that takes precedence"
 
 # Kueue's reasons of the condition Evicted, and the codes of those that are no preemptions.
-PREEMPTED, DEACTIVATED = "Preempted", "deactivated"
+PREEMPTED, DEACTIVATED, MAINTENANCE = "Preempted", "deactivated", "maintenance"
 _EVICTIONS = {
     "PodsReadyTimeout": "pods_not_ready",
     "AdmissionCheck": "admission_check",
@@ -58,6 +58,7 @@ CAUSES = {
     "admission_check": ("Requeued", "an admission check of the cluster withdrew its admission"),
     "queue_stopped": ("Requeued", "its queue was stopped in the cluster"),
     DEACTIVATED: ("Deactivated", "its Kueue Workload was set to inactive"),
+    MAINTENANCE: ("Moved", "its node is in maintenance"),
     "evicted_from_queue": ("Requeued", "the queue system evicted it"),
 }
 

@@ -93,6 +93,8 @@ def _of_queue(run: Run, seen: Observation) -> Iterator[_Disruption]:
     evicted = seen.queue.condition("Evicted")
     for reason, times in sorted(seen.queue.evictions.items()):
         cause = preemption.eviction_cause(reason)
+        if cause == preemption.DEACTIVATED and run.drain_requested_at is not None:
+            cause = preemption.MAINTENANCE
         if reason == preemption.PREEMPTED or not times or (run.admitted_at is None and cause != preemption.DEACTIVATED):
             continue
         is_this = evicted is not None and evicted.is_true and evicted.reason == reason
@@ -137,6 +139,8 @@ def _tell(run: Run, found: _Disruption, *, is_over: bool) -> bool:
 
 
 def _what_follows(run: Run, found: _Disruption) -> str:
+    if found.cause == preemption.MAINTENANCE:
+        return f"{run.drain_reason} {interruption_loss_of(run)}"
     row = queries.workload_rows(workload_sql.with_related(Workload.objects.filter(pk=run.workload_id)))[0]
     told = row.status.explained
     if found.cause == preemption.DEACTIVATED and told is not None:

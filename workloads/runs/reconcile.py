@@ -35,6 +35,7 @@ from workloads.lifetime import offboarding
 from workloads.lifetime.run_time import reconcile as run_time_reconcile
 from workloads.models import Run, Volume, Workload
 from workloads.runs import interruption_notices, recording, requeue
+from workloads.runs.draining import reconcile as drain_reconcile
 from workloads.runs.kept import kept_logs, late_errors
 from workloads.runs.objects import orphans, pull_secret, run_secret
 from workloads.runs.priority import reconcile as priority_reconcile
@@ -173,7 +174,10 @@ def _follow(work: _Work, run: Run) -> Outcome:
     if end is None:
         run_secret.recreate_if_missing(run, spec, job, work.sent.get(("Secret", job.name)), seen, kube=work.kube)
         priority_reconcile.apply_priority(run, job, seen, kube=work.kube)
+        drain_reconcile.apply_drain(run, seen, kube=work.kube)
         return Outcome(again_in_s=ALIVE_AGAIN_S, clock=interruption_notices.settles_at(run, seen))
+    if run.drain_requested_at is not None:
+        end = status_outcome.drained_outcome(end, run.drain_reason)
     is_back = end.reason in status_outcome.INTERRUPTED_REASONS and requeue.may_requeue(run, end.reason)
     if end.reason in status_outcome.INTERRUPTED_REASONS:
         end = replace(

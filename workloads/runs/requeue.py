@@ -20,7 +20,7 @@ from tenants.models import Namespace
 from workloads.core.notifications import page_url, recipients_of
 from workloads.core.observation import Observation
 from workloads.interruption.loss import interruption_loss_of
-from workloads.interruption.preemption import Interruption, interruption_from_condition
+from workloads.interruption.preemption import MAINTENANCE, Interruption, interruption_from_condition
 from workloads.interruption.queries import (
     INTERRUPTED,
     REQUEUED,
@@ -86,6 +86,9 @@ def _interrupted(
     """
     queue = seen.queue if seen is not None and end.reason == TAKEN_BACK else None
     condition = queue.condition("Preempted") if queue is not None and queue.is_true("Preempted") else None
+    is_move = end.reason == MAINTENANCE and before is not None and before.verb == INTERRUPTED
+    if before is not None and is_move and before.after["reason"] == MAINTENANCE:
+        return interruption_from_event(before), True
     earlier = earlier_interruptions(before)
     if queue is None or condition is None:
         times = interruption_from_event(before).times if before is not None else 0

@@ -42,6 +42,8 @@ class DesiredRun:
     max_units: int | None = None
     node_minutes: int = 0
     stop_requested_at: datetime | None = None
+    # Why it is moved off its node, as a sentence; "" otherwise.
+    drain_reason: str = ""
     is_followed: bool = False
     admitted_at: datetime | None = None
     started_at: datetime | None = None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cluster.reads.observed import Job
 from portal.ui.text import date_and_time
 from workloads.core.observation import Observation, job_has_failed
-from workloads.interruption.preemption import DEACTIVATED
+from workloads.interruption.preemption import DEACTIVATED, MAINTENANCE
 from workloads.status import workers
 from workloads.status.explain.endings.node_errors import with_node_errors
 from workloads.status.explain.endings.pod_termination import pod_termination
@@ -39,7 +39,7 @@ REMOVED, TAKEN_BACK = "pod_removed", "units_taken_back"
 POD_REMOVED = "Its pod was removed from its node in the cluster, outside the portal."
 UNITS_TAKEN_BACK = "It was preempted by the queue while it ran."
 # Ends that the run did not cause.
-INTERRUPTED_REASONS = frozenset({REMOVED, TAKEN_BACK})
+INTERRUPTED_REASONS = frozenset({REMOVED, TAKEN_BACK, MAINTENANCE})
 RESTARTS_NOTE, NO_RESTART_NOTE = "It restarts automatically.", "Start it again."
 NEVER_SUBMITTED = RunOutcome(STOPPED, "stopped", "Stopped before it was submitted to the cluster.")
 
@@ -57,6 +57,13 @@ def team_closed_outcome(*, was_admitted: bool) -> RunOutcome:
 
 def stopped_outcome(was_admitted: bool) -> RunOutcome:
     return RunOutcome(STOPPED, "stopped", "Stopped." if was_admitted else "Stopped while it was queued.")
+
+
+def drained_outcome(found: RunOutcome, why: str) -> RunOutcome:
+    """The end of a run that is moved off its node: the move is no decision against it. `why`: a sentence."""
+    if found.reason not in (DEACTIVATED, REMOVED, TAKEN_BACK):
+        return found
+    return replace(found, reason=MAINTENANCE, message=f"It was moved off its node. {why}")
 
 
 def outcome_of(seen: Observation, *, kind: str) -> RunOutcome | None:

@@ -193,9 +193,12 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
         raw = again.raw if about else "\n".join(filter(None, (again.raw, found.raw)))
         sentence = f"{again.sentence} {found.sentence}"
         found = replace(again, sentence=sentence, wait_sentence=found.sentence, raw=raw)
-    if not queue.active:
+    if wish.drain_reason:
+        found = queue_holds.draining(wish.drain_reason)
+    elif not queue.active:
         found = queue_holds.deactivated(queue)
-    phase = Phase.BLOCKED if found.is_final or not queue.active else Phase.QUEUED
+    is_blocked = found.is_final or (not queue.active and not wish.drain_reason)
+    phase = Phase.BLOCKED if is_blocked else Phase.QUEUED
     return Status(phase, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
 
 

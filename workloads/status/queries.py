@@ -234,6 +234,7 @@ def desired_run(
         message=run.message,
         exit_code=run.exit_code,
         preemptions=run.preemptions,
+        drain_reason=run.drain_reason,
         kept=failure_record.failure_record_from_json(run.kept),
         asked={"cpu": str(run.spec["cpu"]), "memory": f"{run.spec['memory_gib']}Gi"},
         workers=run.workers,

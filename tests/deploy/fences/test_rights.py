@@ -43,8 +43,12 @@ WORKER = {
     },
     "batch": {"jobs": "get create patch delete"},
     "resource.k8s.io": {"resourceclaimtemplates": "get create delete"},
-    "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors": WRITE, "workloads": "get create delete"},
+    "kueue.x-k8s.io": {
+        "clusterqueues localqueues cohorts resourceflavors": WRITE,
+        "workloads": "get create patch delete",
+    },
 }
+MAINTENANCE = {"": {"nodes": "get patch"}}
 WATCHER = {
     "": {
         "nodes pods events namespaces persistentvolumeclaims resourcequotas limitranges serviceaccounts": "list watch",
@@ -71,6 +75,7 @@ TENANT = {
 }
 ROLES = {
     "gpu-portal-worker": WORKER,
+    "gpu-portal-maintenance": MAINTENANCE,
     "gpu-portal-watcher": WATCHER,
     "gpu-portal-logs": LOGS,
     "gpu-portal-tenant": TENANT,
@@ -85,6 +90,9 @@ def written_out(table: dict[str, dict[str, str]]) -> set[Right]:
         for resource in resources.split()
         for verb in verbs.split()
     }
+
+
+OF_WORKER = written_out(WORKER) | written_out(MAINTENANCE)
 
 
 def rights(rules: list[Json]) -> set[Right]:
@@ -166,7 +174,10 @@ def test_only_worker_and_watcher_have_a_role_in_the_whole_cluster() -> None:
     } == {
         ("ClusterRoleBinding", f"gpu-portal-{who}", "ServiceAccount", "gpu-portal", who)
         for who in ("worker", "watcher")
-    } | {("RoleBinding", "gpu-portal-watcher-site", "ServiceAccount", "gpu-portal", "watcher")}
+    } | {
+        ("ClusterRoleBinding", "gpu-portal-maintenance", "ServiceAccount", "gpu-portal", "worker"),
+        ("RoleBinding", "gpu-portal-watcher-site", "ServiceAccount", "gpu-portal", "watcher"),
+    }
 
 
 def test_the_portals_own_namespace_is_not_a_tenants() -> None:
@@ -196,7 +207,7 @@ def asked(api: Api, namespace: str) -> set[Right]:
 
 def test_the_api_server_agrees_about_worker_and_watcher(worker: Api, watcher: Api, ours: str) -> None:
     for place in (ours, "kube-system"):
-        assert asked(worker, place) == written_out(WORKER)
+        assert asked(worker, place) == OF_WORKER
         assert asked(watcher, place) == written_out(WATCHER)
     assert asked(watcher, "gpu-portal") == written_out(WATCHER) | written_out(SITE)
 
@@ -249,14 +260,14 @@ def test_the_worker_reads_logs_where_it_is_bound_and_nothing_more_of_pods(worker
     assert worker.raw("GET", path_of("v1/pods", "absent", namespace=ours, subresource="log"))[0] == 403
     bind(worker, ours, "gpu-portal-logs", subject, name="logs-of-the-worker")
     try:
-        until(lambda: asked(worker, ours) == written_out(WORKER) | written_out(LOGS), "the worker may read logs here")
+        until(lambda: asked(worker, ours) == OF_WORKER | written_out(LOGS), "the worker may read logs here")
         for place, status in ((ours, 404), (foreign, 403)):
             assert worker.raw("GET", path_of("v1/pods", "absent", namespace=place, subresource="log"))[0] == status
         assert worker.raw("GET", path_of("v1/pods", namespace=ours))[0] == 403
     finally:
         # Other tests read the rights of the worker in this namespace.
         worker.delete("rbac.authorization.k8s.io/v1/rolebindings", "logs-of-the-worker", namespace=ours)
-        until(lambda: asked(worker, ours) == written_out(WORKER), "the worker may read no logs here")
+        until(lambda: asked(worker, ours) == OF_WORKER, "the worker may read no logs here")
 
 
 @pytest.mark.parametrize("verb", ["POST", "PATCH", "PUT", "DELETE"])

@@ -116,6 +116,12 @@ IN_QUEUE: dict[str, Situation] = {
         STUCK, TELL, "the reason deactivated", "cluster queue inactive",
         then="runs when the operators have set it to active",
     ),
+    "moved off its node": Situation(
+        "../runs/draining/test_draining_live::test_a_run_gives_up_its_node_and_keeps_its_place", QUEUED, "draining",
+        r"It is being moved off its node\. Maintenance of node a100-1: new driver\.",
+        NOT_YET, "wait", "queued again automatically", "Workload deactivated",
+        then="runs on another node, before what was queued after it",
+    ),
     "Kueue silent": Situation(
         SILENCE, BLOCKED, "kueue_silent",
         rf"The queue system \(Kueue\) has not responded since {DATE}\. No workload is admitted until it responds\.",

@@ -34,7 +34,7 @@ NAMES = """
     nodes down; DRA class not counted; no devices through DRA; PVC elsewhere; secret missing;
     drain; preemption by the scheduler; node not ready; node given up;
     API server down; check not ready; namespace missing; namespace ending; class held; Workload deactivated; slow pull;
-    credentials refused; Kueue silent; scheduler silent; controllers silent
+    moved off its node; credentials refused; Kueue silent; scheduler silent; controllers silent
 """
 
 

@@ -124,6 +124,12 @@ def deactivated(queue: KueueWorkload) -> Explanation:
     return Explanation("deactivated", text, remedy, raw, "the Kueue Workload")
 
 
+def draining(why: str) -> Explanation:
+    """Maintenance takes the run off its node. `why`: a sentence."""
+    text = f"It is being moved off its node. {why}"
+    return Explanation("draining", text, "It is queued again automatically.")
+
+
 def mirror_outdated(at: datetime, problem: str) -> Explanation:
     """The mirror is older than the Job of this run."""
     text = f"No cluster updates since {date_and_time(at)}; the status is unknown."

@@ -125,7 +125,7 @@ _BY_WHO: dict[Who, str] = {
     """,
     Who.NOBODY: """
         admission_unavailable checked class_held cluster_unavailable device_unavailable devices_unavailable disrupted
-        drained evicted gang_fits_in_part gpu_memory_unavailable image_slow namespace_going namespace_missing
+        drained draining evicted gang_fits_in_part gpu_memory_unavailable image_slow namespace_going namespace_missing
         no_cpu_or_memory no_node_fits no_pod_address node_changed node_coming node_full node_lost node_not_ready
         node_pressure node_refused node_runtime_down node_shutdown node_volume_limit nodes_down port_taken preempted
         preempted_in_team preempted_on_node previous_ending put_back queue_missing quota_full quota_starting reclaiming

@@ -1,0 +1,56 @@
+"""Sets the Workload of a run to inactive until Kueue has taken its units back, and to active again.
+
+Its Job is suspended, and its pods get their grace period. Kueue orders a queue by when it first saw a Workload, so the
+run comes before those that were queued later; what it gave up is free for those queued at that moment.
+
+Every step follows from the row and the mirror, so that a worker that dies loses none and repeats none with an effect.
+"""
+
+from __future__ import annotations
+
+from django.db.models.functions import Now
+
+from cluster.client.errors import ClusterRefused, Conflict, NotFound
+from cluster.client.kube import Kube
+from cluster.reads.observed import KueueWorkload
+from portal.core.due import TryLater
+from portal.core.hints import page_hint
+from workloads.core.observation import Observation
+from workloads.models import Run
+
+
+def apply_drain(run: Run, seen: Observation, *, kube: Kube) -> None:
+    """Raises TryLater if the cluster refuses it. Without a Workload nothing is done: no queue knows the run."""
+    queue = seen.queue
+    if run.drain_requested_at is None or queue is None:
+        return
+    if run.drained_at is None:
+        if queue.active and not queue.is_true("QuotaReserved"):
+            # It left its node for another reason before.
+            _store(run, drain_requested_at=None, drain_reason="")
+        elif queue.active:
+            _set_active(queue, False, kube=kube)
+        elif not queue.is_true("QuotaReserved"):
+            _store(run, drained_at=Now())
+    if run.drained_at is not None:
+        if queue.active:
+            _store(run, drain_requested_at=None, drained_at=None, drain_reason="")
+        else:
+            _set_active(queue, True, kube=kube)
+
+
+def _set_active(queue: KueueWorkload, is_active: bool, *, kube: Kube) -> None:
+    body = {"metadata": {"uid": queue.uid}, "spec": {"active": is_active}}
+    try:
+        kube.merge("Workload", name=queue.name, namespace=queue.namespace, body=body)
+    except (NotFound, Conflict):
+        # The Workload is gone, or another one has its name: the next pass finds that.
+        return
+    except ClusterRefused as refused:
+        raise TryLater("drain_refused", refused.text) from refused
+
+
+def _store(run: Run, **columns: object) -> None:
+    Run.objects.filter(pk=run.pk).update(**columns)
+    run.refresh_from_db(fields=list(columns))
+    page_hint(run.workload.namespace.name)
