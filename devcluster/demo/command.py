@@ -39,6 +39,7 @@ def demo(arguments: argparse.Namespace) -> int:
         fresh=arguments.fresh,
         notebooks_at_once=scenario.notebooks,
         monitoring=not arguments.deployed,
+        mig_manager=True,
         real_node=arguments.real_node,
         deployed=arguments.deployed,
     )

@@ -50,6 +50,7 @@ class Options:
     notebooks: bool = True
     notebooks_at_once: int = 6
     monitoring: bool = False  # GPU metrics of the simulated nodes in Prometheus; needs its programs
+    mig_manager: bool = False  # simulated nodes react to nvidia.com/mig.config
     real_node: bool = False  # beside the simulated nodes; needs root
     deployed: bool = False  # the portal itself in containers of the real node
     composed: bool = False  # the portal itself in containers of docker-compose.yml
@@ -125,6 +126,9 @@ class Stack:
             self._start_notebooks()
         if self.options.monitoring and self.options.kubeconfig is None:
             self._start_monitoring()
+        if self.options.mig_manager and self.options.kubeconfig is None:
+            argv = [sys.executable, "-m", "devcluster.kubelet.mig_manager", "--kubeconfig"]
+            self._run(Command("mig-manager", [*argv, self.services["kubeconfigs"]["admin"]], cwd=ROOT))
         self.write()
         return self.services
 

@@ -1,0 +1,98 @@
+"""A MIG manager for simulated nodes: reacts to the label nvidia.com/mig.config as NVIDIA's does.
+
+It sets nvidia.com/mig.config.state to pending, perhaps rebooting, and then success or failed. On success the node
+offers the devices of the layout, as the device plugin would. Like NVIDIA's, it drains nothing, and leaves the state of
+the last layout in place until it begins.
+
+The annotation `devcluster/mig` of a node stages what goes wrong: `fails`, `reboots`, or `silent` (it never responds).
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.list_watch import ListWatch
+from devcluster.client.types import Json
+
+CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+STAGED = "devcluster/mig"
+FAILS, REBOOTS, SILENT = "fails", "reboots", "silent"
+# Per GPU of 80 GB, as the configurations of mig-parted with these names have them.
+LAYOUTS = {
+    "all-disabled": {"gpu": 1},
+    "all-1g.10gb": {"mig-1g.10gb": 7},
+    "all-2g.20gb": {"mig-2g.20gb": 3},
+    "all-3g.40gb": {"mig-3g.40gb": 2},
+    "all-7g.80gb": {"mig-7g.80gb": 1},
+    "all-balanced": {"mig-1g.10gb": 2, "mig-2g.20gb": 1, "mig-3g.40gb": 1},
+}
+
+
+class MigManager:
+    """`pause_s`: between two states."""
+
+    def __init__(self, api: Api, *, labels: str = "nvidia.com/mig.config", pause_s: float = 0.3) -> None:
+        self.api = api
+        self.pause_s = pause_s
+        self._nodes = ListWatch(api, "v1/nodes", labels=labels)
+        self._applied: dict[str, str] = {}
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self) -> MigManager:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._nodes.stop()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        for _type, node in self._nodes:
+            name, config = node["metadata"]["name"], node["metadata"]["labels"].get(CONFIG, "")
+            # What it finds at its own start was applied before.
+            if self._applied.setdefault(name, config) != config:
+                self._applied[name] = config
+                with suppress(ApiError):
+                    self._apply(node, config)
+
+    def _apply(self, node: Json, config: str) -> None:
+        staged = node["metadata"].get("annotations", {}).get(STAGED, "")
+        if staged == SILENT:
+            return
+        name = node["metadata"]["name"]
+        self._say(name, "pending")
+        if staged == REBOOTS:
+            self._say(name, "rebooting")
+        if staged == FAILS or config not in LAYOUTS:
+            self._say(name, "failed")
+            return
+        node = self.api.get("v1/nodes", name)
+        gpus = int(node["metadata"]["labels"]["nvidia.com/gpu.count"])
+        now = {f"nvidia.com/{resource}": str(number * gpus) for resource, number in LAYOUTS[config].items()}
+        for part in ("capacity", "allocatable"):
+            had = [one for one in node["status"][part] if one.startswith("nvidia.com/")]
+            self.api.patch_status("v1/nodes", name, {part: dict.fromkeys(had, "0") | now})
+        self._say(name, "success")
+
+    def _say(self, name: str, state: str) -> None:
+        time.sleep(self.pause_s)
+        self.api.patch("v1/nodes", name, {"metadata": {"labels": {STATE: state}}})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Apply MIG layouts on simulated nodes.")
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    ends = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    with MigManager(Api(parser.parse_args().kubeconfig), pause_s=1.0):
+        signal.sigwait(ends)
+
+
+if __name__ == "__main__":
+    main()
