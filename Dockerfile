@@ -35,6 +35,7 @@ COPY catalog catalog
 COPY tenants tenants
 COPY workloads workloads
 COPY usage usage
+COPY operations operations
 COPY desk desk
 COPY templates templates
 COPY static static

@@ -82,8 +82,7 @@ if env.bool("DATABASE_POOL", default=False):
         "timeout": 5,
     }
 else:
-    # For the worker, whose processes run one task at a time: a persistent connection. It is checked only after an
-    # error: a task with a broken connection is lost, which costs seconds; a check would slow down every task.
+    # For the worker, one task at a time. Checked only after an error: a lost task costs seconds, a check slows each.
     DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=0)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -113,6 +112,7 @@ INSTALLED_APPS = [
     "tenants",
     "workloads",
     "usage",
+    "operations",
     "desk",
 ]
 MIDDLEWARE = [

@@ -36,7 +36,7 @@ DECISIONS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
 LIST_OF_DECISIONS = ROOT / "docs" / "adr" / "README.md"
 HEADINGS = ("Context", "Decision", "Drawbacks", "We would know it is wrong if")
 DRAWINGS = sorted((ROOT / "docs" / "img").glob("*.svg"))
-APPS = ("accounts", "catalog", "cluster", "tenants", "workloads", "usage", "desk", "portal")
+APPS = ("accounts", "catalog", "cluster", "tenants", "workloads", "usage", "operations", "desk", "portal")
 
 
 def name_of(path: object) -> str:

@@ -199,6 +199,12 @@ KINDS: tuple[Kind, ...] = (
         at="cleared_at",
         order="",
     ),
+    Kind(
+        "maintenance",
+        _tables("operations", "maintenance", "maintenancenode", "maintenancenotice"),
+        f"{ALWAYS}: what was done to nodes, and who was told",
+        at="created_at",
+    ),
     Kind("idle-runs", ("usage_idlerun",), "until the idle stretch ends", "usage/idle", at="idle_since", order=""),
     Kind(
         "capacity",

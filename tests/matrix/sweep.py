@@ -26,7 +26,7 @@ from tests.support.http.contract import query_of
 from tests.support.http.routes import routes
 from tests.support.http.visits import undone
 
-OURS = ("accounts", "catalog", "cluster", "tenants", "workloads", "usage")
+OURS = ("accounts", "catalog", "cluster", "tenants", "workloads", "usage", "operations")
 # Events are compared separately; the watcher owns the mirror.
 TABLES = [
     model._meta.db_table

@@ -10,7 +10,7 @@ import grimp
 
 ROOT = Path(__file__).parents[2]
 # From the bottom to the top.
-APPS = ("accounts", "cluster", "catalog", "tenants", "workloads", "usage", "desk")
+APPS = ("accounts", "cluster", "catalog", "tenants", "workloads", "usage", "operations", "desk")
 PACKAGES = ("portal", *APPS, "devcluster")
 
 

@@ -23,7 +23,7 @@ from tests.plugin import database_url
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "test_template_"
-APPS = ("accounts", "catalog", "cluster", "desk", "portal", "tenants", "usage", "workloads")
+APPS = ("accounts", "catalog", "cluster", "desk", "operations", "portal", "tenants", "usage", "workloads")
 # Content types and permissions come from the models themselves.
 DECIDES = ("models.py", "models/*.py", "migrations/*.py", "apps.py", "rights.py")
 # An arbitrary number: only the holder of this lock may make or copy the template, which then may have no other

@@ -1,0 +1,96 @@
+"""Tells the people of the runs on the nodes, each run once in each stage, and the operator who planned it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.urls import reverse
+
+from accounts.core.actor import system_actor
+from accounts.events.actions import deliver, record
+from operations.maintenance.affected import OnNodes
+from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
+from portal.ui.text import capital, date_and_time, first_names
+from workloads.core.notifications import page_url, recipients_of
+from workloads.interruption.loss import interruption_loss_of
+from workloads.models import Run
+
+MAINTENANCE_RULE = system_actor("maintenance")
+REMINDER_BEFORE = timedelta(hours=1)
+Stage = MaintenanceNotice.Stage
+
+
+def tell_runs(row: Maintenance, found: OnNodes, *, now: datetime) -> None:
+    """Before the drain: announces it to the runs that were not told, and reminds those that it will interrupt. One
+    query if nobody is to be told.
+    """
+    runs = found.all_runs
+    told = set(row.notices.filter(run__in=runs).values_list("run_id", "stage")) if runs else set()
+    is_soon = now >= row.starts_at - REMINDER_BEFORE
+    for run in runs:
+        if (run.pk, Stage.ANNOUNCED) not in told:
+            _tell(row, run, found.nodes_of(run), Stage.ANNOUNCED)
+        elif is_soon and (run.pk, Stage.REMINDED) not in told and _was_told_early(row, run) and not _ends(row, run):
+            _tell(row, run, found.nodes_of(run), Stage.REMINDED)
+
+
+def tell_canceled(row: Maintenance) -> None:
+    """Tells the runs that were told of it and still run where they were."""
+    done = row.notices.filter(stage=Stage.CANCELED).values("run")
+    told = row.notices.filter(stage=Stage.ANNOUNCED, run__ended_at=None, run__drain_requested_at=None)
+    for notice in told.exclude(run__in=done).select_related("run__workload__tenant", "run__workload__namespace"):
+        _tell(row, notice.run, [], Stage.CANCELED)
+
+
+@transaction.atomic
+def tell_planner(row: Maintenance, verb: str, subject: str, body: str) -> None:
+    """Tells the operator who planned it."""
+    event = record(MAINTENANCE_RULE, verb, row)
+    address = f"{settings.PORTAL_URL}{reverse('maintenance', args=[row.pk])}"
+    deliver(event, [row.created_by], subject=subject, body=f"{body}\n\n{address}")
+
+
+@transaction.atomic
+def _tell(row: Maintenance, run: Run, nodes: Iterable[str], stage: str) -> None:
+    _notice, is_new = MaintenanceNotice.objects.get_or_create(maintenance=row, run=run, stage=stage)
+    if not is_new:
+        return
+    workload = run.workload
+    after = {"run": run.number, "maintenance": row.pk, "stage": stage}
+    event = record(MAINTENANCE_RULE, "workload.maintenance_told", workload, tenant=workload.tenant.slug, after=after)
+    where = first_names(nodes)
+    if stage == Stage.CANCELED:
+        subject = f"Maintenance canceled: {workload.name} of {workload.tenant.name} continues"
+        body = f"The maintenance planned for {date_and_time(row.starts_at)} was canceled. {workload.name} continues."
+    else:
+        subject = f"Maintenance at {date_and_time(row.starts_at)}: {workload.name} of {workload.tenant.name}"
+        period = f"from {date_and_time(row.starts_at)} to {date_and_time(row.ends_at)}"
+        body = f"{workload.name} runs on {where}. Maintenance {period}: {row.reason}.\n\n{consequence(row, run)}"
+    deliver(event, recipients_of(run), subject=capital(subject), body=f"{body}\n\n{page_url(workload)}")
+
+
+def consequence(row: Maintenance, run: Run) -> str:
+    """What the maintenance does to a run that is on one of its nodes, in sentences."""
+    if _ends(row, run) and run.ends_at is not None:
+        return f"Its time limit ends at {date_and_time(run.ends_at)}, before the maintenance: it is not interrupted."
+    if not row.cluster.has_kueue:
+        return "The portal cannot move it. Stop it before the maintenance, or the maintenance waits for it."
+    moved = f"It is moved off the node at {date_and_time(row.starts_at)} and queued again."
+    return f"{moved} {interruption_loss_of(run)} To choose the moment yourself, stop or restart it before."
+
+
+def _ends(row: Maintenance, run: Run) -> bool:
+    return run.ends_at is not None and run.ends_at <= row.starts_at
+
+
+def _was_told_early(row: Maintenance, run: Run) -> bool:
+    """A run that was told within the last hour before it needs no reminder."""
+    early = row.starts_at - 2 * REMINDER_BEFORE
+    return row.notices.filter(run=run, stage=Stage.ANNOUNCED, told_at__lte=early).exists()
+
+
+def node_sentence(node: MaintenanceNode) -> str:
+    return f"{node.name}: {node.get_step_display()}. {node.problem}".strip()

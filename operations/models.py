@@ -1,0 +1,5 @@
+"""Django finds the models of the rooms here."""
+
+from operations.maintenance.models import Maintenance as Maintenance
+from operations.maintenance.models import MaintenanceNode as MaintenanceNode
+from operations.maintenance.models import MaintenanceNotice as MaintenanceNotice
