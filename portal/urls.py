@@ -20,6 +20,7 @@ from desk.history import views as history_views
 from desk.history.catalog_changes import views as catalog_change_views
 from desk.home import views as home_views
 from desk.inbox import views as inbox_views
+from desk.maintenance import views as maintenance_views
 from desk.nodes import views as node_views
 from desk.queue import views as queue_views
 from desk.search import views as search_views
@@ -131,6 +132,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("nodes", node_views.node_list, name="nodes"),
     path("nodes/<str:name>", node_views.node_page, name="node"),
     path("nodes/<str:name>/mig", node_views.mig_plan_page, name="node-mig"),
+    path("maintenance", maintenance_views.maintenance_list, name="maintenances"),
+    path("maintenance/new", maintenance_views.maintenance_new, name="maintenance-new"),
+    path("maintenance/<int:pk>", maintenance_views.maintenance_page, name="maintenance"),
+    *(
+        path(
+            f"maintenance/<int:pk>/{control}",
+            maintenance_views.maintenance_control,
+            {"control": control},
+            name=f"maintenance-{control}",
+        )
+        for control in maintenance_views.CONTROLS
+    ),
     path("search", search_views.search, name="search"),
     path("operators", cockpit_views.cockpit, name="cockpit"),
     path("operators/catalog", catalog_editor_views.class_list, name="catalog-editor"),

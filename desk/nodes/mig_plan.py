@@ -120,6 +120,16 @@ def changes(node: PartitionableNode, plan: MigPlan) -> list[tuple[str, int, int]
     return [(name, now, later) for name, now, later in pairs if now != later]
 
 
+def devices_after(node: PartitionableNode, plan: MigPlan, strategy: str) -> dict[str, int]:
+    """What the node offers with the plan; empty if the plan leaves GPUs as they are."""
+    if not plan.layouts or sum(number for _layout, number in plan.layouts) < node.gpus:
+        return {}
+    then = Counter(plan.served) + Counter(plan.spare)
+    if strategy == SINGLE:
+        return {"nvidia.com/gpu": then.total()}
+    return {f"nvidia.com/mig-{mig_profiles.as_resource(name)}": number for name, number in sorted(then.items())}
+
+
 def commands(node: str, config: str) -> str:
     """What an operator runs to apply a layout: NVIDIA's MIG manager does not drain."""
     return "\n".join(

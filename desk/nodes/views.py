@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -14,7 +16,11 @@ from desk.nodes import mig_plan
 from desk.nodes import queries as node_queries
 from desk.nodes.forms import MigDemandForm
 from desk.nodes.mig_drawing import planned_cards
+from operations.maintenance.queries import open_maintenance
 from usage.faults.shown import node_view, reading_sentence
+
+# The name of a planned layout in the configuration of mig-parted.
+PLANNED = "planned"
 
 
 @login_required
@@ -41,6 +47,7 @@ def node_page(request: HttpRequest, name: str) -> HttpResponse:
     page = node_queries.node_page(read_queries.current_cluster(), name)
     context = {
         "page": page,
+        "maintenance": open_maintenance(page.node.name),
         "faults": [node_view(one) for one in page.faults],
         "reading": reading_sentence(page.reading),
     }
@@ -74,7 +81,15 @@ def mig_plan_page(request: HttpRequest, name: str) -> HttpResponse:
             "served_now": mig_plan.served_now(found, demand),
             "changes": mig_plan.changes(found, plan),
             "unchanged": found.gpus - sum(number for _layout, number in plan.layouts),
-            "parted": parted_text("planned", plan.layouts),
-            "commands": mig_plan.commands(name, "planned"),
+            "parted": parted_text(PLANNED, plan.layouts),
+            "commands": mig_plan.commands(name, PLANNED),
+            "maintenance": _maintenance_query(name, mig_plan.devices_after(found, plan, form.cleaned_data["strategy"])),
         }
     return render(request, "desk/nodes/mig_plan.html", context)
+
+
+def _maintenance_query(node: str, devices: dict[str, int]) -> str:
+    """Values for the form of a maintenance, as a query; "" without any devices to verify."""
+    expected = " ".join(f"{name}={number}" for name, number in devices.items())
+    values = {"nodes": node, "kind": "repartition", "mig_config": PLANNED, "expected": expected}
+    return urlencode(values) if devices else ""

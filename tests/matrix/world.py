@@ -19,6 +19,7 @@ from accounts.api_tokens import token_text
 from accounts.models import ApiToken, Role, User
 from catalog.models import Banner, GpuClass, Image
 from cluster.models import Cluster
+from operations.models import Maintenance, MaintenanceNode
 from tenants.models import (
     ApproverFor,
     Bundle,
@@ -167,6 +168,10 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
     things["search"] = {"own": {"q": "team"}}
     image = Image.objects.create(name="older", reference="docker.io/library/python:3.13-slim", kind="job", position=200)
     things["image"] = {"own": {"pk": str(image.pk)}, "random": {"pk": str(NOBODY)}}
+    things["maintenance"] = {
+        "own": {"pk": str(_maintenance(gpu_class.cluster, world.people["operator"]).pk)},
+        "random": {"pk": str(NOBODY)},
+    }
     things["node"] = {"own": {"name": "a100-1"}, "random": {"name": "no-such"}}
 
     for kind in ("workload", "stopped"):
@@ -293,6 +298,21 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
     things["request"] = {
         "own": {"pk": str(requests[a].pk)}, "foreign": {"pk": str(requests[b].pk)}, "random": {"pk": str(NOBODY)}
     }  # fmt: skip
+
+
+def _maintenance(cluster: Cluster, by: User) -> Maintenance:
+    now = timezone.now()
+    row = Maintenance.objects.create(
+        cluster=cluster,
+        kind="hardware",
+        reason="A broken fan.",
+        holds_from=now,
+        starts_at=now + FUTURE,
+        ends_at=now + 2 * FUTURE,
+        created_by=by,
+    )
+    MaintenanceNode.objects.create(maintenance=row, cluster=cluster, name="a100-1", step="held")
+    return row
 
 
 def _workload(tenant: Tenant, gpu_class: GpuClass, name: str, by: User, **fields: Any) -> Workload:

@@ -1,0 +1,107 @@
+"""What a maintenance of some nodes would affect: runs, other pods, classes and what is granted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from catalog.classes import queries as class_queries
+from catalog.classes.capacity.queries import capacities
+from cluster.models import Cluster
+from operations.maintenance.affected import on_nodes
+from operations.maintenance.notifications import consequence
+from operations.models import Maintenance
+from portal.ui.text import plural
+from tenants.core.queries import database_now
+from tenants.grants.queries import unlendable_units
+from workloads.forecast.queries import waiting_units
+
+
+@dataclass(frozen=True)
+class AffectedRun:
+    """`people`: who launched it; `what`: what the maintenance does to it."""
+
+    team: str
+    name: str
+    href: str
+    person: str
+    nodes: tuple[str, ...]
+    what: str
+
+
+@dataclass(frozen=True)
+class AffectedClass:
+    """`offered` units in all, `here` of them on the nodes, `granted` now, `queued` (None: unknown). `sentence`: what no
+    longer holds during the maintenance, "" if nothing.
+    """
+
+    slug: str
+    name: str
+    unit: str
+    offered: int
+    here: int
+    granted: int
+    queued: int | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Preview:
+    """`others`: `namespace/name` of pods outside the portal that use devices of the nodes: nobody ends them.
+    `is_known`: False while the cluster's pods are not known.
+    """
+
+    runs: tuple[AffectedRun, ...]
+    others: tuple[str, ...]
+    classes: tuple[AffectedClass, ...]
+    is_known: bool
+
+
+def preview(cluster: Cluster, row: Maintenance, nodes: Collection[str]) -> Preview:
+    """`row` may be unsaved: only its window is read. Eight queries, whatever the number of runs and classes."""
+    found = on_nodes(cluster.pk, nodes)
+    runs = tuple(
+        AffectedRun(
+            run.workload.tenant.name,
+            run.workload.name,
+            reverse("workload", args=[run.workload.tenant.slug, run.workload.name]),
+            run.requested_by.name,
+            tuple(found.nodes_of(run)),
+            consequence(row, run),
+        )
+        for run in found.all_runs
+    )
+    others = tuple(pod for node in sorted(found.others) for pod in found.others[node])
+    classes, is_known = _classes(cluster, set(nodes))
+    return Preview(runs, others, classes, is_known)
+
+
+def _classes(cluster: Cluster, nodes: set[str]) -> tuple[tuple[AffectedClass, ...], bool]:
+    known = list(class_queries.open_classes(cluster))
+    granted, waiting = unlendable_units(cluster, database_now()), waiting_units(cluster)
+    found, is_known = [], True
+    for pk, capacity in capacities(cluster, known, with_nodes=True).items():
+        one = next(gpu_class for gpu_class in known if gpu_class.pk == pk)
+        if capacity.allocatable is None:
+            is_known = is_known and one.is_storage
+            continue
+        here = sum(node.allocatable for node in capacity.nodes if node.name in nodes)
+        if here:
+            queued = None if waiting is None else waiting.get(one.slug, 0)
+            unit, promised = class_queries.unit_of(one), granted.get(pk, 0)
+            sentence = _broken(capacity.allocatable, here, promised, unit)
+            found.append(
+                AffectedClass(one.slug, one.name, unit, capacity.allocatable, here, promised, queued, sentence)
+            )
+    return tuple(found), is_known
+
+
+def _broken(offered: int, here: int, granted: int, unit: str) -> str:
+    left = offered - here
+    if not left:
+        return "Nothing else provides this class: what is queued for it waits until the nodes are back."
+    if left < granted:
+        return f"{plural(left, unit)} remain, {granted - left} fewer than granted: grants cannot all be used."
+    return ""
