@@ -9,6 +9,7 @@ from django.db import connection
 
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorPod, MirrorWorkload
 from tenants.models import Namespace, Tenant
+from workloads.core.workload_sql import IDENTITY, of_same_run
 from workloads.models import Run, Workload
 
 SHOWN = 50
@@ -88,7 +89,7 @@ _FOUND = f"""
 WITH run AS (
     SELECT workload.name AS workload, tenant.slug AS team, namespace.name AS namespace, run.number,
            workload.name || '-' || run.number AS job, run.admitted_at, run.ended_at,
-           'workloads.workload.' || workload.id AS owner
+           'workloads.workload.' || workload.id AS owner, {IDENTITY} AS identity
       FROM {Run._meta.db_table} run
       JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
       JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
@@ -100,7 +101,7 @@ WITH run AS (
     SELECT run.*, job.uid, job.record, job.created_at
       FROM {MirrorJob._meta.db_table} job
       JOIN run ON run.namespace = job.namespace AND run.job = job.name AND run.owner = job.owner
-     WHERE job.cluster_id = %(cluster)s AND job.deleting_since IS NULL
+     WHERE job.cluster_id = %(cluster)s AND job.deleting_since IS NULL AND {of_same_run("job", "run.identity")}
 ), queued AS (
     SELECT job.*, {_true("queued.record", "Admitted")} AS since,
            {_true("queued.record", "Finished")} AS finished, {_true("queued.record", "Evicted")} AS evicted
