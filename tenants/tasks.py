@@ -5,6 +5,7 @@ from functools import partial
 from celery import shared_task
 
 from catalog.models import Pool
+from cluster.apply.own_cluster import in_own_cluster
 from cluster.client.kube import connect
 from portal.core import due
 from tenants.models import Namespace, Plan
@@ -13,14 +14,15 @@ from tenants.provisioning import reconcile, steps
 
 @shared_task(name="tenants.namespace.work", ignore_result=True)
 def work_namespaces() -> None:
-    due.drain(Namespace, partial(steps.work_on_namespace, kube=connect()))
+    due.drain(Namespace, in_own_cluster(partial(steps.work_on_namespace, kube=connect())))
 
 
 @shared_task(name="tenants.plan.work", ignore_result=True)
 def work_plans() -> None:
-    due.drain(Plan, partial(steps.work_on_plan, kube=connect()))
+    in_own = in_own_cluster(partial(steps.work_on_plan, kube=connect()), "request__tenant__namespaces__cluster")
+    due.drain(Plan, in_own)
 
 
 @shared_task(name="catalog.pool.work", ignore_result=True)
 def work_pools() -> None:
-    due.drain(Pool, partial(reconcile.reconcile_pool, kube=connect()))
+    due.drain(Pool, in_own_cluster(partial(reconcile.reconcile_pool, kube=connect())))

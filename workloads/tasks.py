@@ -6,6 +6,7 @@ from functools import partial
 
 from celery import shared_task
 
+from cluster.apply.own_cluster import in_own_cluster
 from cluster.client.kube import connect
 from cluster.models import Cluster
 from portal.core.due import drain
@@ -22,12 +23,12 @@ from workloads.storage import reconcile as storage_reconcile
 
 @shared_task(name="workloads.workload.work", ignore_result=True)
 def work_workloads() -> None:
-    drain(Workload, partial(restart.reconcile_and_restart, kube=connect()))
+    drain(Workload, in_own_cluster(partial(restart.reconcile_and_restart, kube=connect()), "namespace__cluster"))
 
 
 @shared_task(name="workloads.volume.work", ignore_result=True)
 def work_volumes() -> None:
-    drain(Volume, partial(storage_reconcile.reconcile, kube=connect()))
+    drain(Volume, in_own_cluster(partial(storage_reconcile.reconcile, kube=connect()), "namespace__cluster"))
 
 
 @shared_task(name="workloads.notebookwatch.work", ignore_result=True)

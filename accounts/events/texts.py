@@ -81,6 +81,7 @@ VERB_TEXTS = {
     "image.put": "added the image",
     "image.removed": "removed the image",
     "cluster.settled": "set up the cluster",
+    "cluster.job_deleted": "deleted a Job without a run in the cluster",
     "terms.accepted": "accepted the terms of",
     "request.filed": "submitted",
     "request.reclaimed": "proposed to reduce quota in",

@@ -14,6 +14,7 @@ from cluster.models import AppliedObject
 from portal.core.sql import columns
 
 Result = AppliedObject.Result
+CREATED_ONCE = ("Job", "PersistentVolumeClaim", "ResourceClaimTemplate")
 
 
 def rows_of_owner(cluster_id: int, owner: str) -> dict[ObjectKey, AppliedObject]:
@@ -24,6 +25,14 @@ def rows_of_owner(cluster_id: int, owner: str) -> dict[ObjectKey, AppliedObject]
 def manifest_hash(manifest: Manifest) -> str:
     """Returns a keyed hash: a Secret's values could be guessed from a plain hash by anyone who reads the rows."""
     return salted_hmac("cluster.apply", json.dumps(manifest, sort_keys=True), algorithm="sha256").hexdigest()
+
+
+def send_all_again(cluster_id: int) -> int:
+    """After a restore the rows are older than the cluster: the next pass of each owner sends its objects, whatever was
+    recorded. Jobs and volumes are never sent again. Returns the number of objects.
+    """
+    rows = AppliedObject.objects.filter(cluster_id=cluster_id).exclude(kind__in=CREATED_ONCE)
+    return rows.update(manifest_hash="")
 
 
 def row_key(row: AppliedObject) -> ObjectKey:

@@ -27,7 +27,7 @@ from cluster.client.foreign_fields import content, disowning_patch, removal_patc
 from cluster.client.kube import Kube
 from cluster.client.managed_fields import UNTRACKED, field_ownership
 from cluster.client.types import ApiObject
-from cluster.manifests.metadata import OWNER_LABEL, Manifest
+from cluster.manifests.metadata import IDENTITY_LABEL, OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
 from portal.core.due import Deadline, TryLater
 
@@ -101,7 +101,7 @@ def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: Ap
 
 def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) -> AppliedObject:
     """Sends a POST and never an update: a Job's template is immutable and Kueue writes into it. A 409 for an object
-    with our owner label is success.
+    with our owner label and identity is success.
 
     Raises ClusterUnavailable, also for a 409 about an object that does not exist: it is being deleted, or several
     creations at once were counted against the namespace's quota.
@@ -114,7 +114,8 @@ def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) 
             answer = kube.get(kind, name=name, namespace=namespace)
         except NotFound as gone:
             raise ClusterUnavailable(conflict.text) from gone
-        if answer.labels.get(OWNER_LABEL) != owner:
+        wanted = {OWNER_LABEL: owner, IDENTITY_LABEL: manifest["metadata"]["labels"].get(IDENTITY_LABEL)}
+        if any(answer.labels.get(label) != value for label, value in wanted.items()):
             text = foreign_text(manifest)
             return record_outcomes(
                 [outcome_row(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=text)]

@@ -282,7 +282,9 @@ class Kube:
 
 @cache
 def connect(kubeconfig: str = "") -> Kube:
-    """The process's own identity: PORTAL_KUBECONFIG, or the pod's service account. One pool per process."""
+    """The process's own identity: PORTAL_KUBECONFIG, or the pod's service account. One pool per process, and of one
+    cluster: `cluster.apply.own_cluster` keeps rows of another one from it.
+    """
     return Kube(kubeconfig or settings.PORTAL_KUBECONFIG)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 Manifest = dict[str, Any]
@@ -14,6 +15,8 @@ OWNER_LABEL = "gpu-portal/owner"
 TRIALS_OWNER = "gpu-portal.trials"
 CLASS_LABEL = "gpu-portal/class"
 RUN_LABEL = "gpu-portal/run"
+# Which row an object was made for, where names and primary keys may be used again after a restore.
+IDENTITY_LABEL = "gpu-portal/identity"
 
 
 def object_meta(name: str, *, owner: str, namespace: str = "", labels: dict[str, str] | None = None) -> dict[str, Any]:
@@ -23,3 +26,10 @@ def object_meta(name: str, *, owner: str, namespace: str = "", labels: dict[str,
         **({"namespace": namespace} if namespace else {}),
         "labels": {MANAGED_LABEL: MANAGED_BY, OWNER_LABEL: owner, **(labels or {})},
     }
+
+
+def names_other_row(labels: Mapping[str, str], identity: str) -> bool:
+    """Whether the object was made for another row than the one of this identity, although owner and name may be equal.
+    An object of a release before the label names none.
+    """
+    return labels.get(IDENTITY_LABEL, "") not in ("", identity)

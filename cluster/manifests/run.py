@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Mapping
 
 from cluster.manifests import names, workers
-from cluster.manifests.metadata import CLASS_LABEL, RUN_LABEL, Manifest, object_meta
+from cluster.manifests.metadata import CLASS_LABEL, IDENTITY_LABEL, RUN_LABEL, Manifest, object_meta
 from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
 from cluster.manifests.node_affinity import NodeTerms, off_gpu_nodes, required_affinity
 from cluster.manifests.run_spec import (
@@ -122,7 +122,9 @@ def claim_template(spec: RunSpec) -> Manifest:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
-        "metadata": object_meta(job_name(spec), owner=spec.owner, namespace=spec.namespace),
+        "metadata": object_meta(
+            job_name(spec), owner=spec.owner, namespace=spec.namespace, labels=_identity_label(spec)
+        ),
         "spec": device_claim_spec(spec),
     }
 
@@ -192,7 +194,12 @@ def _labels(spec: RunSpec) -> dict[str, str]:
         RUN_LABEL: job_name(spec),
         KIND_LABEL: spec.kind,
         QUEUE_LABEL: names.LOCAL_QUEUE,
+        **_identity_label(spec),
     }
+
+
+def _identity_label(spec: RunSpec) -> dict[str, str]:
+    return {IDENTITY_LABEL: spec.identity} if spec.identity else {}
 
 
 def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:

@@ -89,6 +89,8 @@ class RunSpec(PodSpec):
     script: str = ""
     # The owner declared that the workload writes checkpoints.
     checkpoints: bool = False
+    # Random: no other run has it, also none with the same owner and number in a database that was restored.
+    identity: str = ""
 
     @property
     def total_units(self) -> int:

@@ -9,6 +9,7 @@ from django.db import connection
 
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorPod, MirrorWorkload
 from tenants.models import Namespace, Tenant
+from workloads.core.workload_sql import IDENTITY, of_same_run
 from workloads.models import Run, Workload
 
 SHOWN = 50
@@ -45,6 +46,10 @@ _SAID = {
     "job_left": _Said(
         "the run has ended, but its Job is still in the cluster",
         "If the Job still uses units, delete it with kubectl. Its run is already recorded.",
+    ),
+    "job_unrecorded": _Said(
+        "a Job of the workload has this number, but no such run is recorded",
+        "The database may have been restored from a backup. `manage.py compare` lists the decisions.",
     ),
     "admission_unrecorded": _Said("Kueue admitted the workload, but the run does not record it", _WORKER),
     "not_in_queue": _Said(
@@ -88,7 +93,7 @@ _FOUND = f"""
 WITH run AS (
     SELECT workload.name AS workload, tenant.slug AS team, namespace.name AS namespace, run.number,
            workload.name || '-' || run.number AS job, run.admitted_at, run.ended_at,
-           'workloads.workload.' || workload.id AS owner
+           'workloads.workload.' || workload.id AS owner, {IDENTITY} AS identity
       FROM {Run._meta.db_table} run
       JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
       JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
@@ -100,7 +105,7 @@ WITH run AS (
     SELECT run.*, job.uid, job.record, job.created_at
       FROM {MirrorJob._meta.db_table} job
       JOIN run ON run.namespace = job.namespace AND run.job = job.name AND run.owner = job.owner
-     WHERE job.cluster_id = %(cluster)s AND job.deleting_since IS NULL
+     WHERE job.cluster_id = %(cluster)s AND job.deleting_since IS NULL AND {of_same_run("job", "run.identity")}
 ), queued AS (
     SELECT job.*, {_true("queued.record", "Admitted")} AS since,
            {_true("queued.record", "Finished")} AS finished, {_true("queued.record", "Evicted")} AS evicted
@@ -120,6 +125,20 @@ WITH run AS (
      WHERE ended_at IS NOT NULL AND (
            {_true("record", "Complete")} IS NULL AND {_true("record", "Failed")} IS NULL
            OR ended_at < now() - %(kept)s * interval '1 second')
+    UNION ALL
+    SELECT 'job_unrecorded', tenant.slug, workload.name, substring(job.name from '[0-9]+$')::int, job.created_at
+      FROM {MirrorJob._meta.db_table} job
+      JOIN {Workload._meta.db_table} workload
+        ON job.owner = 'workloads.workload.' || workload.id AND workload.deleted_at IS NULL
+      JOIN {Namespace._meta.db_table} namespace
+        ON namespace.id = workload.namespace_id AND namespace.cluster_id = %(cluster)s
+       AND namespace.name = job.namespace
+      JOIN {Tenant._meta.db_table} tenant ON tenant.id = workload.tenant_id
+     WHERE job.cluster_id = %(cluster)s AND job.deleting_since IS NULL
+       AND job.name ~ ('^' || workload.name || '-[0-9]{{1,9}}$') AND NOT EXISTS (
+           SELECT 1 FROM {Run._meta.db_table} run
+            WHERE run.workload_id = workload.id AND job.name = workload.name || '-' || run.number
+              AND {of_same_run("job")})
     UNION ALL
     SELECT 'admission_unrecorded', team, workload, number, since FROM queued WHERE admitted_at IS NULL
     UNION ALL

@@ -8,6 +8,7 @@ from datetime import datetime
 from cluster.models import MirrorJob, MirrorWorkload
 from tenants.models import Namespace, Tenant
 from workloads.core.unit_sql import TOTAL_UNITS
+from workloads.core.workload_sql import of_same_run
 from workloads.models import Run, Workload
 
 # Runs without reserved quota in Kueue, and runs not yet in Kueue. A preempted run is queued again.
@@ -29,6 +30,7 @@ WITH waiting AS (
       LEFT JOIN {MirrorJob._meta.db_table} job
         ON job.cluster_id = namespace.cluster_id AND job.namespace = namespace.name
        AND job.name = workload.name || '-' || run.number AND job.owner = 'workloads.workload.' || workload.id
+       AND {of_same_run("job")}
       LEFT JOIN {MirrorWorkload._meta.db_table} queued
         ON queued.cluster_id = namespace.cluster_id AND queued.job_uid = job.uid
      WHERE namespace.cluster_id = %(cluster)s AND run.ended_at IS NULL AND run.stop_requested_at IS NULL

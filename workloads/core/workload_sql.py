@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from accounts.models import User
 from catalog.models import GpuClass
+from cluster.manifests.metadata import IDENTITY_LABEL
 from portal.core.sql import columns, instance, instance_or_none
 from tenants.core.namespace_sql import NAMESPACE_COLUMNS, NAMESPACE_FROM, namespace_from_row
 from tenants.models import Namespace
@@ -106,3 +107,14 @@ _LAST_RUNS = f"""
 SELECT DISTINCT ON (run.workload_id) {columns(Run, "run")}, {columns(NotebookWatch, "watch")}
   FROM {Run._meta.db_table} run LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
  WHERE run.workload_id = ANY(%s) ORDER BY run.workload_id, run.number DESC"""
+
+
+IDENTITY = "coalesce(run.spec ->> 'identity', '')"
+
+
+def of_same_run(mirrored: str, identity: str = IDENTITY) -> str:
+    """SQL for aliases `run` and `mirrored`, a Job or pod of that name: it was not made for another run, as
+    `cluster.manifests.metadata.names_other_row` says it.
+    """
+    label = f"{mirrored}.record #>> '{{labels,{IDENTITY_LABEL}}}'"
+    return f"coalesce({label}, '') IN ('', {identity})"

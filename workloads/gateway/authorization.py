@@ -29,6 +29,7 @@ from cluster.models import MirrorPod
 from portal.core.due import table_label
 from tenants.models import Membership, Namespace
 from workloads.core.policy import LAUNCHERS
+from workloads.core.workload_sql import of_same_run
 from workloads.credentials.notebook_token import digest, token_of_run
 from workloads.models import NotebookSession, Run, Workload
 
@@ -128,6 +129,7 @@ SELECT session.digest, person.id, person.password, portal.session_data, member.i
   LEFT JOIN {MirrorPod._meta.db_table} pod
     ON pod.cluster_id = namespace.cluster_id AND pod.namespace = namespace.name
    AND pod.owner = %s || '.' || workload.id AND pod.deleting_since IS NULL AND pod.phase = 'Running'
+   AND {of_same_run("pod")}
   LEFT JOIN {Membership._meta.db_table} member
     ON member.tenant_id = workload.tenant_id AND member.user_id = person.id AND member.role = ANY(%s)
    AND (workload.visibility = '{Workload.Visibility.TEAM}' OR workload.created_by_id = person.id)

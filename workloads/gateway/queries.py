@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accounts.core.actor import Actor
+from cluster.manifests.metadata import names_other_row
 from cluster.reads import queries as read_queries
 from portal.core.due import table_label
 from portal.core.errors import get_or_refuse
@@ -39,7 +40,8 @@ def log_source(
     if run is None:
         return namespace.name, None
     owner = f"{table_label(Workload)}.{workload.pk}"
-    pods = read_queries.pods(namespace.cluster_id, namespace=namespace.name, owner=owner, run=job_name(workload, run))
+    named = read_queries.pods(namespace.cluster_id, namespace=namespace.name, owner=owner, run=job_name(workload, run))
+    pods = [pod for pod in named if not names_other_row(pod.labels, run.spec.get("identity", ""))]
     if worker is None:
         worker = workers.default_log_worker(pods)
     theirs = workers.by_worker(pods).get(worker, ())

@@ -7,6 +7,7 @@ makes few queries and then sends a hint; the worker does everything in the clust
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -31,7 +32,7 @@ from workloads.launch import types as launch_types
 from workloads.launch.options import Options
 from workloads.launch.priorities import queries as priority_queries
 from workloads.launch.queries import LaunchTarget
-from workloads.launch.spec import frozen_spec
+from workloads.launch.spec import frozen_spec, new_identity
 from workloads.launch.stopping import announce, request_stop
 from workloads.models import Run, Volume, Workload
 from workloads.storage import actions as storage_actions
@@ -234,8 +235,7 @@ def default_visibility(namespace: Namespace) -> str:
 def _start(workload: Workload, *, number: int, group: str = "", by: Actor) -> Run:
     if workload.volume is not None:
         storage_actions.attach(workload.volume, workload.namespace, workload.gpu_class)
-    spec = frozen_spec(workload, number)
-    frozen = spec.to_json()
+    frozen = replace(frozen_spec(workload, number), identity=new_identity()).to_json()
     return Run.objects.create(workload=workload, number=number, spec=frozen, requested_by=by.person, group=group)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 
 from catalog.classes import queries as class_queries
@@ -57,6 +58,11 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         script=said.script.replace("\r\n", "\n"),
         checkpoints=said.checkpoints,
     )
+
+
+def new_identity() -> str:
+    """Of a run: recorded with it and a label of its objects."""
+    return secrets.token_hex(8)
 
 
 def needs_secret(spec: RunSpec) -> bool:

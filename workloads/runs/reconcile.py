@@ -22,7 +22,7 @@ from cluster.client.kube import Kube
 from cluster.manifests import names
 from cluster.manifests import run as manifests
 from cluster.manifests import workers as worker_manifests
-from cluster.manifests.metadata import Manifest
+from cluster.manifests.metadata import Manifest, names_other_row
 from cluster.manifests.run_spec import JOB, ClaimSpec, RunSpec
 from cluster.models import AppliedObject, Cluster
 from cluster.reads import queries as mirror
@@ -334,12 +334,16 @@ def _tidy(work: _Work) -> Outcome:
 
 
 def _look(work: _Work, run: Run) -> Observation | None:
-    """What the mirror shows of this run; None while it is unknown. Pods of other people may have our labels."""
+    """What the mirror shows of this run; None while it is unknown. Pods of other people may have our labels, and after
+    a restore a Job may have the name that a later row had.
+    """
     cluster_id, mine = work.cluster_id, {"owner": work.owner, "namespace": work.workload.namespace.name}
     if not mirror.is_known(cluster_id, *WORKLOAD_KINDS):
         return None
     name = names.run_name(work.workload.name, run.number)
     job = next((job for job in mirror.jobs(cluster_id, **mine) if job.run == name), None)
+    if job is not None and names_other_row(job.labels, run.spec.get("identity", "")):
+        return Observation()
     queued = mirror.workloads(cluster_id, job_uid=job.uid) if job else []
     pods, removed = mirror.pods(cluster_id, **mine, run=name), mirror.removed_pods(cluster_id, **mine, run=name)
     failed = {pod.node for pod in pods if pod.phase == "Failed" and pod.node}

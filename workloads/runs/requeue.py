@@ -28,6 +28,7 @@ from workloads.interruption.queries import (
     interruption_from_event,
     last_interruption_events,
 )
+from workloads.launch.spec import new_identity
 from workloads.models import Run, Workload
 from workloads.status.outcome import REMOVED, TAKEN_BACK, RunOutcome
 
@@ -56,7 +57,7 @@ def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
     """
     workload = run.workload
     number = run.number + 1
-    spec = {**run.spec, "number": number}
+    spec = {**run.spec, "number": number, "identity": new_identity()}
     before = last_interruption_events([run]).get(run.pk)
     found, is_told = _interrupted(end, seen, before, len(run.disruptions))
     same = {"spec": spec, "priority": run.priority, "requested_by_id": run.requested_by_id, "group": run.group}

@@ -119,7 +119,8 @@ def _seen(
     runs: Mapping[int, Run],
     classes: Mapping[str, GpuClass],
 ) -> dict[int, Observation]:
-    found = with_nodes(namespace.cluster_id, observe(namespace, run_names, images), runs)
+    identities = {pk: run.spec.get("identity", "") for pk, run in runs.items()}
+    found = with_nodes(namespace.cluster_id, observe(namespace, run_names, images, identities), runs)
     found = with_devices(namespace.cluster, found, runs, classes)
     return with_claims(namespace.cluster_id, namespace.name, found, runs)
 

@@ -142,6 +142,21 @@ def test_a_job_whose_run_has_ended(one: Workload, cluster: Cluster) -> None:
     assert codes(cluster) == ["job_left"], "but not for ever"
 
 
+def test_a_job_without_its_run(one: Workload, cluster: Cluster) -> None:
+    """As after a restore from a backup that is older than the Job."""
+    job = MirrorJob.objects.get()
+    job.record["labels"]["gpu-portal/identity"] = "of-a-lost-run"
+    job.save()
+    assert [code for code in codes(cluster) if code != "job_gone"] == ["job_unrecorded"], "another run has that name"
+
+    MirrorJob.objects.update(name="one-2")
+    found = next(found for found in inconsistencies(cluster) if found.code == "job_unrecorded")
+    assert (found.team, found.workload, found.run) == ("team-a", "one", 2)
+
+    MirrorJob.objects.update(created_at=timezone.now())
+    assert "job_unrecorded" not in codes(cluster), "only after a minute"
+
+
 def test_an_admission_that_nobody_wrote_down(one: Workload, cluster: Cluster) -> None:
     Run.objects.update(admitted_at=None)
     assert codes(cluster) == ["admission_unrecorded"]

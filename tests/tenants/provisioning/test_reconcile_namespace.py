@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from accounts.models import Event
 from catalog.models import GpuClass, Pool
+from cluster.apply import applied_objects
 from cluster.client.kube import Kube
 from cluster.manifests.namespace import PLAIN_RESOURCE_GROUP
 from cluster.models import AppliedObject, Cluster
@@ -20,6 +22,7 @@ from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile, steps
 from tests.support import golden_files
 from tests.support.cluster.namespace_objects import KINDS, objects_of, queue_of, stop_policy
+from tests.support.cluster.removal import remove_from_cluster
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
@@ -70,6 +73,35 @@ def test_a_second_look_sends_nothing(
     assert dict(AppliedObject.objects.values_list("pk", "sent_at")) == sent
     assert versions(admin, namespace_a) == before
     assert len(before) == 10
+
+
+def test_a_cluster_that_lost_everything_gets_it_again(
+    provision: Any, pool: Pool, namespace_a: Namespace, team_a: Tenant, a100: GpuClass, admin: Api, kube_worker: Kube,
+    unique: str,
+) -> None:  # fmt: skip
+    """As in a new cluster: rows say what the former one had, and nobody saw it go."""
+    make.grant(team_a, a100, units=2)
+    provision()
+
+    def names() -> set[str]:
+        return set(versions(admin, namespace_a)) if admin.find("v1/namespaces", namespace_a.name) else set()
+
+    before, uid = names(), admin.get("v1/namespaces", namespace_a.name)["metadata"]["uid"]
+    remove_from_cluster(admin, unique)
+    wait_until(lambda: names() == set(), within_s=60)
+    provision()
+    assert names() == set(), "rows still say that all of it is there"
+
+    applied_objects.send_all_again(namespace_a.cluster_id)
+
+    def is_again() -> bool:
+        with suppress(TryLater):
+            reconcile.reconcile_pool(pool, Deadline(), kube=kube_worker)
+            provision()
+        return names() == before and stop_policy(admin, namespace_a) == "None"
+
+    wait_until(is_again, within_s=60)
+    assert admin.get("v1/namespaces", namespace_a.name)["metadata"]["uid"] != uid
 
 
 def test_everything_applied_again_changes_no_version(

@@ -418,7 +418,8 @@ def test_the_plan_is_what_the_launch_makes(her: Client, a100: GpuClass) -> None:
 
     assert her.post("/teams/team-a/launch", chosen).status_code == 302
     spec = RunSpec.from_json(Run.objects.get().spec)
-    assert planned[0] == manifests.job(replace(spec, owner="workloads.workload.numbered-at-launch"))
+    assert spec.identity
+    assert planned[0] == manifests.job(replace(spec, owner="workloads.workload.numbered-at-launch", identity=""))
     # An existing volume is attached, not created.
     page = text(her.post("/teams/team-a/launch", {**chosen, "name": "again", "look": "rest"}))
     assert "PersistentVolumeClaim</b>" not in page
@@ -484,7 +485,8 @@ def test_the_call_on_the_page_is_taken_by_the_api_and_makes_the_same(
     Run.objects.update(ended_at=timezone.now(), outcome="stopped")
     assert her.post("/teams/team-a/launch", {**chosen, "name": "by-form"}).status_code == 302
     by_form = Run.objects.get(workload__name="by-form").spec
-    own = {"workload": by_call["workload"], "owner": by_call["owner"]}
+    assert by_call["identity"] != by_form["identity"]
+    own = {name: by_call[name] for name in ("workload", "owner", "identity")}
     assert by_call == {**by_form, **own}
 
 

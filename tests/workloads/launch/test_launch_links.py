@@ -294,7 +294,8 @@ def test_another_like_it_takes_all_over_under_a_free_name(her: Client, ended: Wo
     )  # fmt: skip
     assert her.post("/teams/team-a/launch", values).status_code == 302
     first, second = Run.objects.order_by("pk").values_list("spec", flat=True)
-    own = {"workload": "one-2", "owner": second["owner"]}
+    own = {"workload": "one-2", "owner": second["owner"], "identity": second["identity"]}
+    assert first["identity"] != second["identity"]
     assert second == {**first, **own}
 
 

@@ -88,7 +88,9 @@ def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody
     first = Run.objects.get(number=1)
     assert (first.outcome, first.reason) == ("stopped", "pod_removed")
     assert first.message.endswith("It restarts automatically.")
-    assert run_of("one").spec == {**first.spec, "number": 2}
+    again = run_of("one").spec
+    assert again == {**first.spec, "number": 2, "identity": again["identity"]}
+    assert again["identity"] != first.spec["identity"]
     back = Event.objects.get(verb="workload.brought_back").after
     assert (back["run"], back["reason"], back["rule"], back["times"]) == (2, "pod_removed", "", 1)
     assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-2"]

@@ -19,6 +19,7 @@ from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
 from cluster.client import jupyter
 from cluster.client.jupyter import NotebookActivity, NotebookUnreachable
+from cluster.manifests.metadata import names_other_row
 from cluster.reads import queries as mirror
 from portal.core.due import DONE, Deadline, Outcome, owner_label
 from portal.core.hints import page_hint
@@ -73,7 +74,8 @@ def _asked(run: Run, ask: AskActivity) -> NotebookActivity:
         raise NotebookUnreachable("The portal has not read the cluster yet.")
     # A user may set our labels on another pod, which would then get the token.
     mine = {"namespace": namespace.name, "owner": owner_label(workload), "run": queries.job_name(workload, run)}
-    pods = mirror.pods(namespace.cluster_id, **mine)
+    identity = run.spec.get("identity", "")
+    pods = [pod for pod in mirror.pods(namespace.cluster_id, **mine) if not names_other_row(pod.labels, identity)]
     there = [pod for pod in pods if pod.phase == "Running" and pod.deleting_since is None and pod.ip]
     if not there:
         raise NotebookUnreachable("It has no running pod at the moment.")

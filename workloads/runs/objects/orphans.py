@@ -1,5 +1,5 @@
 """Objects that a worker created for a run but did not record because it died. They are found by name, and recognized by
-the portal's label.
+the portal's labels.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.manifests import run as manifests
-from cluster.manifests.metadata import OWNER_LABEL
+from cluster.manifests.metadata import IDENTITY_LABEL, OWNER_LABEL
 from cluster.manifests.run_spec import RunSpec
 from cluster.models import AppliedObject
 
@@ -24,7 +24,7 @@ def record_orphans(spec: RunSpec, sent: dict[tuple[str, str], AppliedObject], *,
             found = kube.get(kind, name=name, namespace=spec.namespace)
         except NotFound:
             continue
-        if found.labels.get(OWNER_LABEL) == spec.owner:
+        if found.labels.get(OWNER_LABEL) == spec.owner and found.labels.get(IDENTITY_LABEL, "") == spec.identity:
             sent[kind, name], _ = AppliedObject.objects.update_or_create(
                 cluster_id=cluster_id,
                 kind=kind,

@@ -19,6 +19,7 @@ from portal.core.due import table_label
 from portal.core.sql import columns, instance, instance_or_none
 from tenants.grants.queries import GrantedUnits
 from tenants.models import Namespace
+from workloads.core.workload_sql import of_same_run
 from workloads.models import NotebookWatch, Run, Workload
 from workloads.status.estimates.estimate import (
     RECENT,
@@ -279,6 +280,6 @@ SELECT job.uid, {columns(Run, "run")}, {columns(NotebookWatch, "watch")}
   JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND run.ended_at IS NULL
   JOIN {MirrorJob._meta.db_table} job
     ON job.cluster_id = %s AND job.namespace = %s AND job.owner = %s || workload.id
-   AND job.run = workload.name || '-' || run.number
+   AND job.run = workload.name || '-' || run.number AND {of_same_run("job")}
   LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
  WHERE workload.namespace_id = %s"""

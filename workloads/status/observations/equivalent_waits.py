@@ -13,6 +13,7 @@ from cluster.models import MirrorJob, MirrorWorkload
 from cluster.reads.observed import Condition
 from cluster.reads.observed import KueueWorkload as Queued
 from tenants.models import Namespace
+from workloads.core.workload_sql import of_same_run
 from workloads.models import Run, Workload
 from workloads.status.explain import queue
 
@@ -62,7 +63,8 @@ WITH line AS MATERIALIZED (
         ON namespace.cluster_id = queued.cluster_id AND namespace.name = queued.namespace
       JOIN {Workload._meta.db_table} workload
         ON workload.namespace_id = namespace.id AND job.owner = 'workloads.workload.' || workload.id
-      JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND job.name = workload.name || '-' || run.number
+      JOIN {Run._meta.db_table} run
+        ON run.workload_id = workload.id AND job.name = workload.name || '-' || run.number AND {of_same_run("job")}
      WHERE queued.cluster_id = %(cluster)s AND queued.namespace = ANY(%(namespaces)s)
        AND (queued.record ->> 'active')::boolean
        AND NOT queued.record -> 'conditions' @> '[{{"type": "QuotaReserved", "status": "True"}}]'

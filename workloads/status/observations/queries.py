@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import connection
 
+from cluster.manifests.metadata import names_other_row
 from cluster.mirror.records.nodes import image_key
 from cluster.models import MirrorNode
 from cluster.reads import observed
@@ -40,9 +41,13 @@ class AwaitedImage:
 
 
 def observe(
-    namespace: Namespace, runs: Mapping[int, str], images: Mapping[int, AwaitedImage] | None = None
+    namespace: Namespace,
+    runs: Mapping[int, str],
+    images: Mapping[int, AwaitedImage] | None = None,
+    identities: Mapping[int, str] | None = None,
 ) -> dict[int, Observation]:
-    """Returns by workload id what the mirror shows of its run of that name. The mirror must be known.
+    """Returns by workload id what the mirror shows of its run of that name and, if given, identity. The mirror must be
+    known.
 
     At most nine queries, whatever the number of runs: nodes only if a run is on one, their GPU errors only if a pod has
     failed there, positions only if a run waits in the queue, namespace and queue only if a run waits there or has no
@@ -51,13 +56,13 @@ def observe(
     """
     cluster_id, name = namespace.cluster_id, namespace.name
     owners = {f"{table_label(Workload)}.{pk}": pk for pk in runs}
-    every_job = mirror.jobs_owned(cluster_id, name, owners)
-    jobs = {owners[job.owner]: job for job in every_job if _is_of(job, owners, runs)}
+    wanted = {owner: (runs[pk], (identities or {}).get(pk, "")) for owner, pk in owners.items()}
+    jobs = {owners[job.owner]: job for job in mirror.jobs_owned(cluster_id, name, owners) if _is_of(job, wanted)}
     in_kueue = mirror.workloads_holding(cluster_id, name, [job.uid for job in jobs.values()])
     queued = with_equivalent_messages(cluster_id, {workload.job_uid: workload for workload in in_kueue})
     pods: dict[int, list[Pod]] = {}
     for pod in mirror.pods_owned(cluster_id, name, owners):
-        if _is_of(pod, owners, runs):
+        if _is_of(pod, wanted):
             pods.setdefault(owners[pod.owner], []).append(pod)
     warnings = _warnings(cluster_id, jobs, pods)
     is_waiting = any(is_queued(queued[job.uid]) for job in jobs.values() if job.uid in queued)
@@ -100,8 +105,9 @@ def _stays(pods: Mapping[int, list[Pod]], pk: int) -> bool:
     return any(pod.deleting_since is None for pod in pods.get(pk, ()))
 
 
-def _is_of(thing: Job | Pod, owners: Mapping[str, int], runs: Mapping[int, str]) -> bool:
-    return thing.owner in owners and thing.run == runs[owners[thing.owner]]
+def _is_of(thing: Job | Pod, wanted: Mapping[str, tuple[str, str]]) -> bool:
+    run, identity = wanted.get(thing.owner, ("", ""))
+    return thing.owner in wanted and thing.run == run and not names_other_row(thing.labels, identity)
 
 
 def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[Pod]]) -> dict[int, list[WarningEvent]]:
