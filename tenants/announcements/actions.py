@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from accounts.core.actor import Actor
-from accounts.events.actions import record
+from accounts.events.actions import deliver, record, take_back
 from catalog.models import GpuClass
 from portal.core.errors import get_or_refuse, refuse, refuse_if
 from tenants.announcements import policy as announcement_policy
@@ -40,7 +41,8 @@ def announce(
     title, body = " ".join(title.split()), body.strip()
     refuse_if(announcement_policy.text_refusal(title, body))
     refuse_if(announcement_policy.audience_refusal(audience, classes=len(classes), teams=len(teams)))
-    refuse_if(announcement_policy.announced_period_refusal(starts, ends, now=core_queries.database_now()))
+    now = core_queries.database_now()
+    refuse_if(announcement_policy.announced_period_refusal(starts, ends, now=now))
     found_classes = list(GpuClass.objects.filter(slug__in=classes))
     found_teams = list(Tenant.objects.filter(slug__in=teams))
     if len({one.slug for one in found_classes}) != len(set(classes)):
@@ -59,13 +61,20 @@ def announce(
     row.classes.set(found_classes)
     row.teams.set(found_teams)
     # Without its text: events are read by people outside of the audience.
-    record(by, "announcement.made", row, after={"severity": severity, "from": starts, "until": ends})
+    event = record(by, "announcement.made", row, after={"severity": severity, "from": starts, "until": ends})
+    deliver(
+        event,
+        queries.people_reached(row),
+        subject=f"{row.get_severity_display().capitalize()}: {title}",
+        body=announcement_policy.mail_text(body, f"{settings.PORTAL_URL}/announcements/{row.pk}"),
+        at=starts if starts > now else None,
+    )
     return row
 
 
 @transaction.atomic
 def withdraw_announcement(pk: int, *, by: Actor) -> Announcement:
-    """It vanishes from every page at once. Raises Refused: not_allowed (403), not_found (404), is_over (409)."""
+    """It vanishes from every page at once, and who was not told yet is not told. Raises Refused: not_allowed (403), not_found (404), is_over (409)."""
     refuse_if(policy.may_operate(by))
     row = get_or_refuse(Announcement.objects.select_for_update(), pk=pk)
     now = core_queries.database_now()
@@ -73,6 +82,7 @@ def withdraw_announcement(pk: int, *, by: Actor) -> Announcement:
         raise refuse("is_over", "This announcement is over.", status=409)
     row.withdrawn_at = now
     row.save(update_fields=["withdrawn_at"])
+    take_back(row)
     record(by, "announcement.withdrawn", row)
     return row
 

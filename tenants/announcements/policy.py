@@ -32,3 +32,7 @@ def announced_period_refusal(starts: datetime, ends: datetime, *, now: datetime)
     if ends <= max(starts, now):
         return Refusal("bad_period", "Enter an end in the future and after the start.", "until")
     return None
+
+
+def mail_text(body: str, address: str) -> str:
+    return f"{body}\n\n{address}"
