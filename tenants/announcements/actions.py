@@ -74,7 +74,10 @@ def announce(
 
 @transaction.atomic
 def withdraw_announcement(pk: int, *, by: Actor) -> Announcement:
-    """It vanishes from every page at once, and who was not told yet is not told. Raises Refused: not_allowed (403), not_found (404), is_over (409)."""
+    """It vanishes from every page at once, and who was not told yet is not told.
+
+    Raises Refused: not_allowed (403), not_found (404), is_over (409).
+    """
     refuse_if(policy.may_operate(by))
     row = get_or_refuse(Announcement.objects.select_for_update(), pk=pk)
     now = core_queries.database_now()
