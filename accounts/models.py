@@ -278,6 +278,7 @@ class NoticeKind(models.TextChoices):
     EXPIRING = "expiring", "Something expires or expired"
     JOIN = "join", "Join requests and invitations"
     TEAM = "team", "Your teams, roles and quota"
+    ANNOUNCED = "announced", "Announcements of the operators"
     ACCOUNT = "account", "Your account, its security and its rights"
 
 

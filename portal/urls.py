@@ -31,6 +31,7 @@ from portal.docs import views as docs_views
 from portal.ops import health
 from portal.ui import styleguide
 from portal.web import theme
+from tenants.announcements import views as announcement_views
 from tenants.approvers.delegation import views as delegation_views
 from tenants.approvers.delegation.queries import roles_lent_to
 from tenants.lifecycle import views as lifecycle_views
@@ -218,6 +219,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("live/logs/<slug:tenant>/<slug:name>", workload_views.served_by_doors, name="workload-log"),
     path("live/<slug:namespace>", workload_views.served_by_doors, name="live"),
     # quota and teams
+    path("announcements/<int:pk>", announcement_views.announcement, name="announcement"),
+    path(
+        "announcements/<int:pk>/acknowledge",
+        announcement_views.announcement_acknowledge,
+        name="announcement-acknowledge",
+    ),
+    path("announcements/<int:pk>/withdraw", announcement_views.announcement_withdraw, name="announcement-withdraw"),
+    path("operators/announcements", announcement_views.announcement_list, name="announcements"),
     path("delegations", delegation_views.delegation_list, name="delegations"),
     path("delegations/<int:pk>/end", delegation_views.delegation_end, name="delegation-end"),
     path("requests/<int:pk>", decision_views.request_page, MEASURE, name="request"),

@@ -18,6 +18,8 @@ from portal.core.due import Due
 from portal.core.errors import constraint_sentence
 
 # Models that are defined in their own modules, imported here for Django and other importers.
+from tenants.announcements.models import Acknowledgement as Acknowledgement
+from tenants.announcements.models import Announcement as Announcement
 from tenants.approvers.delegation.models import Deputy as Deputy
 from tenants.approvers.delegation.models import delegation_filters
 from tenants.class_access.image_prefixes.models import ImagePrefix as ImagePrefix

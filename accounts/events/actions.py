@@ -119,6 +119,15 @@ def _add_to_waiting(event: Event, user: User, *, subject: str, body: str, is_of_
     return True
 
 
+def take_back(row: models.Model) -> None:
+    """Removes mails about this row that were not sent, and notices whose time has not come. A mail that is being sent
+    is not stopped.
+    """
+    of_row = {"event__row": queries.row_label(row)}
+    Delivery.objects.filter(**of_row, sent_at=None, leased_until=None).delete()
+    Notice.objects.filter(**of_row, at__gt=Now()).delete()
+
+
 def deliver_to_address(event: Event, address: str, *, subject: str, body: str) -> None:
     """Notify a person who has no account yet."""
     line = " ".join(subject.split())[:150]

@@ -41,6 +41,7 @@ KINDS: dict[str, NoticeKind] = {
     "trial.reminded": NoticeKind.EXPIRING,
     "namespace.reminded": NoticeKind.EXPIRING,
     "class.moved": NoticeKind.EXPIRING,
+    "announcement.made": NoticeKind.ANNOUNCED,
     "join.asked": NoticeKind.JOIN,
     "join.answered": NoticeKind.JOIN,
     "invitation.accepted": NoticeKind.JOIN,

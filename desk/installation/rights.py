@@ -109,6 +109,10 @@ RIGHTS: dict[str, dict[str, str]] = {
         "beat": READ,
     },
     # ---- tenants
+    "tenants_acknowledgement": _BY_WEB,
+    "tenants_announcement": _BY_WEB,
+    "tenants_announcement_classes": _BY_WEB,
+    "tenants_announcement_teams": _BY_WEB,
     "tenants_approverfor": _BY_WEB,
     "tenants_bundle": _BY_WEB,
     "tenants_bundleline": _BY_WEB,

@@ -72,6 +72,7 @@ SECTIONS = {
     "all-usage": Section.TEAMS,
     "idle-holders": Section.COCKPIT,
     "cockpit": Section.COCKPIT,
+    "announcements": Section.COCKPIT,
     "queue": Section.QUEUE,
     "cluster": Section.CLUSTER,
     "nodes": Section.NODES,
@@ -114,6 +115,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         return found
     facts, current = page_facts(user), tenant_in_address(request)
     found["banner"], found["unread_notices"] = facts.banner, facts.unread
+    found["announcements"] = facts.announcements
     teams = [TeamLink(slug, name, reverse("tenant-home", args=[slug]), slug == current) for slug, name in facts.teams]
     team = next((team for team in teams if team.current), teams[0] if teams else None)
     found["tenants"] = teams
@@ -121,9 +123,10 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     found["nav_items"] = navigation(request, user, team, is_deputy=facts.is_deputy)
     found["call"] = curl_for_page(request)
     if user.is_staff:
+        announcing = {"label": "Announcements", "icon": "info-circle", "href": reverse("announcements")}
         editor = {"label": "Edit catalog", "icon": "package", "href": reverse("catalog-editor")}
         found["staff_links"] = [
-            *([editor] if user.has_role(Role.OPERATOR) or user.has_role(Role.ADMIN) else []),
+            *([editor, announcing] if user.has_role(Role.OPERATOR) or user.has_role(Role.ADMIN) else []),
             {"label": "Administration", "icon": "server", "href": reverse("admin:index")},
             {"label": "Styleguide", "icon": "contrast", "href": reverse("styleguide")},
         ]

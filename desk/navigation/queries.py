@@ -1,22 +1,30 @@
-"""What every page shows of a person, in one query: teams, unread notices, the banner."""
+"""What every page shows of a person, in one query: teams, unread notices, the banner, announcements."""
 
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import connection
 from django.db.models import Exists, Subquery
+from django.db.models.functions import JSONObject
 
 from accounts.models import Role, User
 from accounts.notices.queries import unread_count_of
 from catalog.banner.queries import ActiveBanner, active_banners
+from tenants.announcements.queries import banners_for
 from tenants.models import Deputy
 
 # Stands for the user in the composed statement. No user has this key.
 _SOMEBODY = -1
+
+
+# Of a banner of an announcement.
+_ANNOUNCED = ("pk", "title", "body", "severity", "wants_acknowledgement")
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,7 @@ class PageFacts:
     is_deputy: bool  # an approver's delegate now
     unread: int
     banner: ActiveBanner | None
+    announcements: list[dict[str, Any]]  # pk, title, body, severity, wants_acknowledgement
 
 
 def page_facts(user: User) -> PageFacts:
@@ -34,13 +43,15 @@ def page_facts(user: User) -> PageFacts:
         cursor.execute(statement, [user.pk if value == _SOMEBODY else value for value in values])
         rows = cursor.fetchall()
     if not rows:
-        return PageFacts([], False, 0, None)
-    _slug, _name, is_named, count, said, ends = rows[0]
+        return PageFacts([], False, 0, None, [])
+    _slug, _name, is_named, count, said, ends, announced = rows[0]
     teams = [(slug, name) for slug, name, *_ in rows if slug is not None]
     # Runs on every page: delegations in force are read only if there are any.
     may_be = is_named if teams else not user.has_role(Role.APPROVER)
     is_deputy = may_be and Deputy.objects.in_force().filter(deputy=user).exists()
-    return PageFacts(teams, is_deputy, count or 0, ActiveBanner(said, ends) if said else None)
+    return PageFacts(
+        teams, is_deputy, count or 0, ActiveBanner(said, ends) if said else None, [json.loads(one) for one in announced]
+    )
 
 
 @functools.cache
@@ -50,9 +61,11 @@ def _statement(cluster: str) -> tuple[str, tuple[Any, ...]]:
     unread = Subquery(unread_count_of(_SOMEBODY))
     banner = active_banners(cluster)
     text, until = Subquery(banner.values("text")[:1]), Subquery(banner.values("until")[:1])
+    announced = ArraySubquery(banners_for(_SOMEBODY).values(found=JSONObject(**{name: name for name in _ANNOUNCED})))
     # From the user, because users without a team see the rest too.
     found = User.objects.filter(pk=_SOMEBODY).order_by("memberships__tenant__slug")
-    shown = found.annotate(is_named=named, unread=unread, text=text, until=until)
+    shown = found.annotate(is_named=named, unread=unread, text=text, until=until, announced=announced)
     team = ("memberships__tenant__slug", "memberships__tenant__name")
-    statement, values = shown.values_list(*team, "is_named", "unread", "text", "until").query.sql_with_params()
+    facts = ("is_named", "unread", "text", "until", "announced")
+    statement, values = shown.values_list(*team, *facts).query.sql_with_params()
     return statement, values

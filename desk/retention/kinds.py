@@ -91,6 +91,12 @@ KINDS: tuple[Kind, ...] = (
         NOTICES_KEPT,
         at="at",
     ),
+    Kind(
+        "announcements",
+        _tables("tenants", "announcement", "announcement_classes", "announcement_teams", "acknowledgement"),
+        f"{ALWAYS}: what people were told, and who acknowledged it",
+        at="created_at",
+    ),
     # ---- accounts
     Kind(
         "accounts",

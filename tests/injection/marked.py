@@ -92,6 +92,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "cluster.ObjectDrift": ("manager",),
     "cluster.MirrorWarning": ("object_name", "reason", "message", "source"),
     "cluster.PodRemoval": ("message", "disruption", "disruption_message"),
+    "tenants.Announcement": ("title", "body"),
     "tenants.Bundle": ("summary",),
     "tenants.TeamRequest": ("name", "purpose", "reason"),
     "tenants.JoinRequest": ("message", "reason"),

@@ -70,6 +70,14 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
     bodies: dict[str, dict[str, Any]] = {
         "sharing form": {"shares_notebooks": "on"},
         "theme": {"theme": "dark", "next": "/"},
+        "announcement form": {
+            "title": "Maintenance",
+            "body": "Tomorrow.",
+            "severity": "warning",
+            "audience": "everybody",
+            "starts": "2020-01-01T00:00",
+            "until": "2090-01-01T00:00",
+        },
         "banner form": {"text": "Tomorrow."},
         "maintenance form": {
             "nodes": ["a100-2"],

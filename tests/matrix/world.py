@@ -12,6 +12,7 @@ from http.cookies import SimpleCookie
 from typing import Any
 
 from django.conf import settings
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.test import Client
 from django.utils import timezone
 
@@ -21,6 +22,7 @@ from catalog.models import Banner, GpuClass, Image
 from cluster.models import Cluster
 from operations.models import Maintenance, MaintenanceNode
 from tenants.models import (
+    Announcement,
     ApproverFor,
     Bundle,
     BundleLine,
@@ -248,6 +250,19 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
             things["join"][relation] = {"pk": str(asked.pk)}
         things["token"][relation] = {"prefix": token.prefix}
     deputies = make.user("Dave"), make.user("Dirk"), make.user("Dora")
+    soon = DateTimeTZRange(timezone.now() - FUTURE, timezone.now() + FUTURE)
+    for_all, for_b = (
+        Announcement.objects.create(
+            title="T", body="B", audience=audience, period=soon, wants_acknowledgement=True, created_by=colin
+        )
+        for audience in ("everybody", "teams")
+    )
+    for_b.teams.add(world.teams["b"])
+    things["announcement"] = {
+        "own": {"pk": str(for_all.pk)},
+        "foreign": {"pk": str(for_b.pk)},
+        "random": {"pk": str(NOBODY)},
+    }
     own = make.deputy(deputies[0], of=world.people["approver"])
     foreign = make.deputy(deputies[1], of=make.approver("Elsewhere"))
     over = make.deputy(deputies[2], of=world.people["approver"], since=timezone.now() - 40 * FUTURE)

@@ -158,3 +158,8 @@ def team_runs(tenant_id: int) -> TeamRuns:
         unfinished=Count("pk", filter=Q(ended_at=None)), ended=Max("ended_at")
     )
     return TeamRuns(found["unfinished"] > 0, found["ended"])
+
+
+def teams_with_workloads(classes: QuerySet[Any]) -> QuerySet[Any]:
+    """Keys of the teams that have workloads, not deleted, of these classes."""
+    return Workload.objects.filter(Workload.IS_LIVE, gpu_class__in=classes).values("tenant")

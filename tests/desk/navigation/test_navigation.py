@@ -84,7 +84,12 @@ def test_approvers_see_how_many_requests_wait(team_a: Tenant, a100: GpuClass, al
 def test_operators_find_health_and_staff_their_links(olga: User) -> None:
     found = bar(olga)
     assert labels(found) == ["Overview", "Catalog", "Cluster", "History", "Teams", "Queue", "Health", "Nodes", "People"]
-    assert [link["href"] for link in found["staff_links"]] == ["/operators/catalog", "/admin/", "/styleguide"]
+    assert [link["href"] for link in found["staff_links"]] == [
+        "/operators/catalog",
+        "/operators/announcements",
+        "/admin/",
+        "/styleguide",
+    ]
 
 
 def test_a_members_bar_costs_one_query(
