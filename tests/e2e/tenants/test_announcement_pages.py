@@ -1,0 +1,48 @@
+"""An announcement in a real browser: published, read on every page, acknowledged by one person, withdrawn for all."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from tenants.models import Announcement, Tenant
+from tests.e2e.accessibility import look_at
+
+pytestmark = pytest.mark.browser
+
+
+def test_it_is_published_acknowledged_and_withdrawn(
+    team_a: Tenant, olga: User, alice: User, bob: User, open_page: Callable[..., Page]
+) -> None:
+    page = open_page("/operators/announcements", as_user=olga)
+    page.get_by_label("Title", exact=True).fill("New switches tonight")
+    page.get_by_label("Text", exact=True).fill("Save your work before 22:00.")
+    page.get_by_label("Severity").select_option("warning")
+    page.get_by_label("Audience").select_option("teams")
+    page.get_by_label("Teams", exact=True).select_option("team-a")
+    page.get_by_label("Ask for acknowledgement").check()
+    look_at(page)
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_role("heading", name="New switches tonight")).to_be_visible()
+    expect(page.get_by_text("Acknowledged by 0 of 2 people in the audience.")).to_be_visible()
+    look_at(page)
+    row = Announcement.objects.get()
+
+    theirs = open_page("/catalog", as_user=bob)
+    shown = theirs.get_by_role("region", name="Announcement")
+    expect(shown).to_contain_text("Warning")
+    expect(shown).to_contain_text("Save your work before 22:00.")
+    look_at(theirs)
+    shown.get_by_role("button", name="Acknowledge").click()
+    expect(theirs.get_by_role("region", name="Announcement")).to_have_count(0)
+
+    another = open_page("/catalog", as_user=alice)
+    expect(another.get_by_role("region", name="Announcement")).to_have_count(1)
+    operators = open_page(f"/announcements/{row.pk}", as_user=olga)
+    expect(operators.get_by_text("Acknowledged by 1 of 2 people in the audience.")).to_be_visible()
+    operators.get_by_role("button", name="Withdraw").click()
+    expect(operators.get_by_text("Announcement withdrawn.")).to_be_visible()
+    another = open_page("/catalog", as_user=alice)
+    expect(another.get_by_role("heading", level=1)).to_be_visible()
+    expect(another.get_by_role("region", name="Announcement")).to_have_count(0)
