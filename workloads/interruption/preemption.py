@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from cluster.manifests.node_removal import notices
 from cluster.reads.observed import Condition
 from portal.ui.text import date_and_time, ordinal, plural
 
@@ -59,6 +60,8 @@ CAUSES = {
     "queue_stopped": ("Requeued", "its queue was stopped in the cluster"),
     DEACTIVATED: ("Deactivated", "its Kueue Workload was set to inactive"),
     "evicted_from_queue": ("Requeued", "the queue system evicted it"),
+    # The node had a notice of its removal.
+    **{code: ("Interrupted", why) for code, why in notices.CAUSES.items()},
 }
 
 
