@@ -21,6 +21,7 @@ KINDS: dict[str, NoticeKind] = {
     "request.asked_back": NoticeKind.COMMENT,
     "run.started": NoticeKind.STARTED,
     "workload.interrupted": NoticeKind.PREEMPTED,
+    "workload.node_leaving": NoticeKind.PREEMPTED,
     "workload.resumed": NoticeKind.PREEMPTED,
     "workload.brought_back": NoticeKind.PREEMPTED,
     "workload.not_followed": NoticeKind.STOPPED,

@@ -17,6 +17,7 @@ VERB_TEXTS = {
     "workload.not_followed": "could not restart",
     "workload.deleted": "deleted",
     "workload.interrupted": "recorded the interruption of",
+    "workload.node_leaving": "sent a notice about the node of",
     "workload.resumed": "recorded the recovery of",
     "workload.brought_back": "restarted (after an interruption)",
     "workload.drain_requested": "asked to move off its node",

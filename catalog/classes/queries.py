@@ -15,6 +15,7 @@ from catalog.contract.types import Axes
 from catalog.discovery import mig_profiles
 from catalog.models import GpuClass
 from cluster.manifests import names
+from cluster.manifests.node_removal.spot import spot_label
 from cluster.manifests.run_spec import PodSpec
 from cluster.models import Cluster
 
@@ -55,6 +56,7 @@ def axes_of(gpu_class: GpuClass) -> Axes:
         interface=gpu_class.interface,
         resource=gpu_class.resource,
         slices_on_gpu=_slices_on_gpu(gpu_class),
+        is_spot=spot_label(gpu_class.node_labels) is not None,
     )
 
 

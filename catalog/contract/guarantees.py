@@ -10,11 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.contract import exclusive, shared, slices
-from catalog.contract.types import Axes, Contract
+from catalog.contract.types import SPOT_NODES, Axes, Contract
 
 _CLAIMED_PILOT = (
     "Services in production: NVIDIA's DRA driver allocates GPUs as a technology preview, which NVIDIA does not support "
     "in production, so this class is a pilot."
+)
+
+_SPOT_SUITS = "Jobs that write checkpoints: they continue from the last one on another node."
+_SPOT_AVOID = (
+    "Work that cannot be repeated: a spot node is reclaimed with minutes of notice or none, and memory is lost."
+)
+_SPOT_EXPECTED = (
+    "An interruption at any time: the provider reclaims a spot node, and the run restarts when another node is there."
 )
 
 
@@ -26,8 +34,18 @@ def contract_of(axes: Axes) -> Contract:
     """
     found = _contract_of(axes)
     if axes.interface == "dra" and axes.vendor == "nvidia":
-        return replace(found, tier="pilot", avoid=(*found.avoid, _CLAIMED_PILOT))
-    return found
+        found = replace(found, tier="pilot", avoid=(*found.avoid, _CLAIMED_PILOT))
+    return _on_spot(found) if axes.is_spot else found
+
+
+def _on_spot(found: Contract) -> Contract:
+    return replace(
+        found,
+        promises=(*found.promises, SPOT_NODES),
+        suits=(*found.suits, _SPOT_SUITS),
+        avoid=(*found.avoid, _SPOT_AVOID),
+        expected=(*found.expected, _SPOT_EXPECTED),
+    )
 
 
 def _contract_of(axes: Axes) -> Contract:

@@ -14,7 +14,8 @@ class Axes:
     """Axes of one class, values as in GpuClass. `memory_mib`: of one unit, None if the nodes do not report it.
 
     `resource` distinguishes a slice with its own resource name from one exposed as `nvidia.com/gpu`. `slices_on_gpu`:
-    the most slices of this partition that one GPU has; None if its profiles are not known.
+    the most slices of this partition that one GPU has; None if its profiles are not known. `is_spot`: the provider may
+    reclaim its nodes at any time.
     """
 
     vendor: str
@@ -25,6 +26,7 @@ class Axes:
     interface: str
     resource: str = ""
     slices_on_gpu: int | None = None
+    is_spot: bool = False
 
     @property
     def is_slice(self) -> bool:
@@ -68,6 +70,15 @@ INTERRUPTION = Guarantee(
     "Not on your own quota",
     "borrowed units are reclaimed when their owner needs them.",
     "The queue preempts runs on borrowed units; runs on a team's own quota are not preempted for another team.",
+)
+
+
+SPOT_NODES = Guarantee(
+    "Spot nodes",
+    NO,
+    "Interrupted at any time",
+    "the provider can reclaim a node within minutes, on your own quota too.",
+    "Its nodes are spot nodes. A run on one is told to end with SIGTERM and restarts when another node is there.",
 )
 
 

@@ -11,6 +11,7 @@ from catalog.discovery.dra_devices import are_disjoint
 from catalog.discovery.naming import SLUG_LIMIT, class_title, product_slug
 from catalog.discovery.types import ClassProposal, NodeFacts
 from cluster.manifests.names import dns_label, short_hash
+from cluster.manifests.node_removal.spot import spot_label
 
 MACHINE = "nvidia.com/gpu.machine"
 # Tried in this order when the labels of a kind match nodes of another kind too.
@@ -22,6 +23,11 @@ MORE_LABELS = (
     "gpu.intel.com/product",
     MACHINE,
     "node.kubernetes.io/instance-type",
+    # Of nodes that are no spot nodes too.
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
 )
 
 
@@ -68,7 +74,8 @@ def _may_be_confused(one: ClassProposal, other: ClassProposal) -> bool:
 
 
 def _key(one: ClassProposal) -> Any:
-    return one.resource, one.product, one.partition, one.sharing, one.replicas, one.device_selector
+    spot = spot_label(one.node_labels)
+    return one.resource, one.product, one.partition, one.sharing, one.replicas, one.device_selector, spot
 
 
 def _by_machine(group: list[Sighting]) -> list[list[Sighting]]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from catalog.discovery import dra_devices, vendors
 from catalog.discovery.grouping import Sighting, merge_sightings
+from catalog.discovery.naming import SLUG_LIMIT, class_title
 from catalog.discovery.types import (
     ClassProposal,
     Device,
@@ -25,6 +26,8 @@ from catalog.discovery.types import (
     is_gpu_node,
     tolerations,
 )
+from cluster.manifests.names import dns_label
+from cluster.manifests.node_removal.spot import spot_label
 
 NOT_COUNTED = ""
 
@@ -122,7 +125,7 @@ def _cpu_only(node: NodeFacts) -> ClassProposal | None:
 def _sized(found: ClassProposal, node: NodeFacts, units: int, devices: int) -> ClassProposal:
     """Companion cpu and memory: the node divided by its devices, minus a tenth for other pods there."""
     return replace(
-        found,
+        _on_spot(found, node),
         tolerations=tolerations(node),
         # CUDA shows a process one MIG slice, and a second share of a GPU adds nothing.
         units_per_workload=units if found.is_exclusive else 1,
@@ -130,4 +133,17 @@ def _sized(found: ClassProposal, node: NodeFacts, units: int, devices: int) -> C
         memory_gib_per_unit=max(1, int(node.allocatable.get("memory", 1) * 0.9) // devices),
         units=units,
         nodes=(node.name,),
+    )
+
+
+def _on_spot(found: ClassProposal, node: NodeFacts) -> ClassProposal:
+    """Spot nodes are a class of their own: only runs that can be interrupted may use them."""
+    label = spot_label(node.labels)
+    if label is None:
+        return found
+    return replace(
+        found,
+        slug=dns_label(f"{found.slug}-spot", limit=SLUG_LIMIT),
+        name=class_title(found.name, note="spot"),
+        node_labels={**found.node_labels, label[0]: label[1]},
     )

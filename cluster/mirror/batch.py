@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster.manifests.node_removal.notices import removal_notice
 from cluster.mirror.records.types import ObservedObject
 
 # Channel for hints about cluster-wide objects: nodes, capacity, flavors.
@@ -45,6 +46,11 @@ class MirrorBatch:
             self.upserts[key] = seen
         if seen.kind == "Workload":
             self.workloads.append((seen, is_listed))
+
+    def leaving_nodes(self) -> set[str]:
+        """Nodes that are being removed: the runs on them learn of it."""
+        nodes = [one for one in self.upserts.values() if one.kind == "Node"]
+        return {node.name for node in nodes if removal_notice(taint["key"] for taint in node.record["taints"])}
 
     @property
     def has_site_news(self) -> bool:

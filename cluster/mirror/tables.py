@@ -89,6 +89,12 @@ def delete(cluster_id: int, kind: MirroredKind, uids: Collection[str]) -> list[t
     return _execute(statement, [cluster_id, list(uids)])
 
 
+def owners_on(cluster_id: int, nodes: Collection[str]) -> set[str]:
+    """Owners of pods on these nodes."""
+    rows = MirrorPod.objects.filter(cluster_id=cluster_id, node__in=nodes).exclude(owner="")
+    return set(rows.values_list("owner", flat=True))
+
+
 def row_versions(cluster_id: int, kind: MirroredKind, namespace: str = "") -> dict[str, int]:
     """uid → resource version of every row of the kind, or of those in one namespace."""
     model: type[Model] = MODELS[kind.table]

@@ -385,6 +385,8 @@ class MirrorWriter:
         owners = set(batch.owners)
         if capacity_changed or any(name in _CAPACITY for name in batch.deletes):
             owners.update(self._capacity_owners())
+        if leaving := batch.leaving_nodes():
+            owners.update(tables.owners_on(self._cluster_id, leaving))
         news += [(owner, "", {}) for owner in sorted(owners - {owner for owner, _uid, _text in news})]
         if news:
             tables.add_news(self._cluster_id, news)

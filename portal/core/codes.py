@@ -114,6 +114,7 @@ Code = Literal[
     "in_use",
     "interface",
     "internal_error",
+    "interruption_not_accepted",
     "invalid",
     "is_over",
     "is_self",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from cluster.manifests.node_removal.notices import RemovalNotice
 from cluster.reads.observed import Container, Job, KueueWorkload, Pod, RemovedPod, WarningEvent, WithConditions
 from cluster.reads.volume_place import EVERYWHERE, VolumePlace
 from workloads.core.class_nodes import ClassNodes, SizedDevices
@@ -26,6 +27,19 @@ class NodeTrouble:
     @property
     def is_silent(self) -> bool:
         return self.reason == "NodeStatusUnknown"
+
+
+@dataclass(frozen=True)
+class LeavingNode:
+    """The node of a pod of the run is being removed."""
+
+    name: str
+    uid: str
+    notice: RemovalNotice
+
+    @property
+    def sentence(self) -> str:
+        return f"Node {self.name} is being removed: {self.notice.now}."
 
 
 @dataclass(frozen=True)
@@ -93,9 +107,9 @@ class LocalQueueState:
 class Observation:
     """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown.
 
-    `lost`: the problem of the node that its pod is on; `image` and `nodes` None: not observed. `holding`: everything
-    that uses units in the team's queue, including this run; `line`: positions of all queued runs by Job uid, None: not
-    observed.
+    `lost`: the problem of the node that its pod is on; `leaving`: a node of its pods that is being removed; `image` and
+    `nodes` None: not observed. `holding`: everything that uses units in the team's queue, including this run; `line`:
+    positions of all queued runs by Job uid, None: not observed.
     """
 
     job: Job | None = None
@@ -104,6 +118,7 @@ class Observation:
     warnings: tuple[WarningEvent, ...] = ()
     position: int | None = None
     lost: NodeTrouble | None = None
+    leaving: LeavingNode | None = None
     image: ImagePresence | None = None
     nodes: ClassNodes | None = None
     # Read only for a pod that waits for devices of a memory size.

@@ -55,6 +55,7 @@ class ClassFacts:
     cluster was not read. `successor`: the name of the class that replaces it, "" for none. `is_usable`: the class is
     for everyone, or for this team. `terms_version` 0: no terms; `terms_accepted`: this user has accepted this version.
     `memory_sizes`: of its devices, smallest first; () if a size cannot be requested, None if not known.
+    `is_spot`: the provider may reclaim its nodes at any time.
     """
 
     slug: str
@@ -74,6 +75,7 @@ class ClassFacts:
     run_hours_limit: int | None = None
     is_storage: bool = False
     memory_sizes: tuple[MemorySize, ...] | None = None
+    is_spot: bool = False
 
     @property
     def is_interruptible(self) -> bool:

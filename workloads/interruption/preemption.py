@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from cluster.manifests.node_removal import notices
 from cluster.reads.observed import Condition
 from portal.ui.text import date_and_time, ordinal, plural
 
@@ -60,6 +61,8 @@ CAUSES = {
     DEACTIVATED: ("Deactivated", "its Kueue Workload was set to inactive"),
     MAINTENANCE: ("Moved", "its node is in maintenance"),
     "evicted_from_queue": ("Requeued", "the queue system evicted it"),
+    # The node had a notice of its removal.
+    **{code: ("Interrupted", why) for code, why in notices.CAUSES.items()},
 }
 
 

@@ -40,6 +40,7 @@ class Options:
     a variable. `workers`, `script` and `retries` are for jobs: None means one worker, and no retry after a crash.
     `priority`: "" is the default of its kind. `checkpoints`: the job saves its state, and resumes from it after an
     interruption. `gpu_memory_gib`: the least memory of each device, None for any of the class.
+    `accepts_interruption`: the owner of a notebook accepts that its spot node is reclaimed at any time.
     """
 
     cpu: int | None = None
@@ -57,6 +58,7 @@ class Options:
     retries: int | None = None
     checkpoints: bool = False
     gpu_memory_gib: int | None = None
+    accepts_interruption: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Only options that were set are included: for all others the defaults of a later release apply."""

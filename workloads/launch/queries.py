@@ -17,6 +17,7 @@ from catalog.classes.queries import successor_name
 from catalog.images import compatibility, image_references
 from catalog.images.queries import LEAST_CUDA
 from catalog.models import GpuClass, Image
+from cluster.manifests.node_removal.spot import spot_label
 from cluster.models import MirrorNode
 from cluster.reads import queries as read_queries
 from portal.core.errors import Refusal
@@ -197,6 +198,7 @@ def class_facts_of(gpu_class: GpuClass, granted: int, units: int) -> core_policy
         terms_version=gpu_class.terms_version,
         run_hours_limit=gpu_class.run_hours_limit,
         is_storage=gpu_class.is_storage,
+        is_spot=spot_label(gpu_class.node_labels) is not None,
     )
 
 

@@ -99,7 +99,13 @@ class OptionsSerializer(serializers.Serializer[Any]):
         choices=PRIORITIES, required=False, allow_blank=True, help_text="Omitted: the default of its kind."
     )
     checkpoints = serializers.BooleanField(
-        required=False, help_text="The job uses checkpointing. Required for jobs on classes with borrowing."
+        required=False,
+        help_text="The job uses checkpointing. Required for jobs on classes with borrowing or with spot nodes.",
+    )
+    accepts_interruption = serializers.BooleanField(
+        required=False,
+        help_text="You accept that the notebook loses its memory when its spot node is reclaimed. Required for "
+        "notebooks on classes with spot nodes.",
     )
     gpu_memory_gib = serializers.IntegerField(
         required=False,

@@ -9,7 +9,7 @@ look records none twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import transaction
@@ -26,6 +26,7 @@ from workloads.interruption.loss import file_loss_of, interruption_loss_of
 from workloads.interruption.preemption import Interruption
 from workloads.interruption.queries import INTERRUPTED, earlier_interruptions, last_interruption_events
 from workloads.models import Run, Workload
+from workloads.runs.node_removal import removal_notices
 from workloads.status import outcome, queries
 from workloads.status.explain.endings.pod_termination import PodTermination
 from workloads.status.explain.endings.termination import explain_termination, termination_explanation
@@ -38,12 +39,13 @@ KEYS_KEPT = 200
 @dataclass(frozen=True)
 class _Disruption:
     """`key`: the same for every look at this interruption; `cause`: a code of `preemption.CAUSES`; `at` None: before
-    the last one of its kind.
+    the last one of its kind. `node`: where a pod was removed, "" for an eviction by the queue.
     """
 
     key: str
     cause: str
     at: datetime | None
+    node: str = ""
 
 
 def record_disruptions(run: Run, seen: Observation) -> bool:
@@ -69,7 +71,7 @@ def _of_removed(seen: Observation, *, is_over: bool) -> Iterator[_Disruption]:
         may_have_succeeded = pod.phase == "Succeeded" or (is_over and pod.phase != "Failed")
         if pod.ran_since is not None and not may_have_succeeded:
             ended = PodTermination(pod.node, pod.reason, pod.message, pod.target.reason, pod.target.message)
-            yield _Disruption(pod.uid, explain_termination(ended).reason, pod.target.since)
+            yield _Disruption(pod.uid, explain_termination(ended).reason, pod.target.since, pod.node)
 
 
 def _of_pods(seen: Observation) -> Iterator[_Disruption]:
@@ -78,7 +80,7 @@ def _of_pods(seen: Observation) -> Iterator[_Disruption]:
         if pod.uid not in gone and _was_removed(pod) and running_since(pod) is not None:
             target = pod.condition("DisruptionTarget")
             at = target.since if target is not None else None
-            yield _Disruption(pod.uid, termination_explanation(pod).reason, at or pod.deleting_since)
+            yield _Disruption(pod.uid, termination_explanation(pod).reason, at or pod.deleting_since, pod.node)
 
 
 def _was_removed(pod: Pod) -> bool:
@@ -114,6 +116,7 @@ def _tell(run: Run, found: _Disruption, *, is_over: bool) -> bool:
     if locked.ended_at is not None or found.key in locked.disruptions:
         return False
     earlier = earlier_interruptions(last_interruption_events([locked]).get(locked.pk))
+    found = replace(found, cause=removal_notices.cause_of(run, found.node, found.cause))
     run.disruptions = [*locked.disruptions, found.key][-KEYS_KEPT:]
     Run.objects.filter(pk=run.pk).update(disruptions=run.disruptions)
     times = earlier + run.preemptions + len(run.disruptions)

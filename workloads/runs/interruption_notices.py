@@ -34,6 +34,7 @@ from workloads.interruption.queries import (
 )
 from workloads.models import Run, Workload
 from workloads.runs import disruption_notices
+from workloads.runs.node_removal import removal_notices
 from workloads.status import queries, workers
 from workloads.status.estimates.estimate import CannotTell, WaitReason
 from workloads.status.estimates.queries import wait_reason
@@ -48,12 +49,13 @@ SETTLING_TIME = timedelta(seconds=30)
 def record_preemptions(run: Run, seen: Observation) -> bool:
     """Returns whether something new was recorded. No query for a run that was never preempted."""
     is_moved = _put_back(run, seen)
+    is_warned = removal_notices.record_removal_notice(run, seen)
     is_disrupted = disruption_notices.record_disruptions(run, seen)
     if _interrupted(run, seen):
         return True
     # A worker that looks late finds the run disrupted and running again.
     is_resumed = bool(run.preemptions or run.disruptions) and record_resumption(run, seen)
-    return is_disrupted or is_resumed or is_moved
+    return is_disrupted or is_resumed or is_moved or is_warned
 
 
 def _put_back(run: Run, seen: Observation) -> bool:

@@ -41,6 +41,7 @@ from workloads.runs.objects import orphans, pull_secret, run_secret
 from workloads.runs.priority import reconcile as priority_reconcile
 from workloads.runs.queries import active_run
 from workloads.status import outcome as status_outcome
+from workloads.status.observations.queries import leaving_node
 from workloads.status.queries import WORKLOAD_KINDS
 from workloads.storage.claim_states import CLAIM, VOLUME
 from workloads.storage.queries import volume_of_run
@@ -348,8 +349,14 @@ def _look(work: _Work, run: Run) -> Observation | None:
     pods, removed = mirror.pods(cluster_id, **mine, run=name), mirror.removed_pods(cluster_id, **mine, run=name)
     failed = {pod.node for pod in pods if pod.phase == "Failed" and pod.node}
     errors = tuple(error for found in mirror.gpu_errors_of_nodes(cluster_id, failed).values() for error in found)
-    queue = queued[0] if queued else None
-    return Observation(job=job, queue=queue, pods=tuple(pods), removed=tuple(removed), gpu_errors=errors)
+    return Observation(
+        job=job,
+        queue=queued[0] if queued else None,
+        pods=tuple(pods),
+        removed=tuple(removed),
+        gpu_errors=errors,
+        leaving=leaving_node(cluster_id, pods),
+    )
 
 
 def _send(work: _Work, manifest: Manifest) -> AppliedObject:

@@ -245,16 +245,22 @@ def _with_pod(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> S
         return _on_its_way(wish, seen, pod, now)
     facts = _facts(seen, pod)
     if wish.kind != "notebook":
-        text = f"Running on {pod.node}. {workers.retry_note(seen.pods, wish.retries)}".rstrip()
+        notes = (f"Running on {pod.node}.", _removal_note(seen, pod), workers.retry_note(seen.pods, wish.retries))
+        text = " ".join(filter(None, notes))
         return Status(Phase.RUNNING, "running", text, main.since, facts, ("stop",))
     if pod.is_ready and wish.ready_at is not None:
-        return Status(Phase.READY, "ready", f"Ready on {pod.node}.", true_since(pod, "Ready"), facts, ("open", "stop"))
+        text = f"Ready on {pod.node}. {_removal_note(seen, pod)}".rstrip()
+        return Status(Phase.READY, "ready", text, true_since(pod, "Ready"), facts, ("open", "stop"))
     if pod.is_ready:
         # The gateway grants access from the Run's row, which the worker updates in a moment.
         text = "JupyterLab is responding; it opens in a moment."
     else:
         text = "JupyterLab is starting." if wish.ready_at is None else "JupyterLab is not responding."
     return Status(Phase.STARTING, "starting", text, main.since, facts, ("stop",))
+
+
+def _removal_note(seen: Observation, pod: Pod) -> str:
+    return seen.leaving.sentence if seen.leaving is not None and seen.leaving.name == pod.node else ""
 
 
 def _facts(seen: Observation, pod: Pod) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -91,6 +92,19 @@ def test_support_and_people_who_choose_find_whole_sentences_with_a_reason(kind: 
         for sentence in told:
             # First the statement, then its reason: after a colon, a comma or in brackets.
             assert re.fullmatch(r"[A-Z0-9].*[:(].*[^.\s]\.", sentence), sentence
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_of_spot_nodes_says_so_and_changes_no_other_sentence(kind: str) -> None:
+    usual, spot = contract_of(KINDS[kind]), contract_of(replace(KINDS[kind], is_spot=True))
+    assert not [one for one in sentences(usual) if "spot" in one]
+    assert [one.topic for one in spot.promises] == [*TOPICS, "Spot nodes"]
+    assert (spot.promises[-1].level, spot.tier) == ("no", usual.tier)
+    added = [one for one in sentences(spot) if one not in sentences(usual)]
+    assert len(added) == 4
+    assert len(sentences(spot)) == len(sentences(usual)) + 4
+    for sentence in added[1:]:
+        assert re.fullmatch(r"[A-Z0-9].*[:(].*[^.\s]\.", sentence), sentence
 
 
 @pytest.mark.parametrize("kind", KINDS)

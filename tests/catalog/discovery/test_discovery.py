@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from catalog.discovery import queries
 from catalog.discovery.inventory import discover
 from catalog.discovery.types import ClassProposal, Device, Discovery, NodeFacts
 from catalog.models import GpuClass, Pool
+from cluster.manifests.node_removal.spot import spot_label
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from portal.core.errors import Refused
@@ -195,6 +197,52 @@ def test_a_unit_fits_on_the_smallest_node_of_its_class() -> None:
     small = NodeFacts("n2", l4("n2").labels, (), {"nvidia.com/gpu": 4, "cpu": 16, "memory": 64})
     (found,) = discover([l4("n1"), small]).proposals
     assert (found.units, found.units_per_workload, found.cpu_per_unit, found.memory_gib_per_unit) == (6, 4, 3, 14)
+
+
+# ---- spot nodes ----------------------------------------------------------------------------------------------------
+
+
+def on(node: NodeFacts, **labels: str) -> NodeFacts:
+    return replace(node, labels={**node.labels, **labels})
+
+
+@pytest.mark.parametrize(
+    ("spot", "other"),
+    [
+        ({"eks.amazonaws.com/capacityType": "SPOT"}, {"eks.amazonaws.com/capacityType": "ON_DEMAND"}),
+        ({"karpenter.sh/capacity-type": "spot"}, {"karpenter.sh/capacity-type": "on-demand"}),
+        ({"cloud.google.com/gke-spot": "true"}, {"cloud.google.com/gke-nodepool": "fixed"}),
+        ({"cloud.google.com/gke-preemptible": "true"}, {"cloud.google.com/gke-nodepool": "fixed"}),
+        ({"kubernetes.azure.com/scalesetpriority": "spot"}, {"kubernetes.azure.com/agentpool": "fixed"}),
+    ],
+)
+def test_spot_nodes_are_a_class_of_their_own(spot: dict[str, str], other: dict[str, str]) -> None:
+    found = discover([on(l4("n1"), **other), on(l4("n2"), **spot), on(l4("n3"), **spot)])
+    assert not found.problems
+    fixed, reclaimed = found.proposals
+    assert (fixed.slug, fixed.nodes, reclaimed.slug, reclaimed.nodes) == ("l4", ("n1",), "l4-spot", ("n2", "n3"))
+    assert spot.items() <= reclaimed.node_labels.items()
+    assert other.items() <= fixed.node_labels.items()
+    assert "spot" in reclaimed.name
+
+
+def test_nodes_that_no_label_distinguishes_from_spot_nodes_are_a_problem() -> None:
+    found = discover([l4("n1"), on(l4("n2"), **{"cloud.google.com/gke-spot": "true"})])
+    assert [one.slug for one in found.proposals] == ["l4-spot"]
+    (problem,) = found.problems
+    assert "cannot be distinguished by labels from those of n2" in problem
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {},
+        {"eks.amazonaws.com/capacityType": "ON_DEMAND", "karpenter.sh/capacity-type": "reserved"},
+        {"cloud.google.com/gke-spot": "false", "kubernetes.azure.com/scalesetpriority": "regular"},
+    ],
+)
+def test_other_nodes_are_no_spot_nodes(labels: dict[str, str]) -> None:
+    assert spot_label(labels) is None
 
 
 # ---- missing or ambiguous labels -----------------------------------------------------------------------------------

@@ -133,6 +133,36 @@ def test_where_units_are_lent_a_job_confirms_that_it_checkpoints(her: Client, a1
     assert Run.objects.get().spec["checkpoints"] is True
 
 
+SPOT = {"cloud.google.com/gke-spot": "true"}
+
+
+def test_a_class_of_spot_nodes_asks_what_may_be_interrupted(her: Client, a100: GpuClass) -> None:
+    notebook = typed(a100, kind="notebook", image="minimal")
+    accept = "I accept that this notebook can be interrupted at any time"
+    assert accept not in text(her.post(LAUNCH, {**notebook, "look": "kind"}))
+    GpuClass.objects.update(node_labels={**a100.node_labels, **SPOT})
+    look = text(her.post(LAUNCH, {**notebook, "look": "kind"}))
+    assert accept in look
+    assert "This job uses checkpointing" not in look
+    look = text(her.post(LAUNCH, typed(a100, look="kind")))
+    assert accept not in look
+    assert "This job uses checkpointing" in look
+    assert "has spot nodes, which the provider can reclaim at any time." in look
+
+    refused = her.post(LAUNCH, notebook)
+    assert refused.status_code == 422
+    assert "Accept this in the form" in beside(refused, "accepts_interruption")
+    assert "Confirm that this job" in beside(her.post(LAUNCH, typed(a100)), "checkpoints")
+    answer = her.post(API, notebook, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (422, "interruption_not_accepted")
+    assert not Run.objects.exists()
+
+    assert her.post(LAUNCH, {**notebook, "accepts_interruption": "on"}).status_code == 302
+    assert Workload.objects.get().options["accepts_interruption"] is True
+    again = {**notebook, "name": "second", "options": {"accepts_interruption": True}}
+    assert her.post(API, again, content_type="application/json").status_code == 201
+
+
 def test_a_rerun_needs_the_confirmation_too(her: Client, a100: GpuClass) -> None:
     her.post(LAUNCH, typed(a100))
     Run.objects.update(ended_at="2026-01-01T00:00Z", outcome="succeeded")

@@ -139,6 +139,38 @@ def test_where_a_job_may_be_interrupted_who_asks_says_that_it_checkpoints() -> N
     assert said(BORROWS, NOTEBOOK) == ("", None, "")
 
 
+SPOT = replace(EIGHT, is_spot=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "code", "field"),
+    [
+        (SPOT, JOB, "checkpoints_not_confirmed", "checkpoints"),
+        (SPOT, job(checkpoints=True), "", None),
+        (SPOT, NOTEBOOK, "interruption_not_accepted", "accepts_interruption"),
+        # A notebook writes no checkpoints, whatever is sent.
+        (
+            SPOT,
+            replace(NOTEBOOK, options=Options(checkpoints=True)),
+            "interruption_not_accepted",
+            "accepts_interruption",
+        ),
+        (SPOT, replace(NOTEBOOK, options=Options(accepts_interruption=True)), "", None),
+        (SPOT, job(accepts_interruption=True), "notebooks_only", "accepts_interruption"),
+        (EIGHT, NOTEBOOK, "", None),
+        (EIGHT, replace(NOTEBOOK, options=Options(accepts_interruption=True)), "", None),
+    ],
+)
+def test_spot_nodes_are_for_runs_that_may_be_interrupted(
+    found: ClassFacts, wanted: LaunchSpec, code: str, field: str | None
+) -> None:
+    refusal = said(found, wanted)
+    assert refusal[:2] == (code, field)
+    assert ("choose a class without spot nodes" in refusal[2]) is (
+        code in ("checkpoints_not_confirmed", "interruption_not_accepted")
+    )
+
+
 def test_what_was_said_is_kept_and_what_was_not_is_left_out() -> None:
     whole = Options(workers=4, script="ls", priority="production", retries=3, checkpoints=True)
     assert whole.to_json() == {

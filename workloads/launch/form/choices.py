@@ -40,6 +40,7 @@ class ClassChoice:
     run_hours_limit: int | None
     outlook: Outlook
     is_interruptible: bool
+    is_spot: bool
     # The memory of its devices, if it differs and can be requested; else "".
     gpu_memory: str = ""
     may_ask_memory: bool = False
@@ -172,6 +173,7 @@ def _class(one: GpuClass, outlook: Outlook, facts: core_policy.ClassFacts) -> Cl
         run_hours_limit=one.run_hours_limit,
         outlook=outlook,
         is_interruptible=facts.is_interruptible,
+        is_spot=facts.is_spot,
         gpu_memory=sizes_text(sizes) if sizes and len(sizes) > 1 else "",
         may_ask_memory=sizes != (),
     )

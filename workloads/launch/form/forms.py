@@ -115,6 +115,9 @@ class LaunchForm(StrictForm):
     checkpoints = forms.BooleanField(
         required=False, label="This job uses checkpointing: it saves its state and resumes from it"
     )
+    accepts_interruption = forms.BooleanField(
+        required=False, label="I accept that this notebook can be interrupted at any time and then loses its memory"
+    )
     priority = forms.ChoiceField(
         required=False,
         choices=[*USUAL, *((name, name.capitalize()) for name in PRIORITIES)],
@@ -304,6 +307,7 @@ class LaunchForm(StrictForm):
             *("cpu", "memory_gib", "shared_memory_gib", "mount_path"),
             *("env", "secrets", "repository", "reference", "run_hours"),
             *("workers", "script", "priority", "retries", "checkpoints", "gpu_memory_gib"),
+            "accepts_interruption",
         )
         return Options(**{name: self.cleaned_data[name] for name in names})
 

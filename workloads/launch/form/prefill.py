@@ -60,9 +60,9 @@ def prefill_unchanged(workload: Workload) -> PrefilledValues:
     """Returns the full declaration of the workload, including its volume even if that is in use. One query."""
     values, said = _values(workload)
     volume = {"volume": workload.volume.name} if workload.volume else {}
-    # It must be confirmed again for another job.
-    checkpoints = {"checkpoints": True} if workload.options.get("checkpoints") else {}
-    return PrefilledValues(workload.name, {**values, **volume, **checkpoints, "name": workload.name}, tuple(said))
+    # These must be confirmed again for another workload.
+    confirmed = {name: True for name in ("checkpoints", "accepts_interruption") if workload.options.get(name)}
+    return PrefilledValues(workload.name, {**values, **volume, **confirmed, "name": workload.name}, tuple(said))
 
 
 def free_name(namespace: Namespace, wish: str) -> str:

@@ -30,6 +30,9 @@ def job_options_refusal(wanted: LaunchSpec) -> Refusal | None:
     if wanted.visibility:
         text = "A job cannot be opened. Only notebooks have a visibility."
         return Refusal("notebooks_only", text, "visibility")
+    if said.accepts_interruption:
+        text = "A job is interrupted only if it uses checkpointing: send checkpoints instead of accepts_interruption."
+        return Refusal("notebooks_only", text, "accepts_interruption")
     return _workers(wanted) or _script(wanted) or _retries(said)
 
 
@@ -81,13 +84,36 @@ def _retries(said: Options) -> Refusal | None:
     return priority_refusal(said)
 
 
-def must_checkpoint(found: ClassFacts, kind: str, said: Options) -> Refusal | None:
-    """A run that may use borrowed units, which the lender can reclaim, must save checkpoints."""
-    if kind != JOB or not found.is_interruptible or said.checkpoints:
+def must_accept_interruption(found: ClassFacts, kind: str, said: Options) -> Refusal | None:
+    """A job that may use borrowed units, which the lender can reclaim, or spot nodes, which the provider can reclaim,
+    must save checkpoints. A notebook cannot: its owner accepts the loss of a spot node.
+    """
+    if kind != JOB:
+        return _must_accept_spot(found, said)
+    if said.checkpoints or not (found.is_interruptible or found.is_spot):
         return None
+    if found.is_spot:
+        return Refusal(
+            "checkpoints_not_confirmed",
+            f"{found.name} has spot nodes, which the provider can reclaim at any time. Confirm that this job uses "
+            "checkpointing, or choose a class without spot nodes.",
+            "checkpoints",
+        )
     return Refusal(
         "checkpoints_not_confirmed",
         f"Jobs on {found.name} can run on borrowed units and are preempted when the lender reclaims them. Confirm that "
         "this job uses checkpointing, or choose a class without borrowing.",
         "checkpoints",
+    )
+
+
+def _must_accept_spot(found: ClassFacts, said: Options) -> Refusal | None:
+    if not found.is_spot or said.accepts_interruption:
+        return None
+    return Refusal(
+        "interruption_not_accepted",
+        f"{found.name} has spot nodes, which the provider can reclaim at any time: the notebook then loses its "
+        "memory and restarts. Accept this in the form or send accepts_interruption: true, or choose a class without "
+        "spot nodes.",
+        "accepts_interruption",
     )

@@ -5,13 +5,14 @@ a namespace.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
 
 from cluster.manifests.metadata import names_other_row
+from cluster.manifests.node_removal.notices import NOTICES, removal_notice
 from cluster.mirror.records.nodes import image_key
 from cluster.models import MirrorNode
 from cluster.reads import observed
@@ -21,7 +22,7 @@ from cluster.reads.observed import KueueWorkload as Queued
 from portal.core.due import table_label
 from portal.core.sql import select
 from tenants.models import Namespace
-from workloads.core.observation import ImagePresence, NodeTrouble, Observation
+from workloads.core.observation import ImagePresence, LeavingNode, NodeTrouble, Observation
 from workloads.models import Run, Workload
 from workloads.status.observations.equivalent_waits import with_equivalent_messages
 from workloads.status.observations.local_queue import local_queue_state
@@ -71,7 +72,9 @@ def observe(
     waits = any(not one.is_true("QuotaReserved") for one in in_kueue) or any(not _stays(pods, pk) for pk in jobs)
     named = mirror.namespace_and_queue(cluster_id, name) if waits else {}
     at = local_queue_state(cluster_id, name, in_kueue, named.get("ClusterQueue"))
-    troubles = _troubles(cluster_id, {pod.node for theirs in pods.values() for pod in theirs if not pod.is_over})
+    nodes = _troubled_nodes(cluster_id, {pod.node for theirs in pods.values() for pod in theirs if not pod.is_over})
+    troubles = {node.name: _trouble(node) for node in nodes if not node.ready}
+    leaving = {node.name: one for node in nodes if (one := _leaving(node)) is not None}
     failed = {pod.node for theirs in pods.values() for pod in theirs if pod.phase == "Failed"}
     gpu_errors = mirror.gpu_errors_of_nodes(cluster_id, failed - {""})
     holding = tuple(one for one in in_kueue if one.is_true("QuotaReserved") and not one.is_true("Finished"))
@@ -84,6 +87,7 @@ def observe(
             warnings=tuple(warnings.get(pk, ())),
             position=line.get(jobs[pk].uid) if line and pk in jobs else None,
             lost=next((troubles[pod.node] for pod in reversed(pods.get(pk, [])) if pod.node in troubles), None),
+            leaving=_first_leaving(pods.get(pk, ()), leaving),
             image=found.get(pk),
             at=at,
             holding=holding,
@@ -119,21 +123,40 @@ def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[
     return found
 
 
-def _troubles(cluster_id: int, nodes: set[str]) -> dict[str, NodeTrouble]:
-    """Returns the problems of those nodes that are not ready."""
+def _troubled_nodes(cluster_id: int, nodes: set[str]) -> list[MirrorNode]:
+    """Returns those nodes that are not ready or are being removed."""
     wanted = nodes - {""}
     if not wanted:
-        return {}
-    rows = select(MirrorNode, "cluster_id = %s AND name = ANY(%s) AND NOT ready", [cluster_id, sorted(wanted)])
-    return {
-        row.name: NodeTrouble(
-            row.name,
-            observed.parse_time(row.record["ready_since"]),
-            row.record["ready_reason"],
-            row.record["ready_message"],
+        return []
+    return list(
+        select(
+            MirrorNode,
+            "cluster_id = %s AND name = ANY(%s) AND (NOT ready OR EXISTS ("
+            "SELECT FROM jsonb_array_elements(record -> 'taints') taint WHERE taint ->> 'key' = ANY(%s)))",
+            [cluster_id, sorted(wanted), list(NOTICES)],
         )
-        for row in rows
-    }
+    )
+
+
+def _trouble(node: MirrorNode) -> NodeTrouble:
+    record = node.record
+    since = observed.parse_time(record["ready_since"])
+    return NodeTrouble(node.name, since, record["ready_reason"], record["ready_message"])
+
+
+def leaving_node(cluster_id: int, pods: Sequence[Pod]) -> LeavingNode | None:
+    """Returns the node of the newest of a run's pods whose node is being removed. One query, none without a node."""
+    nodes = _troubled_nodes(cluster_id, {pod.node for pod in pods if not pod.is_over})
+    return _first_leaving(pods, {node.name: one for node in nodes if (one := _leaving(node)) is not None})
+
+
+def _first_leaving(pods: Sequence[Pod], leaving: Mapping[str, LeavingNode]) -> LeavingNode | None:
+    return next((leaving[pod.node] for pod in reversed(pods) if pod.node in leaving and not pod.is_over), None)
+
+
+def _leaving(node: MirrorNode) -> LeavingNode | None:
+    notice = removal_notice(taint["key"] for taint in node.record["taints"])
+    return LeavingNode(node.name, node.uid, notice) if notice is not None else None
 
 
 def _images(cluster_id: int, wanted: Mapping[int, AwaitedImage]) -> dict[int, ImagePresence]:

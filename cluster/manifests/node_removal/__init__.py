@@ -1,0 +1,1 @@
+"""Nodes that a provider may reclaim, and the notices that a node is being removed. Pure."""

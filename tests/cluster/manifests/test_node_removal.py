@@ -1,0 +1,47 @@
+"""Which taints say that a node is being removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.manifests.node_removal.notices import removal_notice
+
+
+@pytest.mark.parametrize(
+    ("taint", "code"),
+    [
+        ("aws-node-termination-handler/spot-itn", "spot_reclaimed"),
+        ("aws-node-termination-handler/scheduled-maintenance", "provider_maintenance"),
+        ("aws-node-termination-handler/asg-lifecycle-termination", "scaled_in"),
+        ("cloud.google.com/impending-node-termination", "provider_termination"),
+        ("remediator.kubernetes.azure.com/unschedulable", "provider_event"),
+        ("karpenter.sh/disrupted", "removed_by_karpenter"),
+        ("karpenter.sh/disruption", "removed_by_karpenter"),
+        ("ToBeDeletedByClusterAutoscaler", "removed_by_autoscaler"),
+    ],
+)
+def test_each_handler_is_known_by_its_taint(taint: str, code: str) -> None:
+    found = removal_notice(["nvidia.com/gpu", taint])
+    assert found is not None
+    assert found.code == code
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        "nvidia.com/gpu",
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/unreachable",
+        "kubernetes.azure.com/scalesetpriority",
+        "DeletionCandidateOfClusterAutoscaler",
+        "aws-node-termination-handler/rebalance-recommendation",
+    ],
+)
+def test_other_taints_announce_no_removal(taint: str) -> None:
+    assert removal_notice([taint]) is None
+
+
+def test_the_more_specific_notice_counts() -> None:
+    found = removal_notice(["ToBeDeletedByClusterAutoscaler", "aws-node-termination-handler/spot-itn"])
+    assert found is not None
+    assert found.code == "spot_reclaimed"
