@@ -4,6 +4,7 @@ from functools import partial
 
 from celery import shared_task
 
+from cluster.apply.own_cluster import in_own_cluster
 from cluster.client.kube import connect
 from operations.maintenance.reconcile import reconcile_maintenance
 from operations.models import Maintenance
@@ -12,4 +13,4 @@ from portal.core.due import drain
 
 @shared_task(name="operations.maintenance.work", ignore_result=True)
 def work_maintenances() -> None:
-    drain(Maintenance, partial(reconcile_maintenance, kube=connect()))
+    drain(Maintenance, in_own_cluster(partial(reconcile_maintenance, kube=connect())))

@@ -121,10 +121,11 @@ def _add_to_waiting(event: Event, user: User, *, subject: str, body: str, is_of_
 
 def take_back(row: models.Model) -> None:
     """Removes mails about this row that were not sent, and notices whose time has not come. A mail that is being sent
-    is not stopped.
+    is not stopped. The verb of the event is one of `kinds.ALONE`.
     """
     of_row = {"event__row": queries.row_label(row)}
-    Delivery.objects.filter(**of_row, sent_at=None, leased_until=None).delete()
+    is_free = models.Q(leased_until=None) | models.Q(leased_until__lte=Now())
+    Delivery.objects.filter(is_free, **of_row, sent_at=None).delete()
     Notice.objects.filter(**of_row, at__gt=Now()).delete()
 
 

@@ -12,6 +12,9 @@ DEFAULTS = dict.fromkeys(NoticeKind, NoticeChannel.MAIL) | {NoticeKind.STARTED: 
 # Always an email: who has taken over an account must not be able to hide it from its owner.
 FIXED = frozenset({NoticeKind.ACCOUNT})
 
+# Can be taken back, so their mails have no other text and are no part of another mail.
+ALONE = frozenset({"announcement.made"})
+
 KINDS: dict[str, NoticeKind] = {
     "request.filed": NoticeKind.WAITING,
     "request.reclaimed": NoticeKind.WAITING,

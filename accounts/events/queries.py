@@ -103,10 +103,15 @@ def outdated_notices(event: Event, user_ids: Collection[int], kind: NoticeKind) 
 
 
 def waiting_mails(event: Event, user: User, *, is_of_row: bool) -> QuerySet[Delivery]:
-    """Mails of the same person to this user that no worker has begun to send; `is_of_row`: about the same row."""
+    """Mails of the same person to this user that no worker has begun to send, to which this event's text may be added;
+    `is_of_row`: about the same row.
+    """
+    if event.verb in kinds.ALONE:
+        return Delivery.objects.none()
     found = Delivery.objects.filter(
         user=user, event__actor_id=event.actor_id, sent_at=None, leased_until=None, due_at__gt=Now()
     )
+    found = found.exclude(event__verb__in=kinds.ALONE)
     return (found.filter(event__row=event.row) if is_of_row else found).order_by("pk")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cluster.manifests import names
+from cluster.manifests.metadata import names_other_row
 from cluster.models import MirrorPod
 from cluster.reads import queries as mirror
 from portal.core.due import table_label
@@ -48,7 +49,7 @@ def on_nodes(cluster_id: int, nodes: Collection[str]) -> OnNodes:
     others: dict[str, list[str]] = {node: [] for node in nodes}
     for pod in pods:
         run = runs.get((pod["namespace"], pod["run"])) if pod["owner"].startswith(prefix) else None
-        if run is not None:
+        if run is not None and not names_other_row(pod["record"]["labels"], run.spec.get("identity", "")):
             ours[pod["node"]][run.pk] = run
         elif pod["record"].get("claims") or any("/" in name for name in pod["record"]["requests"]):
             others[pod["node"]].append(f"{pod['namespace']}/{pod['name']}")

@@ -123,6 +123,7 @@ class MaintenanceNotice(models.Model):
     class Stage(models.TextChoices):
         ANNOUNCED = "announced", "announced"
         REMINDED = "reminded", "reminded"
+        MOVED = "moved", "moved off the nodes"
         CANCELED = "canceled", "canceled"
 
     maintenance = models.ForeignKey(Maintenance, on_delete=models.CASCADE, related_name="notices")

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
+from accounts.models import Event
 from operations.maintenance.affected import OnNodes
 from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
 from portal.ui.text import capital, date_and_time, first_names
@@ -37,6 +38,19 @@ def tell_runs(row: Maintenance, found: OnNodes, *, now: datetime) -> None:
             _tell(row, run, found.nodes_of(run), Stage.REMINDED)
 
 
+def drained_runs(row: Maintenance, runs: Iterable[Run]) -> None:
+    """Records whom the drain moves. People are told of it when the queue has taken the units back."""
+    rows = [MaintenanceNotice(maintenance=row, run=run, stage=Stage.MOVED) for run in runs]
+    MaintenanceNotice.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def moving_runs(row: Maintenance) -> list[str]:
+    """Names of runs that were moved and are not in the queue again yet: who was queued later must not come first."""
+    told = row.notices.filter(stage=Stage.MOVED, run__ended_at=None, run__drain_requested_at__isnull=False)
+    found = told.values_list("run__workload__tenant__slug", "run__workload__name").order_by("pk")
+    return [f"{tenant}/{name}" for tenant, name in found]
+
+
 def tell_canceled(row: Maintenance) -> None:
     """Tells the runs that were told of it and still run where they were."""
     done = row.notices.filter(stage=Stage.CANCELED).values("run")
@@ -46,9 +60,24 @@ def tell_canceled(row: Maintenance) -> None:
 
 
 @transaction.atomic
-def tell_planner(row: Maintenance, verb: str, subject: str, body: str) -> None:
+def tell_stuck(row: Maintenance, node: MaintenanceNode) -> None:
     """Tells the operator who planned it."""
-    event = record(MAINTENANCE_RULE, verb, row)
+    text = (
+        f"{node_sentence(node)}\n\nThe node stays closed. Mend the cause, cancel the maintenance, or release the node "
+        "as it is."
+    )
+    event = record(MAINTENANCE_RULE, "maintenance.stuck", row, after={"node": node.name, "problem": node.problem})
+    _tell_planner(row, event, f"Maintenance of {node.name} is stuck", text)
+
+
+@transaction.atomic
+def tell_end(row: Maintenance) -> None:
+    names = ", ".join(row.nodes.values_list("name", flat=True))
+    event = record(MAINTENANCE_RULE, "maintenance.ended", row, after={"outcome": row.outcome})
+    _tell_planner(row, event, f"Maintenance {row.get_outcome_display()}: {names}", row.reason)
+
+
+def _tell_planner(row: Maintenance, event: Event, subject: str, body: str) -> None:
     address = f"{settings.PORTAL_URL}{reverse('maintenance', args=[row.pk])}"
     deliver(event, [row.created_by], subject=subject, body=f"{body}\n\n{address}")
 

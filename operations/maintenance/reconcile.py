@@ -22,10 +22,12 @@ from operations.maintenance.affected import OnNodes, is_known_since, on_nodes
 from operations.maintenance.notifications import (
     MAINTENANCE_RULE,
     REMINDER_BEFORE,
-    node_sentence,
+    drained_runs,
+    moving_runs,
     tell_canceled,
-    tell_planner,
+    tell_end,
     tell_runs,
+    tell_stuck,
 )
 from operations.maintenance.steps import NodeFacts, NodePlan, Step, Verdict, has_failed, next_step
 from operations.models import Maintenance, MaintenanceNode
@@ -103,8 +105,9 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> Verdict:
     if node.written_step != step:
         _store(node, written_step=step)
     if step is Step.DRAINING:
-        runs = [run.pk for run in one.found.runs.get(node.name, [])]
-        request_drain(runs, reason=_why(one.row, node), by=MAINTENANCE_RULE)
+        runs = one.found.runs.get(node.name, [])
+        drained_runs(one.row, runs)
+        request_drain([run.pk for run in runs], reason=_why(one.row, node), by=MAINTENANCE_RULE)
     return next_step(step, _plan(one.row, node, labels), _facts(one, node, body), one.now)
 
 
@@ -135,12 +138,14 @@ def _plan(row: Maintenance, node: MaintenanceNode, labels: dict[str, str | None]
 
 def _facts(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts:
     is_known = node.step == Step.DRAINING and is_known_since(one.row.cluster_id, node.step_since)
-    runs = tuple(f"{run.workload.tenant.slug}/{run.workload.name}" for run in one.found.runs.get(node.name, []))
+    there = [f"{run.workload.tenant.slug}/{run.workload.name}" for run in one.found.runs.get(node.name, [])]
+    moving = moving_runs(one.row) if node.step == Step.DRAINING else []
     return NodeFacts(
         ready=node_patch.is_ready(body),
         labels=node_patch.labels_of(body),
         devices=node_patch.devices_of(body),
-        runs=runs if is_known else None,
+        runs=tuple(there) if is_known else None,
+        moving=tuple(name for name in moving if name not in there),
         others=tuple(one.found.others.get(node.name, ())),
     )
 
@@ -174,13 +179,7 @@ def _wait(one: _Pass, node: MaintenanceNode, verdict: Verdict, *, is_failed: boo
     is_late = one.now >= node.step_since + timedelta(minutes=one.row.stuck_minutes)
     if verdict.problem and (is_late or is_failed) and node.stuck_told_at is None:
         _store(node, stuck_told_at=one.now)
-        tell_planner(
-            one.row,
-            "maintenance.stuck",
-            f"Maintenance of {node.name} is stuck",
-            f"{node_sentence(node)}\n\nThe node stays closed. Mend the cause, cancel the maintenance, or release the "
-            "node as it is.",
-        )
+        tell_stuck(one.row, node)
 
 
 def _record_undone(row: Maintenance, node: MaintenanceNode, patch: dict[str, Any]) -> None:
@@ -199,8 +198,7 @@ def _end(row: Maintenance) -> None:
         outcome = Maintenance.Outcome.CANCELED
     if Maintenance.objects.filter(pk=row.pk, ended_at=None).update(ended_at=Now(), outcome=outcome):
         row.outcome = outcome
-        names = ", ".join(row.nodes.values_list("name", flat=True))
-        tell_planner(row, "maintenance.ended", f"Maintenance {row.get_outcome_display()}: {names}"[:150], row.reason)
+        tell_end(row)
 
 
 def _store(node: MaintenanceNode, **columns: Any) -> None:

@@ -7,7 +7,7 @@ repeats it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import models
@@ -57,15 +57,16 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """The node now. `runs`: names of our runs on it, `others`: of other pods that use its devices; None: not known
-    since it was held.
+    """The node now. `runs`: names of our runs on it, None: not known since it was held; `moving`: of those that left it
+    and are not in the queue yet; `others`: of other pods that use its devices.
     """
 
     ready: bool
     labels: Mapping[str, str]
     devices: Mapping[str, int]
     runs: tuple[str, ...] | None = ()
-    others: tuple[str, ...] = field(default=())
+    others: tuple[str, ...] = ()
+    moving: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ def _still_there(facts: NodeFacts) -> str:
         return "It is not known what runs on the node: there are no current updates from the cluster."
     if facts.runs:
         return f"{_named(facts.runs, 'workload')} still on the node."
+    if facts.moving:
+        return f"{_named(facts.moving, 'workload')} being queued again."
     if facts.others:
         return f"{_named(facts.others, 'pod')} still on the node, and not of the portal, which does not end such pods."
     return ""

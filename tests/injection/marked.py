@@ -92,6 +92,8 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "cluster.ObjectDrift": ("manager",),
     "cluster.MirrorWarning": ("object_name", "reason", "message", "source"),
     "cluster.PodRemoval": ("message", "disruption", "disruption_message"),
+    "operations.Maintenance": ("reason", "error_text"),
+    "operations.MaintenanceNode": ("problem",),
     "tenants.Announcement": ("title", "body"),
     "tenants.Bundle": ("summary",),
     "tenants.TeamRequest": ("name", "purpose", "reason"),
@@ -104,7 +106,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "tenants.Plan": ("error_text",),
     "workloads.Volume": ("error_text",),
     "workloads.Workload": ("error_text",),
-    "workloads.Run": ("group", "message", "stop_message"),
+    "workloads.Run": ("group", "message", "stop_message", "drain_reason"),
     "workloads.NotebookWatch": ("error_text", "problem", "kept_reason"),
     "workloads.RunLog": ("text",),
     "workloads.AllocationInterval": ("end_reason",),
@@ -117,12 +119,12 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
 WORDS = (
     "actor_kind", "address", "api_version", "basis", "body", "call", "code", "cohort", "component", "device_class",
     "device_selector", "digest", "email", "error_code", "flavor", "format", "gpu_class", "image", "instance",
-    "job_uid", "key", "kind", "link", "location", "manifest_hash", "min_cuda", "name", "namespace", "node",
-    "notebooks_domain", "object_kind", "object_name", "object_uid", "origin", "outcome", "owner", "password", "phase",
-    "pod_uid", "prefix", "priority", "queue", "queued_uid", "reason", "reference", "registry",
-    "renewal", "request_id", "resource", "resource_version", "row", "run",
-    "selector", "session_key", "since", "slug", "stop_reason", "storage_class", "subject", "tenant", "token_key", "uid",
-    "verb", "via",
+    "job_uid", "key", "kind", "link", "location", "manifest_hash", "mig_config", "min_cuda", "name", "namespace",
+    "node", "notebooks_domain", "object_kind", "object_name", "object_uid", "origin", "outcome", "owner", "password",
+    "phase", "plugin_config", "pod_uid", "prefix", "priority", "queue", "queued_uid", "reason", "reference",
+    "registry", "renewal", "request_id", "resource", "resource_version", "row", "run", "selector", "session_key",
+    "since", "slug", "stage", "step", "stop_reason", "storage_class", "subject", "tenant", "token_key", "uid", "verb",
+    "via", "written_step",
 )  # fmt: skip
 
 # Columns that a database constraint requires together with this one.

@@ -28,6 +28,7 @@ FACTS = NodeFacts(True, {MIG_STATE: "success"}, {SLICE: 7})
         (Step.DRAINING, PLAN, replace(FACTS, runs=("a/one",)), Step.DRAINING, "1 workload (a/one) is still"),
         (Step.DRAINING, PLAN, replace(FACTS, runs=tuple("abcde")), Step.DRAINING, "(a, b, c and 2 more) are"),
         (Step.DRAINING, PLAN, replace(FACTS, others=("x/y",)), Step.DRAINING, "1 pod (x/y) is still on"),
+        (Step.DRAINING, PLAN, replace(FACTS, moving=("a/one",)), Step.DRAINING, "1 workload (a/one) is being queued"),
         (Step.DRAINING, PLAN, replace(FACTS, runs=None), Step.DRAINING, "It is not known what runs"),
         (Step.CHANGING, PLAN, FACTS, Step.WAITING, ""),
         (Step.CHANGING, BY_HAND, FACTS, Step.CHANGING, "an operator says"),

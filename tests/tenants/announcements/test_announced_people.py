@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.core.actor import Actor
+from accounts.events.actions import deliver, record
+from accounts.events.queries import MAILS_AT_ONCE
 from accounts.models import Delivery, Notice, NoticeChannel, NoticeKind, NoticePreference, User
 from tenants.announcements import actions
 from tenants.models import Tenant
@@ -62,3 +65,34 @@ def test_who_was_not_told_is_not_told_of_what_was_withdrawn(team_a: Tenant, olga
         actions.withdraw_announcement(one.pk, by=Actor(olga, via="page"))
     assert [(mail.user, mail.sent_at is not None) for mail in Delivery.objects.select_related("user")] == [(bob, True)]
     assert noticed() == ["Alice", "Bob"], "those of what had begun stay in the list"
+
+
+def test_other_mails_are_not_lost_with_it(team_a: Tenant, olga: User, bob: User) -> None:
+    """Past the number of mails that a person may cause in an hour, texts are added to mails that wait."""
+    starts = timezone.now() + timedelta(days=2)
+    row = announced(olga, audience="teams", teams=["team-a"], starts=starts, ends=starts + timedelta(days=1))
+    by = Actor(olga, via="page")
+    for number in range(MAILS_AT_ONCE + 3):
+        with transaction.atomic():
+            deliver(record(by, "team.renamed", team_a), [bob], subject=f"Other {number}", body="Read this.")
+    late = announced(olga, audience="teams", teams=["team-a"], title="Late")
+    for one in (row, late):
+        actions.withdraw_announcement(one.pk, by=by)
+    texts = "\n".join(f"{mail.subject} {mail.body}" for mail in Delivery.objects.filter(user=bob))
+    assert all(f"Other {number}" in texts for number in range(MAILS_AT_ONCE + 3))
+    assert "Late" not in texts
+    assert "Save your work." not in texts
+
+
+def test_the_mail_of_a_worker_that_died_goes_with_it(team_a: Tenant, olga: User) -> None:
+    row = announced(olga, audience="teams", teams=["team-a"])
+    Delivery.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
+    actions.withdraw_announcement(row.pk, by=Actor(olga, via="page"))
+    assert mailed() == []
+
+
+def test_a_mail_that_is_being_sent_is_not_stopped(team_a: Tenant, olga: User) -> None:
+    row = announced(olga, audience="teams", teams=["team-a"])
+    Delivery.objects.update(leased_until=timezone.now() + timedelta(minutes=1))
+    actions.withdraw_announcement(row.pk, by=Actor(olga, via="page"))
+    assert mailed() == ["Alice", "Bob"]
