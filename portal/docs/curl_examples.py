@@ -85,6 +85,8 @@ PAGES_WITHOUT_CALL = {
     "login": "signs in to a browser session; calls use tokens",
     "mfa_authenticate": "signs in to a browser session; calls use tokens",
     "next-steps": "a part of a page; in the API a part of the workload's status",
+    "announcement": "not in the API: announcements are on every page",
+    "announcements": "not in the API: announcements are on every page",
     "maintenance": "not in the API",
     "maintenance-new": "not in the API",
     "maintenances": "not in the API",

@@ -176,6 +176,8 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     facts: dict[str, Any] = {} if position is None else {"position": position + 1}
     pending = queue.condition("QuotaReserved")
     message, about = (pending.message, pending.about) if pending is not None and not pending.is_true else ("", "")
+    if queue.active and message == explain_queue.STILL_DEACTIVATED:
+        message, about = "", ""
     size = {"units": wish.units, "workers": wish.workers, "gpu_memory_gib": wish.gpu_memory_gib}
     found = explain_queue.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
     found = explain_queue.with_borrowing(found, wish.borrowing_limit, class_name=wish.class_name)

@@ -30,6 +30,9 @@ _FEW_DEVICES = re.compile(
 _ANOTHERS = re.compile(r" \(UID: [^)]*\)|; preempt(?:or|ee) path: [^;]*")
 _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
 
+# What Kueue said of an inactive workload. It stays after the workload was set to active, until Kueue tries it again.
+STILL_DEACTIVATED = "The workload is deactivated"
+
 
 def pending(
     message: str, *, units: int, class_name: str, slug: str, workers: int = 1, gpu_memory_gib: int = 0

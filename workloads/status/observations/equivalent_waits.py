@@ -38,7 +38,8 @@ def with_equivalent_messages(cluster_id: int, queued: Mapping[str, Queued]) -> d
 def _is_silent(one: Queued) -> bool:
     pending = one.condition("QuotaReserved")
     is_over = one.is_true("Finished") or not one.active
-    return not is_over and (pending is None or not (pending.is_true or pending.message))
+    said = "" if pending is None or pending.message == queue.STILL_DEACTIVATED else pending.message
+    return not is_over and (pending is None or not (pending.is_true or said))
 
 
 def _with(one: Queued, message: str, about: str) -> Queued:
@@ -72,7 +73,7 @@ WITH line AS MATERIALIZED (
 ), first AS (
     SELECT DISTINCT ON (namespace, gpu_class, units, workers) *
       FROM line
-     WHERE said <> ''
+     WHERE said NOT IN ('', '{queue.STILL_DEACTIVATED}')
      ORDER BY namespace, gpu_class, units, workers, lower, created_at, uid
 )
 SELECT line.job_uid, first.name, first.said

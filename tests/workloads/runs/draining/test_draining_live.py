@@ -27,6 +27,7 @@ from workloads.runs.draining.actions import request_drain
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 MAINTENANCE = system_actor("maintenance")
+WAITS = ("queued", "waiting_for_quota")
 WHY = "Maintenance of node a100-1: new driver."
 
 
@@ -53,9 +54,8 @@ def test_a_run_gives_up_its_node_and_keeps_its_place(
         actions.launch("team-a", replace(job, name="one", units=2), by=by_alice)
         play(kubelet, worker, name, "one")
         worker(lambda: told()["one"] == RUNNING)
-        for later in ("two", "three"):
-            actions.launch("team-a", replace(job, name=later, units=2), by=by_alice)
-            worker(lambda later=later: told()[later][0] == "queued")
+        actions.launch("team-a", replace(job, name="two", units=2), by=by_alice)
+        worker(lambda: told()["two"] == WAITS)
 
         # A worker that stops half-way: the queue has the units back, and the run is still inactive.
         with monkeypatch.context() as half:
@@ -66,6 +66,8 @@ def test_a_run_gives_up_its_node_and_keeps_its_place(
             # What it gave up is free for whoever is queued at that moment.
             play(kubelet, worker, name, "two")
             worker(lambda: told()["two"] == RUNNING)
+            actions.launch("team-a", replace(job, name="three", units=2), by=by_alice)
+            worker(lambda: told()["three"] == WAITS)
         worker(lambda: causes() == [("maintenance", 1)])
         mail = Delivery.objects.get()
         assert "Moved at " in mail.body
@@ -75,6 +77,7 @@ def test_a_run_gives_up_its_node_and_keeps_its_place(
 
         # It comes before those that were queued later.
         worker(lambda: told()["one"][0] == "queued" and told()["one"][1] != "draining")
+        assert "deactivated" not in shown("one").status.sentence, "Kueue says it until it tries again"
         places = {one: shown(one).status.facts.get("position") for one in ("one", "three")}
         assert places == {"one": 1, "three": 2}
         actions.stop("team-a", "two", by=by_alice)
