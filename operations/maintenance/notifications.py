@@ -53,7 +53,7 @@ def moving_runs(row: Maintenance) -> list[str]:
 
 def tell_canceled(row: Maintenance) -> None:
     """Tells the runs that were told of it and still run where they were."""
-    done = row.notices.filter(stage=Stage.CANCELED).values("run")
+    done = row.notices.filter(stage__in=(Stage.CANCELED, Stage.MOVED)).values("run")
     told = row.notices.filter(stage=Stage.ANNOUNCED, run__ended_at=None, run__drain_requested_at=None)
     for notice in told.exclude(run__in=done).select_related("run__workload__tenant", "run__workload__namespace"):
         _tell(row, notice.run, [], Stage.CANCELED)
