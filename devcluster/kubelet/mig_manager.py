@@ -4,6 +4,8 @@ It sets nvidia.com/mig.config.state to pending, perhaps rebooting, and then succ
 offers the devices of the layout, as the device plugin would. Like NVIDIA's, it drains nothing, and leaves the state of
 the last layout in place until it begins.
 
+Layouts are those below, or those of the `config.yaml` of a ConfigMap, in the format `v1` of mig-parted.
+
 The annotation `devcluster/mig` of a node stages what goes wrong: `fails`, `reboots`, or `silent` (it never responds).
 """
 
@@ -13,8 +15,12 @@ import argparse
 import signal
 import threading
 import time
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+
+import yaml
 
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.list_watch import ListWatch
@@ -35,11 +41,19 @@ LAYOUTS = {
 
 
 class MigManager:
-    """`pause_s`: between two states."""
+    """`pause_s`: between two states. `config_map`: (namespace, name); read when a layout is applied."""
 
-    def __init__(self, api: Api, *, labels: str = "nvidia.com/mig.config", pause_s: float = 0.3) -> None:
+    def __init__(
+        self,
+        api: Api,
+        *,
+        labels: str = "nvidia.com/mig.config",
+        pause_s: float = 0.3,
+        config_map: tuple[str, str] | None = None,
+    ) -> None:
         self.api = api
         self.pause_s = pause_s
+        self.config_map = config_map
         self._nodes = ListWatch(api, "v1/nodes", labels=labels)
         self._applied: dict[str, str] = {}
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -69,16 +83,36 @@ class MigManager:
         self._say(name, "pending")
         if staged == REBOOTS:
             self._say(name, "rebooting")
-        if staged == FAILS or config not in LAYOUTS:
+        node = self.api.get("v1/nodes", name)
+        devices = self._devices(config, int(node["metadata"]["labels"]["nvidia.com/gpu.count"]))
+        if staged == FAILS or not devices:
             self._say(name, "failed")
             return
-        node = self.api.get("v1/nodes", name)
-        gpus = int(node["metadata"]["labels"]["nvidia.com/gpu.count"])
-        now = {f"nvidia.com/{resource}": str(number * gpus) for resource, number in LAYOUTS[config].items()}
+        now = {f"nvidia.com/{resource}": str(number) for resource, number in devices.items()}
         for part in ("capacity", "allocatable"):
             had = [one for one in node["status"][part] if one.startswith("nvidia.com/")]
             self.api.patch_status("v1/nodes", name, {part: dict.fromkeys(had, "0") | now})
         self._say(name, "success")
+
+    def _devices(self, config: str, gpus: int) -> Mapping[str, int]:
+        """By resource without its domain; empty for a layout that is not known."""
+        found: Counter[str] = Counter()
+        if config in LAYOUTS:
+            return {resource: number * gpus for resource, number in LAYOUTS[config].items()}
+        for group in self._groups(config):
+            number = gpus if group["devices"] == "all" else len(group["devices"])
+            each = group["mig-devices"] if group["mig-enabled"] else {"": 1}
+            for profile, instances in each.items():
+                found[f"mig-{profile.replace('+', '.')}" if profile else "gpu"] += number * instances
+        return found
+
+    def _groups(self, config: str) -> list[Json]:
+        if self.config_map is None:
+            return []
+        namespace, name = self.config_map
+        written = self.api.get("v1/configmaps", name, namespace=namespace)["data"]["config.yaml"]
+        found: list[Json] = yaml.safe_load(written)["mig-configs"].get(config, [])
+        return found
 
     def _say(self, name: str, state: str) -> None:
         time.sleep(self.pause_s)

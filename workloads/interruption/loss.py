@@ -25,7 +25,7 @@ def interruption_loss(kind: str, *, checkpoints: bool, claim: str, mount_path: s
 def work_loss(kind: str, *, checkpoints: bool) -> str:
     """Returns the part of the loss that is not about files."""
     if kind != JOB:
-        return "It restarts automatically; memory is lost, including kernels and their variables."
+        return "It restarts automatically; kernels and their variables are lost."
     if checkpoints:
         return "It restarts automatically and continues from its last checkpoint; later progress is lost."
     return "It restarts automatically from the beginning: no checkpointing is declared."

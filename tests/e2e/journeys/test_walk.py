@@ -7,14 +7,10 @@ the API server. Time passes by dates set in the database.
 
 from __future__ import annotations
 
-import email
-import email.policy
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,18 +27,16 @@ from catalog.models import GpuClass, Pool
 from cluster.models import Cluster
 from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
-from devcluster.processes.supervisor import Command, Supervisor
 from portal.core.due import touch
 from tenants.core import queries as core_queries
 from tenants.grants import queries
 from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, Tenant
-from tests.plugin import process_environment
+from tests.e2e.journeys.portal_processes import Portal
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(420)]
 
-ROOT = Path(__file__).parents[3]
 OWN = "test.example/walk"  # a label and a taint of this test's nodes alone
 CARD, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 QUEUES, LOCAL_QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues", "kueue.x-k8s.io/v1beta2/localqueues"
@@ -52,42 +46,6 @@ State = QuotaLine.State
 
 
 # ---- fixtures ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Portal:
-    """The portal's background processes, and the folder of its emails."""
-
-    supervisor: Supervisor
-    mail: Path
-
-    def mails(self, to: User) -> list[str]:
-        """Subjects of the emails sent to a user."""
-        parts = [part for file in self.mail.glob("*.log") for part in file.read_bytes().split(b"-" * 79)]
-        found = [email.message_from_bytes(part.strip(), policy=email.policy.default) for part in parts]
-        return [str(one["Subject"]) for one in found if to.email in str(one["To"])]
-
-    def story(self) -> str:
-        return "\n".join(f"--- {name}\n{run.last_lines(12)}" for name, run in self.supervisor.running.items())
-
-
-@pytest.fixture
-def portal(transactional_db: None, cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Iterator[Portal]:
-    mail = tmp_path / "mail"
-    env = {
-        "EMAIL_URL": f"filemail:///{mail}",
-        "BEAT_SCHEDULE_FILE": str(tmp_path / "beat"),
-        "PYTHONUNBUFFERED": "1",
-    }
-    celery = [sys.executable, "-m", "celery", "-A", "portal"]
-    worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "-c", "2", "--without-mingle"]
-    watcher = [sys.executable, "manage.py", "watch_cluster"]
-    with Supervisor(tmp_path / "log") as supervisor:
-        for name, command in (("worker", worker), ("watcher", watcher), ("beat", [*celery, "beat"])):
-            config = services["kubeconfigs"].get(name)
-            own = process_environment(name) | env | ({"PORTAL_KUBECONFIG": config} if config else {})
-            supervisor.start(Command(name, command, env=own, cwd=ROOT, stops_with="portal"))
-        yield Portal(supervisor, mail)
 
 
 @dataclass(frozen=True)
