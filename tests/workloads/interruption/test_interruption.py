@@ -145,7 +145,13 @@ def test_before_it_has_its_units_it_is_told_as_what_would_be() -> None:
     [
         ("job", True, "", "", ("from its last checkpoint", "It has no volume")),
         ("job", False, "data", "", ("from the beginning", "/home/work are kept on the volume data")),
-        ("notebook", False, "data", "/home/work/in", ("memory is lost", "Files in /home/work/in are kept")),
+        (
+            "notebook",
+            False,
+            "data",
+            "/home/work/in",
+            ("kernels and their variables are lost", "Files in /home/work/in are kept"),
+        ),
     ],
 )
 def test_what_is_lost(kind: str, checkpoints: bool, claim: str, path: str, words: tuple[str, str]) -> None:
