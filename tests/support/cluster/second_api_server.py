@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import shutil
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,8 +80,10 @@ class SecondApiServer:
 
 
 @contextmanager
-def second_api_server(services: dict[str, Any], home: Path) -> Iterator[SecondApiServer]:
-    """On the same etcd, with the same flags except for its port and certificate."""
+def second_api_server(
+    services: dict[str, Any], home: Path, more: Mapping[str, object] | None = None
+) -> Iterator[SecondApiServer]:
+    """On the same etcd, with the same flags except for its port and certificate. `more`: further flags."""
     argv = Path(f"/proc/{services['pids']['kube-apiserver']}/cmdline").read_text().rstrip("\0").split("\0")
     token = str(read_kubeconfig(Path(services["kubeconfigs"]["watcher"]))["user"]["token"])
     with Supervisor(home / "log") as supervisor:
@@ -97,6 +99,7 @@ def second_api_server(services: dict[str, Any], home: Path) -> Iterator[SecondAp
             "secure-port": found.port,
             "tls-cert-file": home / "server.crt",
             "tls-private-key-file": home / "server.key",
+            **(more or {}),
         }
         kept = [one for one in argv if one.partition("=")[0].removeprefix("--") not in own]
         flags = [f"--{name}={value}" for name, value in own.items()]
