@@ -64,6 +64,11 @@ class SecondApiServer:
         inside = {"server": self.url, "certificate-authority-data": self.signed_by.ca_bundle}
         write_kubeconfig(self.home / "written", inside, {"token": self.token}).rename(self.kubeconfig)
 
+    def kubeconfig_of(self, token: str, name: str) -> Path:
+        """For the identity of this token."""
+        inside = {"server": self.url, "certificate-authority-data": self.signed_by.ca_bundle}
+        return write_kubeconfig(self.home / name, inside, {"token": token})
+
     def write_token(self, token: str) -> None:
         write_private(self.home / "token", token)
 
