@@ -34,12 +34,12 @@ from portal.core import due
 from tenants.models import Namespace, Tenant
 from tenants.requests.actions import file_request
 from tenants.requests.types import RequestedLine
+from tests.cluster.observe_only.days import let_pass
 from tests.support.cluster.audit_log import AuditLog
 from tests.support.cluster.second_api_server import second_api_server
 from tests.support.processes.preloaded import watch
 from tests.support.processes.watchers import is_current
 from tests.support.rows import make
-from tests.support.rows.days import let_pass
 from tests.support.waiting import wait_until
 from tests.workloads.situations.test_problems_live import cpu
 from workloads.launch import actions as launch_actions
