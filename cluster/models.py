@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
@@ -28,6 +29,11 @@ class Cluster(models.Model):
     # The data of the ConfigMap `site`, written by the watcher. Here and not in the mirror, which may be empty for a
     # moment: a Job is made once, and must not be made by the defaults then.
     site = models.JSONField(default=dict, db_default={}, blank=True, editable=False)
+    # While it is set, no process of the portal writes to the cluster: see cluster.observe_only.
+    observe_only_since = models.DateTimeField(null=True, blank=True, editable=False)
+    observe_only_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, editable=False, related_name="+"
+    )
 
     def __str__(self) -> str:
         return self.name
@@ -35,6 +41,10 @@ class Cluster(models.Model):
     @property
     def site_profile(self) -> SiteProfile:
         return site_profile(self.site)
+
+    @property
+    def is_observe_only(self) -> bool:
+        return self.observe_only_since is not None
 
     @property
     def has_kueue(self) -> bool:

@@ -9,11 +9,13 @@ from celery import shared_task
 from celery.exceptions import WorkerShutdown
 from celery.signals import worker_init, worker_process_init
 from django.conf import settings
+from django.db import OperationalError
 
 from cluster.certificates.actions import read_certificates, record_certificates
 from cluster.client import fence
 from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube, connect
+from cluster.observe_only.queries import is_observe_only
 
 log = structlog.get_logger(__name__)
 # One small request: no need to back off further, and the worker starts soon after the API server is back.
@@ -22,12 +24,18 @@ FENCE_RETRY_S = 2.0
 
 @worker_init.connect
 def refuse_without_fence(**_sender: object) -> None:
-    """Runs in the parent, before a task is taken. Waits while the API server is unavailable: the result is unknown."""
+    """Runs in the parent, before a task is taken. Waits while the API server is unavailable: the result is unknown.
+    While the cluster is observed only nothing is tried, and each child checks the fence before its first write.
+    """
     while True:
         try:
+            if is_observe_only():
+                fence.postpone_fence()
+                log.info("fence_postponed", why="observe only")
+                return
             # A separate client: the children must not inherit its connections.
             fence.check_fence(Kube(settings.PORTAL_KUBECONFIG))
-        except ClusterUnavailable as away:
+        except (ClusterUnavailable, OperationalError) as away:
             log.warning("fence_unknown", why=str(away), again_in_s=FENCE_RETRY_S)
             time.sleep(FENCE_RETRY_S)
         except fence.FenceMissing as missing:

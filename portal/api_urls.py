@@ -8,6 +8,7 @@ from accounts.notices import api as notice_api
 from accounts.people import api as people_api
 from desk.capacity import api as capacity_api
 from desk.classes import api as class_api
+from desk.health.observe_only import api as observe_only_api
 from desk.home import api as home_api
 from desk.inbox import api as inbox_api
 from desk.inbox.evidence import usage_evidence
@@ -76,6 +77,7 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/classes/<slug:slug>/activity", activity_api.ClassActivityDetail.as_view(), name="api-class-activity"),
     path("api/v1/classes/<slug:slug>/prices", class_api.Prices.as_view(), name="api-class-prices"),
     path("api/v1/cluster", capacity_api.ClusterView.as_view(), name="api-cluster"),
+    path("api/v1/cluster/observe-only", observe_only_api.ObserveOnlyView.as_view(), name="api-observe-only"),
     path("api/v1/cluster/banner", capacity_api.BannerView.as_view(), name="api-banner"),
     path("api/v1/delegations", delegation_api.Delegations.as_view(), name="api-delegations"),
     path("api/v1/delegations/<int:pk>/end", delegation_api.DelegationEnd.as_view(), name="api-delegation-end"),

@@ -16,6 +16,7 @@ from desk.catalog.editor import views as catalog_editor_views
 from desk.classes import views as class_views
 from desk.cockpit import views as cockpit_views
 from desk.health import views as health_views
+from desk.health.observe_only import views as observe_only_views
 from desk.history import views as history_views
 from desk.history.catalog_changes import views as catalog_change_views
 from desk.home import views as home_views
@@ -125,6 +126,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("cluster", capacity_views.cluster, name="cluster"),
     path("cluster/activity", activity_views.cluster_activity_by_day, name="cluster-activity"),
     path("cluster/banner", capacity_views.banner_set, name="banner-set"),
+    path("cluster/observe-only", observe_only_views.observe_only, name="observe-only"),
+    path("cluster/observe-only/set", observe_only_views.observe_only_set, name="observe-only-set"),
     path("health", health_views.health, name="health"),
     path("history", history_views.all_history, name="history"),
     path("inbox", inbox_views.inbox, name="inbox"),

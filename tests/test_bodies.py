@@ -147,6 +147,7 @@ def calls(
     named = team | {"name": "one"}
     return {
         "banner_put": Call(olga, {}, {"text": "Hello."}),
+        "observe_only_set": Call(olga, {}, {"wanted": True}),
         "delegations_create": Call(dana, {}, {"email": bob.email, "ends_at": ends}),
         "notices_read": Call(bob, {}, {"ids": [1]}),
         "notice_preferences_put": Call(bob, {}, {"approved": "page"}),

@@ -81,6 +81,8 @@ VERB_TEXTS = {
     "token.revoked": "revoked the token",
     "image.put": "added the image",
     "image.removed": "removed the image",
+    "cluster.observe_only_begun": "began observe-only",
+    "cluster.observe_only_ended": "ended observe-only",
     "cluster.settled": "set up the cluster",
     "cluster.job_deleted": "deleted a Job without a run in the cluster",
     "terms.accepted": "accepted the terms of",

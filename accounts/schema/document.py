@@ -15,7 +15,7 @@ TAGS = {
     "bundles": "Classes and units for new teams.",
     "capacity": "Units of each class, of all teams.",
     "classes": "What can be requested: guarantees and limits, life cycle, capacity.",
-    "cluster": "The state of the cluster, and the banner of its operators.",
+    "cluster": "The state of the cluster, the banner of its operators, and observe-only.",
     "delegations": "Delegates of approvers.",
     "events": "Who did what, and when.",
     "gpu-faults": "Faults of GPUs, what they mean and which runs they concern.",

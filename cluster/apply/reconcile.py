@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from django.db import DatabaseError
 from django.utils import timezone
 
 from cluster.apply import messages
@@ -190,8 +191,8 @@ def _send_new(
 
 
 def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
-    """Sends the object; returns its unrecorded outcome. `row`: its state before. No query: this also runs in
-    threads.
+    """Sends the object; returns its unrecorded outcome. `row`: its state before. No query of its own: this also runs
+    in threads.
     """
     try:
         if row is not None and row.difference.get("fields") == [UNTRACKED]:
@@ -204,7 +205,8 @@ def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: App
         raise ClusterUnavailable(conflict.text) from conflict
     except ClusterRefused as refused:
         return outcome_row(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
-    except ClusterUnavailable:
+    except (ClusterUnavailable, DatabaseError):
+        # The database says whether the portal may write to the cluster.
         raise
     except Exception as error:
         # One object must not keep the others of its owner from being sent.

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from cluster.client.secret_scrubbing import scrub_secret_values
+from cluster.observe_only.queries import WAITING
 from portal.core.due import TryLater
 
 TEXT_LIMIT = 300
@@ -21,6 +22,14 @@ class ClusterUnavailable(TryLater):
 
     def __init__(self, text: str, *, after_s: float = 0.0) -> None:
         super().__init__("cluster_unavailable", text, after_s=after_s)
+
+
+class ObserveOnly(ClusterUnavailable):
+    """The portal only observes the cluster, so this write was not sent. The row waits until an operator ends that."""
+
+    def __init__(self, method: str, path: str) -> None:
+        super().__init__(f"Waiting: observe only. The portal writes nothing to the cluster. Not sent: {method} {path}")
+        self.code = WAITING
 
 
 class ClusterRefused(Exception):

@@ -1,13 +1,17 @@
 """The worker refuses to run if the cluster would let it write outside the portal's namespaces.
 
 RBAC cannot limit writes to namespaces with our label; the admission policy in deploy/ does. It is tested here once at
-start: a dry run of a Secret in kube-system must be refused.
+start: a dry run of a Secret in kube-system must be refused. A dry run is a write, so a worker that starts while the
+cluster is observed only tests it before its first write.
 """
 
 from __future__ import annotations
 
-from cluster.client.errors import ClusterRefused
-from cluster.client.kube import Kube
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from cluster.client.errors import ClusterRefused, ClusterUnavailable
+from cluster.client.types import ApiObject
 
 FORBIDDEN_SECRET = {
     "apiVersion": "v1",
@@ -21,7 +25,11 @@ class FenceMissing(Exception):
     """The cluster accepted a request that it must refuse."""
 
 
-def check_fence(kube: Kube) -> None:
+class Creator(Protocol):
+    def create(self, manifest: dict[str, Any], *, dry_run: bool = False) -> ApiObject: ...
+
+
+def check_fence(kube: Creator) -> None:
     """Raises FenceMissing, or ClusterUnavailable when the API server does not answer."""
     try:
         kube.create(FORBIDDEN_SECRET, dry_run=True)
@@ -36,3 +44,27 @@ def check_fence(kube: Kube) -> None:
         "The cluster allows this worker to write a Secret into kube-system, so its admission policy is missing. "
         "Apply deploy/base (ValidatingAdmissionPolicy gpu-portal-worker and its binding) and restart the worker."
     )
+
+
+class Postponed:
+    """Whether this process still has to check the fence; a worker's children inherit it."""
+
+    is_due = False
+
+
+_postponed = Postponed()
+
+
+def postpone_fence() -> None:
+    _postponed.is_due = True
+
+
+def check_postponed_fence(client: Callable[[], Creator]) -> None:
+    """Checks the fence if that was postponed. Raises ClusterUnavailable while there is no fence: rows wait for it."""
+    if not _postponed.is_due:
+        return
+    try:
+        check_fence(client())
+    except FenceMissing as missing:
+        raise ClusterUnavailable(str(missing)) from missing
+    _postponed.is_due = False

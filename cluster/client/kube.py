@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -18,21 +18,33 @@ from django.conf import settings
 from urllib3.exceptions import HTTPError
 
 from cluster.client.api_kinds import api_path
-from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound, error_from_status, pause_s
+from cluster.client.errors import (
+    ClusterRefused,
+    ClusterUnavailable,
+    Conflict,
+    NotFound,
+    ObserveOnly,
+    error_from_status,
+    pause_s,
+)
+from cluster.client.fence import check_postponed_fence
 from cluster.client.login import Login
 from cluster.client.managed_fields import OWN_MANAGER, as_applied_patch
 from cluster.client.secret_scrubbing import scrub_secret_values
 from cluster.client.types import ApiObject
+from cluster.observe_only.queries import is_observe_only
 
 
 class Kube:
     """A connection pool with one identity. Thread-safe. Every call ends within settings.KUBE_TIMEOUT_S.
 
     After a 429 all calls fail at once until the time that the server named: it limits identities, not single calls.
+    `check_write` is called before every request that is not a GET, and raises if it may not be sent.
     """
 
-    def __init__(self, kubeconfig: str = "") -> None:
+    def __init__(self, kubeconfig: str = "", *, check_write: Callable[[str, str], None] | None = None) -> None:
         self.login = Login(kubeconfig)
+        self._check_write = check_write
         self._pause_ends = 0.0
 
     # ---- one object ------------------------------------------------------------------------------------------
@@ -245,6 +257,8 @@ class Kube:
         content_type: str = "application/json",
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
+        if method != "GET" and self._check_write is not None:
+            self._check_write(method, path)
         if (left_s := self._pause_ends - time.monotonic()) > 0:
             raise ClusterUnavailable("The API server asked for fewer requests.", after_s=left_s)
         login = self.login.current()
@@ -283,9 +297,17 @@ class Kube:
 @cache
 def connect(kubeconfig: str = "") -> Kube:
     """The process's own identity: PORTAL_KUBECONFIG, or the pod's service account. One pool per process, and of one
-    cluster: `cluster.apply.own_cluster` keeps rows of another one from it.
+    cluster: `cluster.apply.own_cluster` keeps rows of another one from it. Sends no write while the cluster is observed
+    only, nor before the fence was checked.
     """
-    return Kube(kubeconfig or settings.PORTAL_KUBECONFIG)
+    path = kubeconfig or settings.PORTAL_KUBECONFIG
+
+    def check_write(method: str, address: str) -> None:
+        if is_observe_only():
+            raise ObserveOnly(method, address)
+        check_postponed_fence(lambda: Kube(path))
+
+    return Kube(path, check_write=check_write)
 
 
 def _identify(manifest: dict[str, Any]) -> tuple[str, str, str]:

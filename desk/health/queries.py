@@ -27,6 +27,7 @@ from cluster.models import (
     MirrorWarning,
     MirrorWorkload,
 )
+from cluster.observe_only.queries import WAITING
 from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf
 from desk.health.catalog_checks import CatalogChecks
@@ -283,7 +284,7 @@ def _overdue() -> list[OverdueTable]:
 def _problems() -> list[FailingRow]:
     found = []
     for model in due.due_models():
-        rows = model._base_manager.exclude(error_code="").order_by("due_at")[:SHOWN]
+        rows = model._base_manager.exclude(error_code__in=("", WAITING)).order_by("due_at")[:SHOWN]
         for row in rows:
             found.append(
                 FailingRow(f"{due.table_label(model)} {row}", row.error_code, row.error_text, row.attempts, row.due_at)

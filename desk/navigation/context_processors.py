@@ -68,6 +68,7 @@ SECTIONS = {
     "team-request-decide": Section.INBOX,
     "history": Section.HISTORY,
     "health": Section.HEALTH,
+    "observe-only": Section.HEALTH,
     "all-teams": Section.TEAMS,
     "all-usage": Section.TEAMS,
     "idle-holders": Section.COCKPIT,
@@ -116,6 +117,10 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     facts, current = page_facts(user), tenant_in_address(request)
     found["banner"], found["unread_notices"] = facts.banner, facts.unread
     found["announcements"] = facts.announcements
+    if facts.observed is not None:
+        operates = Actor(user=user, via="page").operates
+        by = facts.observed.by if operates else ""
+        found["observed"] = {"since": facts.observed.since, "by": by, "is_operator": operates}
     teams = [TeamLink(slug, name, reverse("tenant-home", args=[slug]), slug == current) for slug, name in facts.teams]
     team = next((team for team in teams if team.current), teams[0] if teams else None)
     found["tenants"] = teams

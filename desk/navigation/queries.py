@@ -1,10 +1,11 @@
-"""What every page shows of a person, in one query: teams, unread notices, the banner, announcements."""
+"""What every page shows of a person, in one query: teams, unread notices, the banner, observe-only, announcements."""
 
 from __future__ import annotations
 
 import functools
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from django.db.models.functions import JSONObject
 from accounts.models import Role, User
 from accounts.notices.queries import unread_count_of
 from catalog.banner.queries import ActiveBanner, active_banners
+from cluster.observe_only.queries import observed_clusters
 from tenants.announcements.queries import banners_for
 from tenants.models import Deputy
 
@@ -28,11 +30,20 @@ _ANNOUNCED = ("pk", "title", "body", "severity", "wants_acknowledgement")
 
 
 @dataclass(frozen=True)
+class Observed:
+    """Since when the portal only observes the cluster. `by`: "" if no person decided it."""
+
+    since: datetime
+    by: str
+
+
+@dataclass(frozen=True)
 class PageFacts:
     teams: list[tuple[str, str]]  # slug and name of the user's own teams
     is_deputy: bool  # an approver's delegate now
     unread: int
     banner: ActiveBanner | None
+    observed: Observed | None
     announcements: list[dict[str, Any]]  # pk, title, body, severity, wants_acknowledgement
 
 
@@ -43,14 +54,19 @@ def page_facts(user: User) -> PageFacts:
         cursor.execute(statement, [user.pk if value == _SOMEBODY else value for value in values])
         rows = cursor.fetchall()
     if not rows:
-        return PageFacts([], False, 0, None, [])
-    _slug, _name, is_named, count, said, ends, announced = rows[0]
+        return PageFacts([], False, 0, None, None, [])
+    _slug, _name, is_named, count, said, ends, since, decider, announced = rows[0]
     teams = [(slug, name) for slug, name, *_ in rows if slug is not None]
     # Runs on every page: delegations in force are read only if there are any.
     may_be = is_named if teams else not user.has_role(Role.APPROVER)
     is_deputy = may_be and Deputy.objects.in_force().filter(deputy=user).exists()
     return PageFacts(
-        teams, is_deputy, count or 0, ActiveBanner(said, ends) if said else None, [json.loads(one) for one in announced]
+        teams,
+        is_deputy,
+        count or 0,
+        ActiveBanner(said, ends) if said else None,
+        Observed(since, decider or "") if since else None,
+        [json.loads(one) for one in announced],
     )
 
 
@@ -61,11 +77,16 @@ def _statement(cluster: str) -> tuple[str, tuple[Any, ...]]:
     unread = Subquery(unread_count_of(_SOMEBODY))
     banner = active_banners(cluster)
     text, until = Subquery(banner.values("text")[:1]), Subquery(banner.values("until")[:1])
+    observed = observed_clusters(cluster)
+    since = Subquery(observed.values("observe_only_since")[:1])
+    decider = Subquery(observed.values("observe_only_by__name")[:1])
     announced = ArraySubquery(banners_for(_SOMEBODY).values(found=JSONObject(**{name: name for name in _ANNOUNCED})))
     # From the user, because users without a team see the rest too.
     found = User.objects.filter(pk=_SOMEBODY).order_by("memberships__tenant__slug")
-    shown = found.annotate(is_named=named, unread=unread, text=text, until=until, announced=announced)
+    shown = found.annotate(
+        is_named=named, unread=unread, text=text, until=until, since=since, decider=decider, announced=announced
+    )
     team = ("memberships__tenant__slug", "memberships__tenant__name")
-    facts = ("is_named", "unread", "text", "until", "announced")
+    facts = ("is_named", "unread", "text", "until", "since", "decider", "announced")
     statement, values = shown.values_list(*team, *facts).query.sql_with_params()
     return statement, values

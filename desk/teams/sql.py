@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from accounts.models import Event
+from cluster.observe_only.queries import WAITING
 from desk.teams import types as team_types
 from tenants.models import Grant, Namespace, Tenant
 from workloads.models import Run, Workload
 
 # As tenants.lifecycle.policy.lifecycle_state for a closed namespace. A failed reconcile comes first: it needs a person.
 _STATE = f"""CASE WHEN namespace.id IS NULL THEN '{team_types.NO_NAMESPACE}'
-     WHEN namespace.error_code <> '' THEN '{team_types.STUCK}'
+     WHEN namespace.error_code NOT IN ('', '{WAITING}') THEN '{team_types.STUCK}'
      WHEN namespace.wanted = '{Namespace.Wanted.CLOSED.value}' AND namespace.closes_at > now()
      THEN '{team_types.CLOSING}'
      WHEN namespace.wanted = '{Namespace.Wanted.CLOSED.value}' THEN '{team_types.CLOSED}'

@@ -78,6 +78,7 @@ PAGES_WITHOUT_CALL = {
     "cockpit": "not in the API: its figures are those of other pages; programs read these and the metrics",
     "image-edit": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
     "image-new": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
+    "observe-only": f"{V1}/cluster/observe-only",
     "health": "not in the API: for operators in a browser; programs read the metrics",
     "launch": "has its own call, made from its form",
     "live": "a stream for pages; calls wait with ?wait=",

@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster.apply import status
 from cluster.models import AppliedObject
+from cluster.observe_only.queries import WAITING
 from portal.ui.statuses import STATUSES
 from tenants.models import Namespace
 
@@ -47,6 +48,7 @@ def namespace_context(
         "cluster": row.cluster.name,
         "settled": row.observed_generation >= row.generation,
         "error_text": row.error_text,
+        "is_observed": row.error_code == WAITING,
         "applied_as_of": row.applied_as_of,
         "objects": [
             *(applied_object(one, absent) for one in objects),

@@ -23,6 +23,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "": {},
         "budget": {"amount": "90.00", "at_limit": "stop"},
         "banner": {"text": "Tomorrow.", "until": None},
+        "observe-only": {"wanted": True},
         "token": {"name": "new", "scopes": ["admin"], "expires_in_days": 1},
         "deputy": {
             "email": "colin@example.org",
@@ -79,6 +80,7 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "until": "2090-01-01T00:00",
         },
         "banner form": {"text": "Tomorrow."},
+        "observe-only form": {"to": "on"},
         "maintenance form": {
             "nodes": ["a100-2"],
             "kind": "hardware",

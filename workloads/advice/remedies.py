@@ -95,6 +95,7 @@ _PLANS: Mapping[str, Remedies] = {
     "not_in_queue": _TELL,
     "deactivated": _TELL,
     "cluster_unavailable": _WAIT_OR_TELL,
+    "observe_only": _TELL,
     "cluster_not_read": _TELL,
     "mirror_stale": _TELL,
     "namespace_missing": _WAIT_OR_TELL,

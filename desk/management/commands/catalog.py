@@ -39,6 +39,11 @@ class Command(BaseCommand):
             default=names.COHORT,
             help=f"name of the Kueue cohort for borrowing: {names.COHORT} or {names.COHORT}-…",
         )
+        settle.add_argument(
+            "--observe-only",
+            action="store_true",
+            help="begin observe-only: the portal writes nothing to the cluster until an operator ends it",
+        )
         verbs.add_parser("propose", help="list the proposed classes, one for each kind of capacity")
         accept = verbs.add_parser("accept", help="create and open proposed classes; existing classes are not changed")
         accept.add_argument("slug", nargs="*", help="only these (default: all proposed classes)")
@@ -73,9 +78,12 @@ class Command(BaseCommand):
             name=settings.CLUSTER_NAME,
             notebooks_domain=options["notebooks_domain"],
             cohort=options["cohort"],
+            is_observe_only=options["observe_only"],
             by=system_actor("manage.py"),
         )
         self.stdout.write(f"Cluster {cluster.name}, notebooks under {cluster.notebooks_domain}.")
+        if cluster.is_observe_only:
+            self.stdout.write("Observe only: the portal writes nothing to it until an operator ends this.")
 
     def _propose(self, options: dict[str, Any]) -> None:
         found = self._discovery()

@@ -18,6 +18,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.core.actor import system_actor
 from cluster.apply.applied_objects import send_all_again
+from cluster.client.errors import ObserveOnly
 from cluster.client.kube import connect
 from cluster.models import Cluster
 from cluster.reads import queries as read_queries
@@ -63,7 +64,7 @@ class Command(BaseCommand):
             for team, workload in map(_pair, stop):
                 launch_actions.stop(team, workload, by=by)
                 self.stdout.write(f"{team}/{workload}: stop requested.")
-        except Refused as refused:
+        except (Refused, ObserveOnly) as refused:
             raise CommandError(str(refused)) from refused
         if after_restore:
             self._move_sequences(cluster)

@@ -147,9 +147,11 @@ def past_line(row: PastLine) -> dict[str, Any]:
 
 
 def plan_context(
-    objects: Collection[Mapping[str, Any]], *, made_at: datetime | None, error: str, is_pending: bool
+    objects: Collection[Mapping[str, Any]], *, made_at: datetime | None, error: str, is_pending: bool, is_observed: bool
 ) -> dict[str, Any]:
-    """`is_pending`: a decision is still to be made. Afterwards the plan is a record of what the dry run said before."""
+    """`is_pending`: a decision is still to be made. Afterwards the plan is a record of what the dry run said before.
+    `is_observed`: it waits for the end of observe-only.
+    """
     changed = [one for one in objects if one["change"] != "same" or one["result"] != "accepted"]
     same = len(objects) - len(changed)
     refused = sum(one["result"] == "refused" for one in objects)
@@ -161,6 +163,7 @@ def plan_context(
         "headline": headline + (f", {refused} rejected" if refused else ""),
         "made_at": made_at,
         "error": error,
+        "is_observed": is_observed,
         "changed": [_planned(one) for one in changed],
         "unchanged": f"{plural(same, 'object')} unchanged." if same else "",
         "note": "For the units and dates as requested." if is_pending else "",

@@ -18,6 +18,7 @@ from accounts.core.actor import Actor
 from accounts.core.request_actor import actor
 from accounts.events import queries as event_queries
 from catalog.models import GpuClass
+from cluster.observe_only.queries import WAITING
 from portal.core.errors import Refusal, get_or_refuse, refuse_if
 from portal.web.refusals import refusal_in_form
 from tenants.approvers import queries as approver_queries
@@ -178,7 +179,11 @@ def _request_context(
         ),
         "is_over_ticked": bool(typed.get("over_promise")),
         "plan": decision_shown.plan_context(
-            plan.objects_planned, made_at=plan.made_at, error=plan.error_text, is_pending=bool(row.pending)
+            plan.objects_planned,
+            made_at=plan.made_at,
+            error=plan.error_text,
+            is_pending=bool(row.pending),
+            is_observed=plan.error_code == WAITING,
         )
         if plan and (row.pending or plan.made_at)
         else None,

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from accounts.core.actor import Actor
+from accounts.models import User
 from cluster import tasks
 from cluster.client import fence
 from cluster.client.errors import ClusterUnavailable
-from cluster.client.kube import Kube
+from cluster.client.kube import Kube, connect
+from cluster.models import Cluster
+from cluster.observe_only.actions import set_observe_only
 from tests.plugin import process_environment
 
 ROOT = Path(__file__).parents[3]
@@ -32,6 +36,7 @@ def test_a_refusal_by_missing_rights_is_not_taken_for_the_fence(kube_watcher: Ku
         fence.check_fence(kube_watcher)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_worker_ends_with_the_reason_and_takes_no_task(services: dict[str, Any]) -> None:
     """The rights are not confined by any policy; here they are the administrator's."""
     command = [sys.executable, "-m", "celery", "-A", "portal", "worker", "-P", "prefork", "-Q", "people,background"]
@@ -44,6 +49,7 @@ def test_the_worker_ends_with_the_reason_and_takes_no_task(services: dict[str, A
     assert " ready." not in said
 
 
+@pytest.mark.django_db
 def test_the_worker_waits_for_an_api_server_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [ClusterUnavailable("connection refused"), ClusterUnavailable("timed out"), None]
     asked = []
@@ -60,3 +66,26 @@ def test_the_worker_waits_for_an_api_server_that_is_away(monkeypatch: pytest.Mon
     tasks.refuse_without_fence()
 
     assert len(asked) == len(answers)
+
+
+@pytest.mark.django_db
+def test_a_worker_that_only_observes_checks_the_fence_before_its_first_write(
+    services: dict[str, Any], settings: Any, cluster: Cluster, olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rights are the administrator's, which no fence confines: so nothing is written, also when it may write."""
+    settings.PORTAL_KUBECONFIG = services["kubeconfigs"]["admin"]
+    monkeypatch.setattr(fence, "_postponed", fence.Postponed())
+    by = Actor(olga, "page")
+    set_observe_only(cluster, wanted=True, by=by)
+    tasks.refuse_without_fence()
+    set_observe_only(cluster, wanted=False, by=by)
+    kube = connect.__wrapped__()
+    with pytest.raises(ClusterUnavailable, match="its admission policy is missing"):
+        kube.delete("Job", name="nothing", namespace="gpu-portal")
+
+    # The worker's own rights are confined: the next write passes, and the fence is not asked again.
+    asked = []
+    monkeypatch.setattr(fence, "check_fence", asked.append)
+    kube.delete("Job", name="nothing", namespace="gpu-portal")
+    kube.delete("Job", name="nothing", namespace="gpu-portal")
+    assert len(asked) == 1

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from catalog.models import GpuClass
+from cluster.models import Cluster
 from tenants.models import Membership, Namespace, Tenant
 from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored, running
@@ -53,3 +54,29 @@ def test_the_overview_is_fetched_again_and_the_focus_stays(
     page.clock.fast_forward(16_000)
     expect(page.get_by_role("region", name="Teams")).to_contain_text("2")
     expect(mails).to_be_focused()
+
+
+def test_an_operator_looks_before_the_portal_writes(
+    open_page: Callable[..., Page], cluster: Cluster, olga: User
+) -> None:
+    """The question opens first; then every page says it, until the operator lets the portal write."""
+    pods = [mirrored.pod("train", node="a100-1", namespace="lab", **{"nvidia.com/gpu": 2})]
+    mirrored.hardware_seen(cluster, Pod=pods)
+    page = open_page("/health", as_user=olga)
+    page.get_by_role("link", name="Observe only", exact=True).click()
+    expect(page.get_by_role("heading", name="The portal writes to the cluster")).to_be_visible()
+    button = page.get_by_role("button", name="Observe only")
+    expect(button).not_to_be_visible()
+    page.get_by_text("Observe only…").click()
+    button.click()
+    expect(page.get_by_role("heading", name="The portal only observes the cluster")).to_be_visible()
+    expect(page.get_by_role("region", name="Devices used by others")).to_contain_text("2 nvidia.com/gpu")
+    look_at(page)
+    page.goto(page.url.replace("/cluster/observe-only", "/cluster"))
+    banner = page.get_by_role("region", name="Observe only")
+    expect(banner).to_contain_text("by Olga: the portal reads the cluster and writes nothing to it.")
+    banner.get_by_role("link", name="let the portal write").click()
+    page.get_by_text("Let the portal write…").click()
+    page.get_by_role("button", name="Let the portal write").click()
+    expect(page.get_by_role("heading", name="The portal writes to the cluster")).to_be_visible()
+    expect(page.get_by_role("region", name="Observe only")).to_have_count(0)

@@ -35,6 +35,8 @@ API = (
     read("api-class-activity", ANYBODY, "class"),
     read("api-class-prices", everybody("not_found", operator="", admin="", auditor=""), "class"),
     read("api-cluster", ANYBODY),
+    read("api-observe-only", NOT_THERE),
+    write("PUT", "api-observe-only", "cluster.observe_only_begun", NOT_THERE, scope="admin", body="observe-only"),
     read("api-banner", ANYBODY),
     write("PUT", "api-banner", "banner.put", NOT_THERE, scope="admin", body="banner"),
     write("DELETE", "api-banner", "banner.removed", NOT_THERE, scope="admin", done=204),

@@ -49,6 +49,8 @@ PAGES = (
     write("POST", "announcement-acknowledge", "announcement.acknowledged", ANYBODY, "announcement",
           foreign=everybody("not_found")),
     write("POST", "announcement-withdraw", "announcement.withdrawn", NOT_THERE, "announcement"),
+    read("observe-only", everybody("not_found", operator="", admin="")),
+    write("POST", "observe-only-set", "cluster.observe_only_begun", NOT_THERE, body="observe-only form"),
     read("health", everybody("not_found", operator="", admin="")),
     read("history", ANYBODY),
     read("inbox", everybody("not_allowed", approver="", other_approver="")),

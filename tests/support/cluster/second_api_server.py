@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import shutil
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,11 @@ class SecondApiServer:
         inside = {"server": self.url, "certificate-authority-data": self.signed_by.ca_bundle}
         write_kubeconfig(self.home / "written", inside, {"token": self.token}).rename(self.kubeconfig)
 
+    def kubeconfig_of(self, token: str, name: str) -> Path:
+        """For the identity of this token."""
+        inside = {"server": self.url, "certificate-authority-data": self.signed_by.ca_bundle}
+        return write_kubeconfig(self.home / name, inside, {"token": token})
+
     def write_token(self, token: str) -> None:
         write_private(self.home / "token", token)
 
@@ -80,8 +85,10 @@ class SecondApiServer:
 
 
 @contextmanager
-def second_api_server(services: dict[str, Any], home: Path) -> Iterator[SecondApiServer]:
-    """On the same etcd, with the same flags except for its port and certificate."""
+def second_api_server(
+    services: dict[str, Any], home: Path, more: Mapping[str, object] | None = None
+) -> Iterator[SecondApiServer]:
+    """On the same etcd, with the same flags except for its port and certificate. `more`: further flags."""
     argv = Path(f"/proc/{services['pids']['kube-apiserver']}/cmdline").read_text().rstrip("\0").split("\0")
     token = str(read_kubeconfig(Path(services["kubeconfigs"]["watcher"]))["user"]["token"])
     with Supervisor(home / "log") as supervisor:
@@ -97,6 +104,7 @@ def second_api_server(services: dict[str, Any], home: Path) -> Iterator[SecondAp
             "secure-port": found.port,
             "tls-cert-file": home / "server.crt",
             "tls-private-key-file": home / "server.key",
+            **(more or {}),
         }
         kept = [one for one in argv if one.partition("=")[0].removeprefix("--") not in own]
         flags = [f"--{name}={value}" for name, value in own.items()]

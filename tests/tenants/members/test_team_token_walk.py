@@ -172,6 +172,7 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     return {
         "PUT api-budget": {"amount": "9.00", "at_limit": "tell"},
         "PUT api-banner": {"text": "Hello.", "until": None},
+        "PUT api-observe-only": {"wanted": True},
         "POST api-delegations": {"email": "charlie@example.org", "ends_at": far},
         "POST api-joins": {"team": "team-d"},
         "POST api-people": {"email": "new@example.org", "name": "New"},

@@ -85,6 +85,12 @@ IN_QUEUE: dict[str, Situation] = {
         r"The cluster did not respond\. Your job is saved and starts when the cluster responds\.",
         NOT_YET, "wait", "The portal retries automatically", "namespace missing",
     ),
+    "observe only": Situation(
+        "test_queue_live::test_a_portal_that_only_observes_the_cluster", QUEUED, "observe_only",
+        r"The portal only observes the cluster and writes nothing to it\. Your job is saved\.",
+        STUCK, TELL, "the reason observe_only", "API server down",
+        then="runs when an operator has ended observe-only",
+    ),
     "check not ready": Situation(
         QUEUE, QUEUED, "checked",
         r"Its quota is reserved; it starts when the cluster's admission check check-\w+ is ready\.",

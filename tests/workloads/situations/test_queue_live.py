@@ -17,8 +17,10 @@ import pytest
 from django.test import Client
 
 from accounts.core.actor import Actor
+from accounts.models import User
 from catalog.models import GpuClass, Pool
-from cluster.client.kube import Kube
+from cluster.client.kube import Kube, connect
+from cluster.observe_only.actions import set_observe_only
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.types import Json
 from devcluster.faults.api_proxy import ApiProxy
@@ -235,4 +237,30 @@ def test_an_api_server_that_does_not_respond_to_the_worker(
         assert claimed is not None
         due.run_claimed(claimed, partial(reconcile_and_restart, kube=Kube(str(proxy.kubeconfig))))
     as_written(IN_QUEUE["API server down"], shown("train").status, help_of(by_alice, "train"))
+    worker(lambda: told()["train"] == RUNNING)
+
+
+# ---- a portal that may not write -------------------------------------------------------------------------------------
+
+
+def test_a_portal_that_only_observes_the_cluster(
+    cpu: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    by_alice: Actor, worker: Worker, services: dict[str, Any], olga: User,
+) -> None:  # fmt: skip
+    """The worker tries it once, is refused by its own client, and again when an operator has ended that."""
+    make.grant(team_a, cpu, units=2)
+    provision(namespace_a, kube_worker)
+    set_observe_only(namespace_a.cluster, wanted=True, by=Actor(olga, "page"))
+    actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
+    own = connect(services["kubeconfigs"]["worker"])
+
+    def work() -> None:
+        while (claimed := due.claim(Workload)) is not None:
+            due.run_claimed(claimed, partial(reconcile_and_restart, kube=own))
+
+    work()
+    as_written(IN_QUEUE["observe only"], shown("train").status, help_of(by_alice, "train"))
+    set_observe_only(namespace_a.cluster, wanted=False, by=Actor(olga, "page"))
+    work()
+    assert Workload.objects.get().error_code == ""
     worker(lambda: told()["train"] == RUNNING)

@@ -33,7 +33,8 @@ NAMES = """
     below LimitRange; unknown refusal of the pod; unknown refusal of the Job; no service account; quota not counted;
     nodes down; DRA class not counted; no devices through DRA; PVC elsewhere; secret missing;
     drain; preemption by the scheduler; node not ready; node given up;
-    API server down; check not ready; namespace missing; namespace ending; class held; Workload deactivated; slow pull;
+    API server down; observe only; check not ready; namespace missing; namespace ending; class held;
+    Workload deactivated; slow pull;
     moved off its node; credentials refused; Kueue silent; scheduler silent; controllers silent
 """
 

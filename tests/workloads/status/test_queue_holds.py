@@ -175,6 +175,17 @@ UNCOUNTED = 'jobs.batch "one-1" is forbidden: status unknown for quota: gpu-port
 SAVED = "Your notebook is saved and starts automatically when possible."
 
 
+def test_a_run_that_waits_for_the_end_of_observe_only() -> None:
+    waits = replace(WISH, sent="", problem="observe_only", problem_text="Not sent: POST jobs")
+    told = status_of(waits, Observation(), now=NOW)
+    sentence = "The portal only observes the cluster and writes nothing to it. Your notebook is saved."
+    assert (told.phase, told.reason, told.sentence) == ("queued", "observe_only", sentence)
+    assert who_acts(told.reason) is Who.OPERATORS
+    found = advice(told, FULL)
+    assert found is not None
+    assert (found.verdict, [step.verb for step in found.steps]) == (STUCK, ["tell_operators"])
+
+
 @pytest.mark.parametrize(
     ("code", "text", "reason", "sentence", "verb"),
     [

@@ -95,6 +95,10 @@ def not_created(code: str, text: str, *, kind: str) -> Explanation | None:
     if code == "namespace_missing":
         said = f"Your team's namespace does not exist in the cluster yet. {saved}"
         return Explanation("namespace_missing", said, f"Wait a moment: the portal creates it. {CONTACT_OPERATORS}")
+    if code == "observe_only":
+        said = f"The portal only observes the cluster and writes nothing to it. Your {kind} is saved."
+        remedy = f"It starts automatically when an operator ends observe-only. {CONTACT_OPERATORS}"
+        return Explanation("observe_only", said, remedy)
     if code != "cluster_unavailable":
         return None
     found = _refused(text, Refused.JOB)

@@ -118,10 +118,10 @@ _BY_WHO: dict[Who, str] = {
         device_class_not_counted device_driver_missing device_plugin_down devices_not_prepared gpu_driver_down
         gpu_fault gpu_lost gpu_not_injected gpu_not_visible gpu_runtime_missing kubelet_silent kueue_silent
         mirror_stale namespace_ending no_node_matches no_nodes no_pod no_units_offered no_worker_key node_disk_full
-        node_given_up node_gpu_error nodes_closed not_in_queue not_placed pod_not_set_up pod_refused pod_security
-        queue_held queue_inactive quota_forbids quota_missing quota_needs_sizes refused_by_cluster registry_untrusted
-        scheduler_silent scheduling_gated storage_driver_missing volume_damaged volume_denied volume_not_attached
-        volume_not_mounted volume_unbound
+        node_given_up node_gpu_error nodes_closed not_in_queue not_placed observe_only pod_not_set_up pod_refused
+        pod_security queue_held queue_inactive quota_forbids quota_missing quota_needs_sizes refused_by_cluster
+        registry_untrusted scheduler_silent scheduling_gated storage_driver_missing volume_damaged volume_denied
+        volume_not_attached volume_not_mounted volume_unbound
     """,
     Who.NOBODY: """
         admission_unavailable checked class_held cluster_unavailable device_unavailable devices_unavailable disrupted
