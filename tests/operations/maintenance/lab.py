@@ -144,3 +144,12 @@ class Lab:
             for one in m.nodes.all()
         ]
         return f"{rows} {self.admin.find('v1/nodes', self.node)}"
+
+
+def nodes_of(admin: Api, namespace: str) -> dict[str, str]:
+    """By workload: the node of its pod, as an independent client sees it."""
+    return {
+        pod["metadata"]["labels"]["gpu-portal/workload"]: pod["spec"].get("nodeName", "")
+        for pod in admin.list("v1/pods", namespace=namespace)
+        if pod["status"]["phase"] not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
+    }

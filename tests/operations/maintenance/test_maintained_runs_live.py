@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,61 +9,20 @@ import pytest
 from django.utils import timezone
 
 from accounts.core.actor import Actor
-from accounts.models import Delivery, User
+from accounts.models import Delivery
 from catalog.models import GpuClass
-from cluster.client.kube import Kube
-from cluster.models import Cluster
 from devcluster.client.kube import Api
 from operations.maintenance import actions
 from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
-from tenants.models import Namespace, Tenant
-from tests.operations.maintenance.lab import DyingKube, Lab
-from tests.support.cluster.worker import Worker, provision
-from tests.support.rows import make
+from tenants.models import Namespace
+from tests.operations.maintenance.lab import Lab, nodes_of
+from tests.support.cluster.worker import Worker
 from tests.support.waiting import wait_until
 from tests.workloads.cases.live import RUNNING, told
 from workloads.launch import actions as launch_actions
 from workloads.launch.types import LaunchSpec
 
 pytestmark = pytest.mark.django_db(transaction=True)
-OWN = "test.example/own-node"
-
-
-@pytest.fixture
-def two_nodes(
-    admin: Api, cluster: Cluster, kube_worker: Kube, olga: User, unique: str, watcher: None
-) -> Iterator[dict[str, Lab]]:
-    names = [f"maintained-{unique}-{number}" for number in (1, 2)]
-    by = Actor(olga, via="page")
-    labs = {name: Lab(admin, cluster, DyingKube(kube_worker), by, name, labels={OWN: unique}) for name in names}
-    for lab in labs.values():
-        lab.add()
-    try:
-        yield labs
-    finally:
-        for lab in labs.values():
-            lab.remove()
-
-
-@pytest.fixture
-def own(
-    cluster: Cluster, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, unique: str, two_nodes: object,
-    clean_cluster: None,
-) -> GpuClass:  # fmt: skip
-    """A class of these nodes, with more quota than they have units."""
-    found = make.gpu_class(cluster, slug=f"own-{unique}", name="Own", node_labels={OWN: unique})
-    make.grant(team_a, found, units=12)
-    provision(namespace_a, kube_worker)
-    return found
-
-
-def nodes_of(admin: Api, namespace: str) -> dict[str, str]:
-    """By workload: the node of its pod, as an independent client sees it."""
-    return {
-        pod["metadata"]["labels"]["gpu-portal/workload"]: pod["spec"].get("nodeName", "")
-        for pod in admin.list("v1/pods", namespace=namespace)
-        if pod["status"]["phase"] not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
-    }
 
 
 def mails(name: str) -> list[str]:
