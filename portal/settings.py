@@ -367,6 +367,10 @@ SPECTACULAR_SETTINGS = {
         "WorkloadKind": ["notebook", "job"],
         "StateEnum": ["pending", "approved", "denied", "withdrawn"],
         "StepState": ["done", "busy", "stuck", "next"],
+        "MaintenanceKind": "operations.models.Maintenance.Kind",
+        "MaintenanceOutcome": "operations.models.Maintenance.Outcome",
+        "MaintenanceStage": "operations.models.MaintenanceNotice.Stage",
+        "MaintenanceStep": "operations.maintenance.steps.Step",
     },
 }
 CACHES = {"default": redis_server.cache(REDIS_URL)}

@@ -35,8 +35,10 @@ def plan_maintenance(
     expected: Mapping[str, int] | None = None,
     stuck_minutes: int = 30,
     by: Actor,
+    is_dry_run: bool = False,
 ) -> Maintenance:
-    """The worker tells everybody who runs on the nodes, and does the rest at its time.
+    """The worker tells everybody who runs on the nodes, and does the rest at its time. A dry run refuses the same, and
+    returns the maintenance unsaved.
 
     Raises Refused: not_allowed (403), bad_maintenance, bad_period (422), in_maintenance (409).
     """
@@ -51,7 +53,7 @@ def plan_maintenance(
     others = MaintenanceNode.objects.filter(cluster=cluster, name__in=names).exclude(step=Step.DONE)
     refuse_if(policy.nodes_refusal(names, known=set(known), busy=set(others.values_list("name", flat=True))))
     window = {"holds_from": holds_from, "starts_at": starts_at, "ends_at": ends_at}
-    row = Maintenance.objects.create(
+    row = Maintenance(
         cluster=cluster,
         kind=kind,
         reason=reason,
@@ -61,6 +63,9 @@ def plan_maintenance(
         **labels,
         expected=devices,
     )
+    if is_dry_run:
+        return row
+    row.save()
     try:
         with transaction.atomic():
             MaintenanceNode.objects.bulk_create(
