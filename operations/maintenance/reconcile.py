@@ -18,17 +18,17 @@ from accounts.events.actions import record
 from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
 from operations.maintenance import node_patch
+from operations.maintenance.actions import note_drained
 from operations.maintenance.affected import OnNodes, is_known_since, on_nodes
 from operations.maintenance.notifications import (
     MAINTENANCE_RULE,
     REMINDER_BEFORE,
-    drained_runs,
-    moving_runs,
     tell_canceled,
     tell_end,
     tell_runs,
     tell_stuck,
 )
+from operations.maintenance.queries import moving_runs
 from operations.maintenance.steps import NodeFacts, NodePlan, Step, Verdict, has_failed, next_step
 from operations.models import Maintenance, MaintenanceNode
 from portal.core.due import DONE, Deadline, Outcome
@@ -106,7 +106,7 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> Verdict:
         _store(node, written_step=step)
     if step is Step.DRAINING:
         runs = one.found.runs.get(node.name, [])
-        drained_runs(one.row, runs)
+        note_drained(one.row, runs)
         request_drain([run.pk for run in runs], reason=_why(one.row, node), by=MAINTENANCE_RULE)
     return next_step(step, _plan(one.row, node, labels), _facts(one, node, body), one.now)
 
