@@ -38,13 +38,18 @@ from workloads.runs.draining.actions import request_drain
 SOON_S, LATER_S = 10.0, 60.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Pass:
+    """`moving`: names of runs that were moved and are not in the queue again. None: to be read, also after a node of
+    this pass has asked further runs to move.
+    """
+
     kube: Kube
     deadline: Deadline
     row: Maintenance
     found: OnNodes
     now: datetime
+    moving: list[str] | None = None
 
 
 def reconcile_maintenance(row: Maintenance, deadline: Deadline, *, kube: Kube) -> Outcome:
@@ -107,7 +112,8 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> Verdict:
     if step is Step.DRAINING:
         runs = one.found.runs.get(node.name, [])
         note_drained(one.row, runs)
-        request_drain([run.pk for run in runs], reason=_why(one.row, node), by=MAINTENANCE_RULE)
+        if request_drain([run.pk for run in runs], reason=_why(one.row, node), by=MAINTENANCE_RULE):
+            one.moving = None
     return next_step(step, _plan(one.row, node, labels), _facts(one, node, body), one.now)
 
 
@@ -139,7 +145,7 @@ def _plan(row: Maintenance, node: MaintenanceNode, labels: dict[str, str | None]
 def _facts(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts:
     is_known = node.step == Step.DRAINING and is_known_since(one.row.cluster_id, node.step_since)
     there = [f"{run.workload.tenant.slug}/{run.workload.name}" for run in one.found.runs.get(node.name, [])]
-    moving = moving_runs(one.row) if node.step == Step.DRAINING else []
+    moving = _moving(one) if node.step == Step.DRAINING else []
     return NodeFacts(
         ready=node_patch.is_ready(body),
         labels=node_patch.labels_of(body),
@@ -148,6 +154,12 @@ def _facts(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts
         moving=tuple(name for name in moving if name not in there),
         others=tuple(one.found.others.get(node.name, ())),
     )
+
+
+def _moving(one: _Pass) -> list[str]:
+    if one.moving is None:
+        one.moving = moving_runs(one.row)
+    return one.moving
 
 
 def _gone(one: _Pass, node: MaintenanceNode) -> Verdict:
