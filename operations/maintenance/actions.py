@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
@@ -15,10 +15,9 @@ from catalog.classes.policy import may_edit
 from cluster.models import Cluster, MirrorNode
 from operations.maintenance import policy
 from operations.maintenance.steps import Step
-from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
+from operations.models import Maintenance, MaintenanceNode
 from portal.core.due import touch
 from portal.core.errors import get_or_refuse, refuse, refuse_if
-from workloads.models import Run
 
 
 @transaction.atomic
@@ -118,13 +117,6 @@ def release_maintenance(pk: int, *, by: Actor) -> Maintenance:
     if _is_first(row, "release_requested_at"):
         record(by, "maintenance.release_requested", row)
     return row
-
-
-def note_drained(row: Maintenance, runs: Iterable[Run]) -> None:
-    """Stores whom the drain moves. People are told of it when the queue has taken the units back."""
-    moved = MaintenanceNotice.Stage.MOVED
-    rows = [MaintenanceNotice(maintenance=row, run=run, stage=moved) for run in runs]
-    MaintenanceNotice.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _locked(pk: int, by: Actor) -> Maintenance:

@@ -18,7 +18,6 @@ from accounts.events.actions import record
 from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
 from operations.maintenance import node_patch
-from operations.maintenance.actions import note_drained
 from operations.maintenance.affected import OnNodes, is_known_since, on_nodes
 from operations.maintenance.notifications import (
     MAINTENANCE_RULE,
@@ -30,7 +29,7 @@ from operations.maintenance.notifications import (
 )
 from operations.maintenance.queries import moving_runs
 from operations.maintenance.steps import NodeFacts, NodePlan, Step, Verdict, has_failed, next_step
-from operations.models import Maintenance, MaintenanceNode
+from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
 from portal.core.due import DONE, Deadline, Outcome
 from workloads.runs.draining.actions import request_drain
 
@@ -110,11 +109,18 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> Verdict:
     if node.written_step != step:
         _store(node, written_step=step)
     if step is Step.DRAINING:
-        runs = one.found.runs.get(node.name, [])
-        note_drained(one.row, runs)
-        if request_drain([run.pk for run in runs], reason=_why(one.row, node), by=MAINTENANCE_RULE):
+        run_ids = [run.pk for run in one.found.runs.get(node.name, [])]
+        _note_drained(one.row, run_ids)
+        if request_drain(run_ids, reason=_why(one.row, node), by=MAINTENANCE_RULE):
             one.moving = None
     return next_step(step, _plan(one.row, node, labels), _facts(one, node, body), one.now)
+
+
+def _note_drained(row: Maintenance, run_ids: list[int]) -> None:
+    """Stores whom the drain moves. People are told of it when the queue has taken the units back."""
+    moved = MaintenanceNotice.Stage.MOVED
+    rows = [MaintenanceNotice(maintenance=row, run_id=pk, stage=moved) for pk in run_ids]
+    MaintenanceNotice.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _why(row: Maintenance, node: MaintenanceNode) -> str:
