@@ -12,6 +12,7 @@ from desk.health.observe_only import api as observe_only_api
 from desk.home import api as home_api
 from desk.inbox import api as inbox_api
 from desk.inbox.evidence import usage_evidence
+from desk.maintenance import api as maintenance_api
 from desk.queue import api as queue_api
 from desk.search import api as search_api
 from desk.teams import api as teams_api
@@ -121,6 +122,24 @@ urlpatterns: list[URLPattern] = [
         "api/v1/people/<int:pk>/approver-for/<slug:slug>",
         person_api.ApproverForClass.as_view(),
         name="api-approver-for",
+    ),
+    path("api/v1/maintenances", maintenance_api.Maintenances.as_view(), name="api-maintenances"),
+    path("api/v1/maintenances/preview", maintenance_api.MaintenancePreview.as_view(), name="api-maintenance-preview"),
+    path("api/v1/maintenances/<int:pk>", maintenance_api.MaintenanceDetail.as_view(), name="api-maintenance"),
+    path(
+        "api/v1/maintenances/<int:pk>/confirm",
+        maintenance_api.MaintenanceConfirm.as_view(),
+        name="api-maintenance-confirm",
+    ),
+    path(
+        "api/v1/maintenances/<int:pk>/cancel",
+        maintenance_api.MaintenanceCancel.as_view(),
+        name="api-maintenance-cancel",
+    ),
+    path(
+        "api/v1/maintenances/<int:pk>/release",
+        maintenance_api.MaintenanceRelease.as_view(),
+        name="api-maintenance-release",
     ),
     path("api/v1/queue", queue_api.QueueView.as_view(), name="api-queue"),
     path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),

@@ -16,6 +16,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.schema.enum_names import ENUM_NAMES
 from portal.core import single_sign_on
 from portal.core.connections import redis_server
 from portal.core.connections.prometheus_server import prometheus_server
@@ -356,18 +357,7 @@ SPECTACULAR_SETTINGS = {
         "accounts.schema.document.add_document",
         "portal.docs.examples.add_examples",
     ],
-    # Two apps have a field "kind" with different meanings.
-    "ENUM_NAME_OVERRIDES": {
-        "ClassVisibility": "catalog.models.GpuClass.Visibility",
-        "NotebookVisibility": "workloads.models.Workload.Visibility",
-        "LineKind": ["base", "boost", "reclaim"],
-        "NoticeKind": "accounts.models.NoticeKind",
-        "NoticeChannel": "accounts.models.NoticeChannel",
-        "SearchKind": ["team", "class", "workload", "person", "page", "help"],
-        "WorkloadKind": ["notebook", "job"],
-        "StateEnum": ["pending", "approved", "denied", "withdrawn"],
-        "StepState": ["done", "busy", "stuck", "next"],
-    },
+    "ENUM_NAME_OVERRIDES": ENUM_NAMES,
 }
 CACHES = {"default": redis_server.cache(REDIS_URL)}
 

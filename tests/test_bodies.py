@@ -20,6 +20,7 @@ from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.banner import actions as banner_actions
 from catalog.models import GpuClass, Image
+from operations.maintenance.actions import plan_maintenance
 from tenants.approvers import actions as approver_actions
 from tenants.approvers.delegation import actions as delegation_actions
 from tenants.class_access.image_prefixes import actions as image_prefixe_actions
@@ -32,7 +33,7 @@ from tenants.requests import actions
 from tenants.requests.types import RequestedLine
 from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, whole
 from tests.support.http.visits import signed_in_once, undone
-from tests.support.rows import make, running
+from tests.support.rows import make, mirrored, running
 from tests.support.rows.usage import budget
 from tests.usage.idle import rows as idle_rows
 from workloads.credentials.registries import actions as registry_actions
@@ -143,11 +144,27 @@ def calls(
     for slug in (a100.slug, None):
         approver_actions.grant_class(dana.pk, slug, by=Actor(olga, "page"))
     own, _text = api_token_actions.create_token(name="old", scopes=["read"], expires_in_days=1, by=by_alice)
+    mirrored.hardware_seen(a100.cluster)
+    maintained = {
+        "kind": "other",
+        "reason": "Dust.",
+        "starts_at": ends,
+        "ends_at": (later + timedelta(days=1)).isoformat(),
+    }
+    fixed = plan_maintenance(
+        a100.cluster, ["a100-1"], kind="other", reason="Dust.", holds_from=later, starts_at=later,
+        ends_at=later + timedelta(days=1), by=Actor(olga, "page"),
+    )  # fmt: skip
     work = {"kind": "job", "gpu_class": a100.slug, "image": "python", "options": {}}
     named = team | {"name": "one"}
     return {
         "banner_put": Call(olga, {}, {"text": "Hello."}),
         "observe_only_set": Call(olga, {}, {"wanted": True}),
+        "maintenances_plan": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
+        "maintenances_preview": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
+        "maintenances_confirm": Call(olga, {"id": str(fixed.pk)}),
+        "maintenances_cancel": Call(olga, {"id": str(fixed.pk)}),
+        "maintenances_release": Call(olga, {"id": str(fixed.pk)}),
         "delegations_create": Call(dana, {}, {"email": bob.email, "ends_at": ends}),
         "notices_read": Call(bob, {}, {"ids": [1]}),
         "notice_preferences_put": Call(bob, {}, {"approved": "page"}),

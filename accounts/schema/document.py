@@ -24,6 +24,7 @@ TAGS = {
     "inbox": "Requests that the caller decides.",
     "invitations": "Invitations to the caller.",
     "joins": "The caller's requests to join a team.",
+    "maintenances": "Maintenance of nodes, for operators.",
     "me": "The caller, the token, and the caller's notices.",
     "openapi.json": "This contract.",
     "operators": "Lists of all teams, for staff.",

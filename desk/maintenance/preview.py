@@ -10,6 +10,7 @@ from django.urls import reverse
 from catalog.classes import queries as class_queries
 from catalog.classes.capacity.queries import capacities
 from cluster.models import Cluster
+from cluster.reads import queries as mirror
 from operations.maintenance.affected import on_nodes
 from operations.maintenance.notifications import consequence
 from operations.models import Maintenance
@@ -21,8 +22,9 @@ from workloads.forecast.queries import waiting_units
 
 @dataclass(frozen=True)
 class AffectedRun:
-    """`people`: who launched it; `what`: what the maintenance does to it."""
+    """`person`: who launched it; `what`: what the maintenance does to it."""
 
+    team_slug: str
     team: str
     name: str
     href: str
@@ -50,7 +52,7 @@ class AffectedClass:
 @dataclass(frozen=True)
 class Preview:
     """`others`: `namespace/name` of pods outside the portal that use devices of the nodes: nobody ends them.
-    `is_known`: False while the cluster's pods are not known.
+    `is_known`: False without current updates of nodes and pods: the rest is then what was known last.
     """
 
     runs: tuple[AffectedRun, ...]
@@ -60,10 +62,11 @@ class Preview:
 
 
 def preview(cluster: Cluster, row: Maintenance, nodes: Collection[str]) -> Preview:
-    """`row` may be unsaved: only its window is read. Eight queries, whatever the number of runs and classes."""
+    """`row` may be unsaved: only its window is read. Nine queries, whatever the number of runs and classes."""
     found = on_nodes(cluster.pk, nodes)
     runs = tuple(
         AffectedRun(
+            run.workload.tenant.slug,
             run.workload.tenant.name,
             run.workload.name,
             reverse("workload", args=[run.workload.tenant.slug, run.workload.name]),
@@ -74,18 +77,19 @@ def preview(cluster: Cluster, row: Maintenance, nodes: Collection[str]) -> Previ
         for run in found.all_runs
     )
     others = tuple(pod for node in sorted(found.others) for pod in found.others[node])
-    classes, is_known = _classes(cluster, set(nodes))
+    classes, is_counted = _classes(cluster, set(nodes))
+    is_known = is_counted and mirror.as_of(cluster.pk, "Node", "Pod").is_current
     return Preview(runs, others, classes, is_known)
 
 
 def _classes(cluster: Cluster, nodes: set[str]) -> tuple[tuple[AffectedClass, ...], bool]:
     known = list(class_queries.open_classes(cluster))
     granted, waiting = unlendable_units(cluster, database_now()), waiting_units(cluster)
-    found, is_known = [], True
+    found, is_counted = [], True
     for pk, capacity in capacities(cluster, known, with_nodes=True).items():
         one = next(gpu_class for gpu_class in known if gpu_class.pk == pk)
         if capacity.allocatable is None:
-            is_known = is_known and one.is_storage
+            is_counted = is_counted and one.is_storage
             continue
         here = sum(node.allocatable for node in capacity.nodes if node.name in nodes)
         if here:
@@ -95,7 +99,7 @@ def _classes(cluster: Cluster, nodes: set[str]) -> tuple[tuple[AffectedClass, ..
             found.append(
                 AffectedClass(one.slug, one.name, unit, capacity.allocatable, here, promised, queued, sentence)
             )
-    return tuple(found), is_known
+    return tuple(found), is_counted
 
 
 def _broken(offered: int, here: int, granted: int, unit: str) -> str:

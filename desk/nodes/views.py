@@ -44,10 +44,11 @@ def node_list(request: HttpRequest) -> HttpResponse:
 @require_GET
 def node_page(request: HttpRequest, name: str) -> HttpResponse:
     operator(request)
-    page = node_queries.node_page(read_queries.current_cluster(), name)
+    cluster = read_queries.current_cluster()
+    page = node_queries.node_page(cluster, name)
     context = {
         "page": page,
-        "maintenance": open_maintenance(page.node.name),
+        "maintenance": open_maintenance(cluster.pk, page.node.name),
         "faults": [node_view(one) for one in page.faults],
         "reading": reading_sentence(page.reading),
     }

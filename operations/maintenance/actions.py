@@ -35,8 +35,10 @@ def plan_maintenance(
     expected: Mapping[str, int] | None = None,
     stuck_minutes: int = 30,
     by: Actor,
+    is_dry_run: bool = False,
 ) -> Maintenance:
-    """The worker tells everybody who runs on the nodes, and does the rest at its time.
+    """The worker tells everybody who runs on the nodes, and does the rest at its time. A dry run refuses the same, and
+    returns the maintenance unsaved.
 
     Raises Refused: not_allowed (403), bad_maintenance, bad_period (422), in_maintenance (409).
     """
@@ -51,7 +53,7 @@ def plan_maintenance(
     others = MaintenanceNode.objects.filter(cluster=cluster, name__in=names).exclude(step=Step.DONE)
     refuse_if(policy.nodes_refusal(names, known=set(known), busy=set(others.values_list("name", flat=True))))
     window = {"holds_from": holds_from, "starts_at": starts_at, "ends_at": ends_at}
-    row = Maintenance.objects.create(
+    row = Maintenance(
         cluster=cluster,
         kind=kind,
         reason=reason,
@@ -61,6 +63,9 @@ def plan_maintenance(
         **labels,
         expected=devices,
     )
+    if is_dry_run:
+        return row
+    row.save()
     try:
         with transaction.atomic():
             MaintenanceNode.objects.bulk_create(
@@ -88,10 +93,8 @@ def confirm_maintenance(pk: int, *, by: Actor) -> Maintenance:
     row = _locked(pk, by)
     if not row.is_by_hand:
         raise refuse("bad_maintenance", "The portal itself sees when this change is done.", status=409)
-    if row.confirmed_at is None:
-        Maintenance.objects.filter(pk=pk).update(confirmed_at=Now())
+    if _is_first(row, "confirmed_at"):
         record(by, "maintenance.confirmed", row)
-        touch(Maintenance, pk)
     return row
 
 
@@ -102,10 +105,8 @@ def cancel_maintenance(pk: int, *, by: Actor) -> Maintenance:
     Raises Refused as `confirm_maintenance`.
     """
     row = _locked(pk, by)
-    if row.cancel_requested_at is None:
-        Maintenance.objects.filter(pk=pk).update(cancel_requested_at=Now())
+    if _is_first(row, "cancel_requested_at"):
         record(by, "maintenance.cancel_requested", row)
-        touch(Maintenance, pk)
     return row
 
 
@@ -113,10 +114,8 @@ def cancel_maintenance(pk: int, *, by: Actor) -> Maintenance:
 def release_maintenance(pk: int, *, by: Actor) -> Maintenance:
     """Opens the nodes as they are, verified or not. Raises Refused as `confirm_maintenance`."""
     row = _locked(pk, by)
-    if row.release_requested_at is None:
-        Maintenance.objects.filter(pk=pk).update(release_requested_at=Now())
+    if _is_first(row, "release_requested_at"):
         record(by, "maintenance.release_requested", row)
-        touch(Maintenance, pk)
     return row
 
 
@@ -126,3 +125,12 @@ def _locked(pk: int, by: Actor) -> Maintenance:
     if row.ended_at is not None:
         raise refuse("is_over", "This maintenance is over.", status=409)
     return row
+
+
+def _is_first(row: Maintenance, column: str) -> bool:
+    """Sets the time of the locked row and wakes the worker, unless that was asked before."""
+    if getattr(row, column) is not None:
+        return False
+    Maintenance.objects.filter(pk=row.pk).update(**{column: Now()})
+    touch(Maintenance, row.pk)
+    return True

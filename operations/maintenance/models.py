@@ -73,7 +73,7 @@ class Maintenance(Due):
 
     @property
     def is_stuck(self) -> bool:
-        return any(node.stuck_told_at is not None for node in self.nodes.all())
+        return any(node.is_stuck for node in self.nodes.all())
 
     @property
     def state(self) -> str:
@@ -115,6 +115,10 @@ class MaintenanceNode(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.stuck_told_at is not None
 
 
 class MaintenanceNotice(models.Model):

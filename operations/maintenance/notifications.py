@@ -38,19 +38,6 @@ def tell_runs(row: Maintenance, found: OnNodes, *, now: datetime) -> None:
             _tell(row, run, found.nodes_of(run), Stage.REMINDED)
 
 
-def drained_runs(row: Maintenance, runs: Iterable[Run]) -> None:
-    """Records whom the drain moves. People are told of it when the queue has taken the units back."""
-    rows = [MaintenanceNotice(maintenance=row, run=run, stage=Stage.MOVED) for run in runs]
-    MaintenanceNotice.objects.bulk_create(rows, ignore_conflicts=True)
-
-
-def moving_runs(row: Maintenance) -> list[str]:
-    """Names of runs that were moved and are not in the queue again yet: who was queued later must not come first."""
-    told = row.notices.filter(stage=Stage.MOVED, run__ended_at=None, run__drain_requested_at__isnull=False)
-    found = told.values_list("run__workload__tenant__slug", "run__workload__name").order_by("pk")
-    return [f"{tenant}/{name}" for tenant, name in found]
-
-
 def tell_canceled(row: Maintenance) -> None:
     """Tells the runs that were told of it and still run where they were."""
     done = row.notices.filter(stage__in=(Stage.CANCELED, Stage.MOVED)).values("run")

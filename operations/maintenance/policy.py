@@ -15,6 +15,8 @@ NODES_MOST = 100
 WINDOW_MOST = timedelta(days=30)
 AHEAD_MOST = timedelta(days=365)
 STUCK_MINUTES = (1, 1440)
+# Resources of one node.
+RESOURCES_MOST = 50
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DEVICE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
@@ -60,6 +62,9 @@ def change_refusal(
         if value and kind != "repartition":
             text = f"Only maintenance of the kind repartition sets a configuration, not {kind}."
             return Refusal("bad_maintenance", text, field)
+    if len(expected) > RESOURCES_MOST:
+        text = f"At most {RESOURCES_MOST} resources are possible; {len(expected)} are entered."
+        return Refusal("bad_maintenance", text, "expected")
     if expected and kind != "repartition":
         text = "Nodes must offer the same devices as before after any other kind than repartition."
         return Refusal("bad_maintenance", text, "expected")

@@ -22,15 +22,14 @@ from operations.maintenance.affected import OnNodes, is_known_since, on_nodes
 from operations.maintenance.notifications import (
     MAINTENANCE_RULE,
     REMINDER_BEFORE,
-    drained_runs,
-    moving_runs,
     tell_canceled,
     tell_end,
     tell_runs,
     tell_stuck,
 )
+from operations.maintenance.queries import moving_runs
 from operations.maintenance.steps import NodeFacts, NodePlan, Step, Verdict, has_failed, next_step
-from operations.models import Maintenance, MaintenanceNode
+from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
 from portal.core.due import DONE, Deadline, Outcome
 from workloads.runs.draining.actions import request_drain
 
@@ -38,13 +37,18 @@ from workloads.runs.draining.actions import request_drain
 SOON_S, LATER_S = 10.0, 60.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Pass:
+    """`moving`: names of runs that were moved and are not in the queue again. None: to be read, also after a node of
+    this pass has asked further runs to move.
+    """
+
     kube: Kube
     deadline: Deadline
     row: Maintenance
     found: OnNodes
     now: datetime
+    moving: list[str] | None = None
 
 
 def reconcile_maintenance(row: Maintenance, deadline: Deadline, *, kube: Kube) -> Outcome:
@@ -105,10 +109,18 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> Verdict:
     if node.written_step != step:
         _store(node, written_step=step)
     if step is Step.DRAINING:
-        runs = one.found.runs.get(node.name, [])
-        drained_runs(one.row, runs)
-        request_drain([run.pk for run in runs], reason=_why(one.row, node), by=MAINTENANCE_RULE)
+        run_ids = [run.pk for run in one.found.runs.get(node.name, [])]
+        _note_drained(one.row, run_ids)
+        if request_drain(run_ids, reason=_why(one.row, node), by=MAINTENANCE_RULE):
+            one.moving = None
     return next_step(step, _plan(one.row, node, labels), _facts(one, node, body), one.now)
+
+
+def _note_drained(row: Maintenance, run_ids: list[int]) -> None:
+    """Stores whom the drain moves. People are told of it when the queue has taken the units back."""
+    moved = MaintenanceNotice.Stage.MOVED
+    rows = [MaintenanceNotice(maintenance=row, run_id=pk, stage=moved) for pk in run_ids]
+    MaintenanceNotice.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _why(row: Maintenance, node: MaintenanceNode) -> str:
@@ -139,7 +151,7 @@ def _plan(row: Maintenance, node: MaintenanceNode, labels: dict[str, str | None]
 def _facts(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts:
     is_known = node.step == Step.DRAINING and is_known_since(one.row.cluster_id, node.step_since)
     there = [f"{run.workload.tenant.slug}/{run.workload.name}" for run in one.found.runs.get(node.name, [])]
-    moving = moving_runs(one.row) if node.step == Step.DRAINING else []
+    moving = _moving(one) if node.step == Step.DRAINING else []
     return NodeFacts(
         ready=node_patch.is_ready(body),
         labels=node_patch.labels_of(body),
@@ -148,6 +160,12 @@ def _facts(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts
         moving=tuple(name for name in moving if name not in there),
         others=tuple(one.found.others.get(node.name, ())),
     )
+
+
+def _moving(one: _Pass) -> list[str]:
+    if one.moving is None:
+        one.moving = moving_runs(one.row)
+    return one.moving
 
 
 def _gone(one: _Pass, node: MaintenanceNode) -> Verdict:

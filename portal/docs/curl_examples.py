@@ -35,6 +35,8 @@ PAGE_CALLS = {
     "idle-holders": f"{V1}/idle-holders",
     "inbox": f"{V1}/inbox{{?team,gpu_class=class,group}}",
     "launch-link": f"{V1}/teams",
+    "maintenance": f"{V1}/maintenances/{{pk}}",
+    "maintenances": f"{V1}/maintenances",
     "notices": f"{V1}/me/notices{{?show}}",
     "people": f"{V1}/people{{?q,role}}",
     "person": f"{V1}/people/{{pk}}",
@@ -60,7 +62,13 @@ PAGE_CALLS = {
 # Pages with a form for a request: the kind of its line. Values to be filled in are in capital letters.
 REQUEST_FORMS = {"request-new": "base", "grant-reclaim": "reclaim"}
 # Pages with a form for another object.
-CREATE_FORMS = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"})}
+CREATE_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"}),
+    "maintenance-new": (
+        f"{V1}/maintenances",
+        {"nodes": ["NODE"], "kind": "hardware", "reason": "WHY", "starts_at": "TIME", "ends_at": "TIME"},
+    ),
+}
 PAGES_WITHOUT_CALL = {
     "all-teams-csv": "the rows of a page as a file; in the API the list of that page",
     "capacity-report-csv": "the rows of a page as a file; in the API also as a file",
@@ -88,9 +96,6 @@ PAGES_WITHOUT_CALL = {
     "next-steps": "a part of a page; in the API a part of the workload's status",
     "announcement": "not in the API: announcements are on every page",
     "announcements": "not in the API: announcements are on every page",
-    "maintenance": "not in the API",
-    "maintenance-new": "not in the API",
-    "maintenances": "not in the API",
     "node": "not in the API: use kubectl",
     "node-mig": "not in the API: use manage.py mig plan",
     "nodes": "not in the API: use kubectl",

@@ -44,6 +44,7 @@ THEMES = {
     ),
     "Catalog and cluster": ("classes", "images", "capacity", "cluster", "search"),
     "Approval and operations": ("inbox", "delegations", "queue", "operators", "people"),
+    "Maintenance of nodes": ("maintenances",),
     "Account": ("me", "tokens", "events"),
     "Contract": ("openapi.json",),
 }

@@ -24,6 +24,13 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "budget": {"amount": "90.00", "at_limit": "stop"},
         "banner": {"text": "Tomorrow.", "until": None},
         "observe-only": {"wanted": True},
+        "maintenance": {
+            "nodes": ["a100-2"],
+            "kind": "hardware",
+            "reason": "A fan.",
+            "starts_at": (now + timedelta(days=1)).isoformat(),
+            "ends_at": (now + timedelta(days=2)).isoformat(),
+        },
         "token": {"name": "new", "scopes": ["admin"], "expires_in_days": 1},
         "deputy": {
             "email": "colin@example.org",

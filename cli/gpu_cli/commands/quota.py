@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time
+from datetime import time
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +12,7 @@ from gpu_cli import formatting, run_watch
 from gpu_cli.api.client import Json, new_idempotency_key
 from gpu_cli.api.errors import NotPossible, Refused, UsageError
 from gpu_cli.api.exit_codes import ExitCode, exit_code_of_request
+from gpu_cli.moments import parse_moment
 from gpu_cli.session import AsJson, Session, Team, Timeout, session_of
 
 LINE = re.compile(r"(?P<gpu_class>[^=:]+)=(?P<units>\d{1,9})(?::(?P<kind>base|boost))?")
@@ -173,19 +174,6 @@ def parse_decision(text: str) -> Json:
         raise UsageError(f"'{text}' is not a line of a request. Use ID or ID=UNITS.")
     units: dict[str, Any] = {} if found["units"] is None else {"units": int(found["units"])}
     return {"id": int(found["id"]), **units}
-
-
-def parse_moment(text: str, *, at: time) -> str:
-    """Returns the time in ISO format. Days are in UTC, as on the pages; `at` is the time of day for a date."""
-    try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-            found = datetime.combine(date.fromisoformat(text), at.replace(microsecond=0), UTC)
-        else:
-            found = datetime.fromisoformat(text)
-            found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    except ValueError:
-        raise UsageError(f"'{text}' is not a date. Use the form 2027-03-31.") from None
-    return found.isoformat()
 
 
 def add_to(app: typer.Typer) -> None:

@@ -99,6 +99,7 @@ def test_what_is_no_time(text: str) -> None:
 
 # One call of every command that sends something, with arguments that are complete.
 LINE = ("--until", "2027-03-31", "--because", "A course.")
+MAINTENANCE = ("--kind", "hardware", "--reason", "A fan.", "--start", "2027-03-30", "--end", "2027-03-31")
 JOB = ("--class", "a100", "--image", "PyTorch")
 COMMANDS = (
     ("classes",),
@@ -124,6 +125,12 @@ COMMANDS = (
     ("token", "list"),
     ("token", "create", "ci"),
     ("token", "revoke", "udsqhhsz"),
+    ("ops", "maintenance", "list"),
+    ("ops", "maintenance", "show", "3"),
+    ("ops", "maintenance", "plan", "node-1", *MAINTENANCE),
+    ("ops", "maintenance", "confirm", "3"),
+    ("ops", "maintenance", "cancel", "3"),
+    ("ops", "maintenance", "release", "3"),
     ("launch", "train", *JOB),
     ("run", "train", *JOB),
     ("wait", "train"),
@@ -147,7 +154,8 @@ def names_of_commands() -> set[tuple[str, ...]]:
 
 
 def test_every_command_is_tried_below() -> None:
-    tried = {tuple(one[: 2 if one[0] in ("request", "inbox", "token") else 1]) for one in COMMANDS}
+    depths = {"request": 2, "inbox": 2, "token": 2, "ops": 3}
+    tried = {tuple(one[: depths.get(one[0], 1)]) for one in COMMANDS}
     assert tried | {("login",), ("logout",)} == names_of_commands()
 
 

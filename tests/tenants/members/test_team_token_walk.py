@@ -22,6 +22,7 @@ from accounts.core.actor import Actor
 from accounts.models import ApiToken, Role, Scope, User
 from catalog.banner.actions import put_banner
 from catalog.models import GpuClass, Image
+from operations.models import Maintenance
 from tenants.members.tokens import actions as token_actions
 from tenants.models import (
     ApproverFor,
@@ -48,7 +49,7 @@ from workloads.models import RegistryCredential, Volume
 # This text is in all that the token must not show, and in nothing that the test sends.
 CANARY = "kanari"
 MARKS = (CANARY, "team-b", "team-c", '"named"', '"works"')
-OURS = ("accounts", "catalog", "tenants", "workloads", "usage")
+OURS = ("accounts", "catalog", "tenants", "workloads", "usage", "operations")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 OF_PERSON = (
     "api-person",
@@ -57,6 +58,7 @@ OF_PERSON = (
     "api-approver-for-all",
     "api-approver-for",
 )
+OF_MAINTENANCE = tuple(f"api-maintenance{which}" for which in ("", "-confirm", "-cancel", "-release"))
 # Calls that do nothing, also with the personal token, and the reason.
 EMPTY = {
     "GET api-bundles": "what new teams begin with is for everybody",
@@ -68,6 +70,8 @@ EMPTY = {
     "POST api-team-grant-renew": "a line about the class is pending",
     "POST api-workload-extend": "a notebook without an end",
     "POST api-workload-keep": "no rule stops it",
+    "POST api-maintenances": "the cluster has no node of that name",
+    "POST api-maintenance-preview": "the cluster has no node of that name",
     "GET api-gpu-faults": "no GPU has a fault",
     "GET api-idle-holders": "no run is idle",
     "POST api-idle-keep": "its GPUs are not idle",
@@ -104,6 +108,10 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
     named = make.gpu_class(cluster, slug="named", name=f"Class of {CANARY}", visibility=GpuClass.Visibility.NAMED)
     ClassAccess.objects.create(tenant=team_b.tenant, gpu_class=named)
     grant = make.grant(team_b.tenant, named, units=4)
+    maintained = Maintenance.objects.create(
+        cluster=cluster, kind="other", reason=CANARY, holds_from=now, starts_at=now, ends_at=now + timedelta(days=1),
+        created_by=nora,
+    )  # fmt: skip
     running.known(cluster.pk)
     running.workload(team_b, named, name="works", by=nora, command=[CANARY])
     Volume.objects.create(namespace=team_b, name="works", size_gib=1, due_at=None)
@@ -155,6 +163,7 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
         "api-team-request-withdraw": str(own.pk),
         "api-delegation-end": str(deputy.pk),
         **dict.fromkeys(OF_PERSON, str(deputy.approver_id)),
+        **dict.fromkeys(OF_MAINTENANCE, str(maintained.pk)),
         "api-team-token": other.prefix,
         "api-token": personal.prefix,
         "request": str(filed.pk),
@@ -166,13 +175,17 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
 
 def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     far = (timezone.now() + timedelta(days=9)).isoformat()
+    farther = (timezone.now() + timedelta(days=10)).isoformat()
     lines = [{"gpu_class": ids["a100"], "units": 1, "ends_at": far}]
     job = {"kind": "notebook", "gpu_class": "named", "units": 1, "image": "image"}
     token = {"name": "next", "scopes": ["read"], "expires_in_days": 3}
+    maintenance = {"nodes": ["n1"], "kind": "other", "reason": "x", "starts_at": far, "ends_at": farther}
     return {
         "PUT api-budget": {"amount": "9.00", "at_limit": "tell"},
         "PUT api-banner": {"text": "Hello.", "until": None},
         "PUT api-observe-only": {"wanted": True},
+        "POST api-maintenances": maintenance,
+        "POST api-maintenance-preview": maintenance,
         "POST api-delegations": {"email": "charlie@example.org", "ends_at": far},
         "POST api-joins": {"team": "team-d"},
         "POST api-people": {"email": "new@example.org", "name": "New"},

@@ -1,0 +1,19 @@
+"""Names of sets of choices in the contract, where two fields of one name have different choices."""
+
+from __future__ import annotations
+
+ENUM_NAMES: dict[str, str | list[str]] = {
+    "ClassVisibility": "catalog.models.GpuClass.Visibility",
+    "NotebookVisibility": "workloads.models.Workload.Visibility",
+    "LineKind": ["base", "boost", "reclaim"],
+    "NoticeKind": "accounts.models.NoticeKind",
+    "NoticeChannel": "accounts.models.NoticeChannel",
+    "SearchKind": ["team", "class", "workload", "person", "page", "help"],
+    "WorkloadKind": ["notebook", "job"],
+    "StateEnum": ["pending", "approved", "denied", "withdrawn"],
+    "StepState": ["done", "busy", "stuck", "next"],
+    "MaintenanceKind": "operations.models.Maintenance.Kind",
+    "MaintenanceOutcome": "operations.models.Maintenance.Outcome",
+    "MaintenanceStage": "operations.models.MaintenanceNotice.Stage",
+    "MaintenanceStep": "operations.maintenance.steps.Step",
+}
