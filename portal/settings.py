@@ -309,6 +309,8 @@ CELERY_BEAT_SCHEDULE = {
     "allocations": in_background("workloads.allocations.update", every_s=60.0),
     "logs": in_background("workloads.logs.delete_expired", every_s=60.0),
     "certificates": in_background("cluster.validity", every_s=60.0),
+    # People learn of a cordon within seconds; a pass takes a few queries.
+    "cordons": in_background("operations.cordons.follow", every_s=10.0),
     "trials": in_background("catalog.trials.try", every_s=10.0),
     "starts": in_background("workloads.predicting.predict", every_s=60.0),
     "retention": in_background("desk.retention.delete", every_s=600.0),
