@@ -30,17 +30,20 @@ class Cordon:
     @property
     def how(self) -> str:
         """For example "cordoned with kubectl since 21 Nov, 14:02"."""
-        since = f"since {date_and_time(self.at)}" if self.at else "since when is unknown"
-        if self.is_maintenance:
-            return f"cordoned for maintenance {since}"
-        return f"{self.by} {since}" if self.manager and self.at else f"{self.by}, {since}"
+        known = f"cordoned{self._who}{f' since {date_and_time(self.at)}' if self.at else ''}"
+        unknown = [*(() if self._who else ("by whom",)), *(() if self.at else ("since when",))]
+        return f"{known}, {' and '.join(unknown)} is unknown" if unknown else known
 
     @property
     def by(self) -> str:
-        if not self.manager:
-            return "cordoned, by whom is unknown"
+        return f"cordoned{self._who}" if self._who else "cordoned, by whom is unknown"
+
+    @property
+    def _who(self) -> str:
+        if self.is_maintenance:
+            return " for maintenance"
         is_kubectl = self.manager == "kubectl" or self.manager.startswith("kubectl-")
-        return "cordoned with kubectl" if is_kubectl else f"cordoned by {self.manager}"
+        return " with kubectl" if is_kubectl else f" by {self.manager}" if self.manager else ""
 
 
 def cordon_of(*, schedulable: bool, record: Mapping[str, Any]) -> Cordon | None:
@@ -55,5 +58,5 @@ def cordon_of(*, schedulable: bool, record: Mapping[str, Any]) -> Cordon | None:
 
 def cordon_sentence(node: str, found: Cordon) -> str:
     if found.at is None:
-        return f"Node {node} takes no new workloads: {found.by}, since when is unknown."
+        return f"Node {node} takes no new workloads: {found.how}."
     return f"Node {node} takes no new workloads since {date_and_time(found.at)} ({found.by})."
