@@ -303,13 +303,13 @@ CELERY_BEAT_SCHEDULE = {
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
     "usage": in_background("usage.samples.sample", every_s=60.0),
     "budgets": in_background("usage.budgets.measure", every_s=300.0),
-    # Four times a minute, so that a minute is read soon after its end; most of them find nothing to read.
-    "telemetry": in_background("usage.telemetry.read", every_s=15.0),
+    "telemetry": in_background("usage.telemetry.read", every_s=15.0),  # So that a minute is read soon after its end.
     "idle": in_background("usage.idle.update", every_s=60.0),
     "gpu-faults": in_background("usage.faults.read", every_s=15.0),
     "allocations": in_background("workloads.allocations.update", every_s=60.0),
     "logs": in_background("workloads.logs.delete_expired", every_s=60.0),
     "certificates": in_background("cluster.validity", every_s=60.0),
+    "cordons": in_background("operations.cordons.follow", every_s=10.0),
     "trials": in_background("catalog.trials.try", every_s=10.0),
     "starts": in_background("workloads.predicting.predict", every_s=60.0),
     "retention": in_background("desk.retention.delete", every_s=600.0),

@@ -25,6 +25,8 @@ KINDS: dict[str, NoticeKind] = {
     "run.started": NoticeKind.STARTED,
     "workload.interrupted": NoticeKind.PREEMPTED,
     "workload.node_leaving": NoticeKind.PREEMPTED,
+    "workload.node_cordoned": NoticeKind.PREEMPTED,
+    "workload.node_uncordoned": NoticeKind.PREEMPTED,
     "workload.resumed": NoticeKind.PREEMPTED,
     "workload.brought_back": NoticeKind.PREEMPTED,
     "workload.not_followed": NoticeKind.STOPPED,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cluster.manifests.node_removal.cordons import Cordon
+
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
@@ -94,6 +96,7 @@ class Node:
     pressure: tuple[str, ...]
     kubelet: str
     writers: Mapping[str, LabelWriter] = field(default_factory=dict)
+    cordon: Cordon | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from cluster.manifests.node_removal.cordons import cordon_of
 from cluster.mirror.silence import SILENT_AFTER
 from cluster.models import (
     AppliedObject,
@@ -119,6 +120,15 @@ SELECT kind.kind, kind.heard_at, kind.problem, epoch.beat_at, kind.listed_at IS 
 def nodes(cluster_id: int) -> list[Node]:
     """All nodes by name."""
     return [node_of(row) for row in MirrorNode.objects.filter(cluster_id=cluster_id).order_by("name")]
+
+
+def cordoned_nodes(cluster_id: int) -> list[Node]:
+    return [node_of(row) for row in MirrorNode.objects.filter(cluster_id=cluster_id, schedulable=False)]
+
+
+def node_uids(cluster_id: int, names: Collection[str]) -> dict[str, str]:
+    """By name; a node that is gone is missing."""
+    return dict(MirrorNode.objects.filter(cluster_id=cluster_id, name__in=names).values_list("name", "uid"))
 
 
 def node_named(cluster_id: int, name: str) -> Node | None:
@@ -317,6 +327,7 @@ def node_of(row: MirrorNode) -> Node:
             label: observed.LabelWriter(one["manager"], observed.parse_time(one["at"]))
             for label, one in record["writers"].items()
         },
+        cordon=cordon_of(schedulable=row.schedulable, record=record),
     )
 
 

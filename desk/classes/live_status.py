@@ -19,6 +19,7 @@ from cluster.models import MirrorNode
 from cluster.reads import queries as mirror
 from desk.capacity.totals import ClassFigures, class_figures
 from desk.nodes.mig_drawing import MigNode, mig_node
+from portal.ui.text import first_names, plural
 from tenants.members.models import in_teams_of
 from tenants.models import Namespace
 
@@ -45,6 +46,8 @@ class ClassLive:
     mig_nodes: int
     falls: list[str]
     coming: str
+    # "4 of 8 GPUs are on nodes that are cordoned: …", "" if none are.
+    cordons: str
 
     @property
     def capacity(self) -> Capacity:
@@ -76,7 +79,25 @@ def class_live(by: Actor, one: GpuClass) -> ClassLive:
         mig_nodes=len(nodes),
         falls=fall_sentences(delayed_falls([one]).get(one.pk, [])),
         coming=catalog.node_coming_sentence(one),
+        cordons=_cordons(one, found.capacity),
     )
+
+
+def _cordons(one: GpuClass, capacity: Capacity) -> str:
+    """One query, none while nothing is cordoned. Only of classes whose units nodes report by themselves."""
+    if not capacity.cordoned or one.interface != GpuClass.Interface.DEVICE_PLUGIN:
+        return ""
+    rows = MirrorNode.objects.filter(
+        cluster_id=one.cluster_id, ready=True, schedulable=False, record__labels__contains=one.node_labels
+    )
+    found = [(node, node.allocatable.get(one.resource, 0)) for node in map(mirror.node_of, rows.order_by("name"))]
+    lines = [f"{node.name} ({node.cordon.how})" for node, units in found if units and node.cordon is not None]
+    if not lines:
+        return ""
+    units = sum(units for _node, units in found)
+    of = plural(capacity.allocatable or 0, catalog.unit_of(one))
+    are = "is" if units == 1 else "are"
+    return f"{units} of {of} {are} on nodes that are cordoned: {first_names(lines)}."
 
 
 def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]) -> list[ProductLine]:

@@ -224,4 +224,10 @@ RIGHTS: dict[str, dict[str, str]] = {
     },
     "operations_maintenancenode": {"web": "SELECT, INSERT", "doors": READ, "worker": "SELECT, UPDATE"},
     "operations_maintenancenotice": {"web": READ, "doors": READ, "worker": "SELECT, INSERT"},
+    "operations_nodecordon": {
+        "web": READ,
+        "doors": READ,
+        "worker": "SELECT, INSERT, UPDATE (ended_at, is_node_gone)",
+    },
+    "operations_cordonnotice": {"web": READ, "doors": READ, "worker": "SELECT, INSERT, UPDATE (over_told_at)"},
 }

@@ -18,6 +18,7 @@ from desk.nodes.gpu_stack import NodeStack
 from desk.nodes.mig_drawing import MigNode, mig_node
 from desk.nodes.stack_parts import stack_of_node
 from portal.core.errors import get_or_refuse
+from portal.ui.text import capital
 from usage.faults.models import GpuFault
 from usage.faults.queries import Fault, FaultReading, fault_reading, faults_of_node, open_faults
 
@@ -46,6 +47,8 @@ class NodeLine:
     devices: tuple[DeviceLine, ...]
     # Open ones.
     faults: tuple[Fault, ...]
+    # Who cordoned it, and since when; "" if it is not cordoned.
+    cordon: str
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,11 @@ class NodePage:
     @property
     def is_stale(self) -> bool:
         return not self.as_of.is_current
+
+    @property
+    def cordon(self) -> str:
+        """Who cordoned it, and since when; "" if it is not cordoned."""
+        return f"{capital(self.node.cordon.how)}." if self.node.cordon is not None else ""
 
     @property
     def can_have_mig(self) -> bool:
@@ -149,6 +157,7 @@ def _line(node: Node, devices: list[DeviceLine], faults: Sequence[Fault]) -> Nod
         layout_state=node.labels.get(STATE, ""),
         devices=tuple(devices),
         faults=tuple(faults),
+        cordon=capital(node.cordon.how) if node.cordon is not None else "",
     )
 
 

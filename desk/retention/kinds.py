@@ -211,6 +211,12 @@ KINDS: tuple[Kind, ...] = (
         f"{ALWAYS}: what was done to nodes, and who was told",
         at="created_at",
     ),
+    Kind(
+        "cordons",
+        _tables("operations", "nodecordon", "cordonnotice"),
+        f"{ALWAYS}: when nodes were cordoned, and who was told",
+        at="noticed_at",
+    ),
     Kind("idle-runs", ("usage_idlerun",), "until the idle stretch ends", "usage/idle", at="idle_since", order=""),
     Kind(
         "capacity",

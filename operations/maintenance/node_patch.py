@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cluster.manifests.node_removal.cordons import MAINTENANCE_TAINT
 from operations.maintenance.steps import CHANGED, DRAINED, MIG_CONFIG, MIG_STATE, PLUGIN_CONFIG, Step
 
-TAINT = ANNOTATION = "gpu-portal/maintenance"
+TAINT = ANNOTATION = MAINTENANCE_TAINT
 # The labels that a change may set.
 LABELS = (MIG_CONFIG, PLUGIN_CONFIG)
 Body = Mapping[str, Any]

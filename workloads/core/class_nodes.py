@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cluster.manifests.node_removal.cordons import Cordon
+
 
 @dataclass(frozen=True)
 class ClassNode:
@@ -24,6 +26,7 @@ class ClassNode:
     memory_free_gib: float = 0
     # The taint that keeps pods away, as kubectl writes it; "" if none does.
     taint: str = ""
+    cordon: Cordon | None = None
 
     @property
     def is_open(self) -> bool:
@@ -70,6 +73,12 @@ class ClassNodes:
     def with_units(self) -> tuple[ClassNode, ...]:
         """Open nodes that have enough free units for a pod."""
         return tuple(node for node in self.open if node.free >= self.units)
+
+    @property
+    def closed_with_units(self) -> tuple[ClassNode, ...]:
+        """Nodes that others cordoned, and that otherwise have enough free units for a pod."""
+        found = (node for node in self.nodes if node.ready and not node.kept and node.free >= self.units)
+        return tuple(node for node in found if node.cordon is not None and not node.cordon.is_maintenance)
 
     def fits(self, node: ClassNode) -> int:
         """Returns how many of the run's pods fit on the node now."""

@@ -34,12 +34,17 @@ UNKNOWN_CAUSE = "its units were needed by a workload that takes precedence"
 
 # Kueue's reasons of the condition Evicted, and the codes of those that are no preemptions.
 PREEMPTED, DEACTIVATED, MAINTENANCE = "Preempted", "deactivated", "maintenance"
+# Evicted through the API from a node that others than the portal had cordoned.
+DRAIN = "moved_by_drain"
+# Kueue then found no other node for the pod.
+REQUEUED_AFTER_DRAIN = "requeued_after_drain"
+NODE_LOST = "node_lost"
 _EVICTIONS = {
     "PodsReadyTimeout": "pods_not_ready",
     "AdmissionCheck": "admission_check",
     "ClusterQueueStopped": "queue_stopped",
     "LocalQueueStopped": "queue_stopped",
-    "NodeFailures": "node_lost",
+    "NodeFailures": NODE_LOST,
     "Deactivated": DEACTIVATED,
     "InactiveWorkload": DEACTIVATED,
 }
@@ -51,7 +56,7 @@ CAUSES = {
     "too_many_files": ("Interrupted", "it wrote more files than allowed, and its node evicted it"),
     "node_pressure": ("Interrupted", "its node was low on a resource and rejected it"),
     "node_shutdown": ("Interrupted", "its node was shut down"),
-    "node_lost": ("Interrupted", "its node was not ready, was cleared by a taint or is no longer in the cluster"),
+    NODE_LOST: ("Interrupted", "its node was not ready, was cleared by a taint or is no longer in the cluster"),
     "drained": ("Interrupted", "its node was drained, or a taint removed its pods"),
     "preempted_on_node": ("Interrupted", "a pod with a higher priority needed its place on the node"),
     "disrupted": ("Interrupted", "the cluster removed its pod"),
@@ -60,6 +65,8 @@ CAUSES = {
     "queue_stopped": ("Requeued", "its queue was stopped in the cluster"),
     DEACTIVATED: ("Deactivated", "its Kueue Workload was set to inactive"),
     MAINTENANCE: ("Moved", "its node is in maintenance"),
+    DRAIN: ("Interrupted", "it was moved off its node by a drain"),
+    REQUEUED_AFTER_DRAIN: ("Requeued", "its node was drained, and the queue took its units back"),
     "evicted_from_queue": ("Requeued", "the queue system evicted it"),
     # The node had a notice of its removal.
     **{code: ("Interrupted", why) for code, why in notices.CAUSES.items()},

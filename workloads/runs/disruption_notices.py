@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.utils import timezone
 
 from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
+from accounts.models import Event
 from cluster.manifests.run_spec import JOB
-from cluster.reads.observed import Pod
+from cluster.reads.observed import Pod, parse_time
 from workloads.core import workload_sql
 from workloads.core.notifications import page_url, recipients_of
 from workloads.core.observation import Observation, running_since
@@ -34,18 +36,23 @@ from workloads.status.types import Phase
 
 DISRUPTION_RULE = system_actor("rule interruptions")
 KEYS_KEPT = 200
+_EVICTED = "EvictionByEvictionAPI"
+# An eviction by Kueue this long after a drain belongs to it.
+_AFTER_DRAIN = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
 class _Disruption:
     """`key`: the same for every look at this interruption; `cause`: a code of `preemption.CAUSES`; `at` None: before
-    the last one of its kind. `node`: where a pod was removed, "" for an eviction by the queue.
+    the last one of its kind. `node`: where a pod was removed, "" for an eviction by the queue. `is_evicted`: the pod,
+    through the Eviction API.
     """
 
     key: str
     cause: str
     at: datetime | None
     node: str = ""
+    is_evicted: bool = False
 
 
 def record_disruptions(run: Run, seen: Observation) -> bool:
@@ -71,7 +78,8 @@ def _of_removed(seen: Observation, *, is_over: bool) -> Iterator[_Disruption]:
         may_have_succeeded = pod.phase == "Succeeded" or (is_over and pod.phase != "Failed")
         if pod.ran_since is not None and not may_have_succeeded:
             ended = PodTermination(pod.node, pod.reason, pod.message, pod.target.reason, pod.target.message)
-            yield _Disruption(pod.uid, explain_termination(ended).reason, pod.target.since, pod.node)
+            is_evicted = pod.target.reason == _EVICTED
+            yield _Disruption(pod.uid, explain_termination(ended).reason, pod.target.since, pod.node, is_evicted)
 
 
 def _of_pods(seen: Observation) -> Iterator[_Disruption]:
@@ -80,7 +88,9 @@ def _of_pods(seen: Observation) -> Iterator[_Disruption]:
         if pod.uid not in gone and _was_removed(pod) and running_since(pod) is not None:
             target = pod.condition("DisruptionTarget")
             at = target.since if target is not None else None
-            yield _Disruption(pod.uid, termination_explanation(pod).reason, at or pod.deleting_since, pod.node)
+            is_evicted = target is not None and target.reason == _EVICTED
+            reason = termination_explanation(pod).reason
+            yield _Disruption(pod.uid, reason, at or pod.deleting_since, pod.node, is_evicted)
 
 
 def _was_removed(pod: Pod) -> bool:
@@ -115,8 +125,11 @@ def _tell(run: Run, found: _Disruption, *, is_over: bool) -> bool:
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if locked.ended_at is not None or found.key in locked.disruptions:
         return False
-    earlier = earlier_interruptions(last_interruption_events([locked]).get(locked.pk))
-    found = replace(found, cause=removal_notices.cause_of(run, found.node, found.cause))
+    last = last_interruption_events([locked]).get(locked.pk)
+    earlier = earlier_interruptions(last)
+    is_after_drain = _is_after_drain(run, found, last)
+    found = replace(found, cause=preemption.REQUEUED_AFTER_DRAIN if is_after_drain else found.cause)
+    found = replace(found, cause=removal_notices.cause_of(run, found.node, found.cause, is_evicted=found.is_evicted))
     run.disruptions = [*locked.disruptions, found.key][-KEYS_KEPT:]
     Run.objects.filter(pk=run.pk).update(disruptions=run.disruptions)
     times = earlier + run.preemptions + len(run.disruptions)
@@ -131,7 +144,8 @@ def _tell(run: Run, found: _Disruption, *, is_over: bool) -> bool:
         "earlier": earlier,
     }
     event = record(DISRUPTION_RULE, INTERRUPTED, workload, tenant=workload.tenant.slug, after=after)
-    if run.stop_requested_at is None and not is_over:
+    # Of the drain itself people are told already.
+    if run.stop_requested_at is None and not is_over and not is_after_drain:
         deliver(
             event,
             recipients_of(run),
@@ -139,6 +153,15 @@ def _tell(run: Run, found: _Disruption, *, is_over: bool) -> bool:
             body=f"{workload.name}: {told.sentence} {_what_follows(run, found)}\n\n{page_url(workload)}",
         )
     return True
+
+
+def _is_after_drain(run: Run, found: _Disruption, last: Event | None) -> bool:
+    """Kueue evicts a run whose pod was drained as it does at a failure of the node, if no other node is free."""
+    if found.node or found.cause != preemption.NODE_LOST or last is None:
+        return False
+    is_drain = last.after.get("reason") == preemption.DRAIN and last.after.get("run") == run.number
+    at = found.at or timezone.now()
+    return is_drain and abs(at - (parse_time(last.after.get("at")) or last.at)) < _AFTER_DRAIN
 
 
 def _what_follows(run: Run, found: _Disruption) -> str:

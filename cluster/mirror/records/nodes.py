@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+from cluster.client.managed_fields import writer_of
 from cluster.mirror.records.quantities import amounts
 from cluster.mirror.records.types import Raw, RecordContent, truncated
 
@@ -24,10 +25,14 @@ _LAYOUT_LABELS = (
 )
 
 
+_CORDON_TAINT = "node.kubernetes.io/unschedulable"
+
+
 def node_record(raw: Raw) -> RecordContent:
     """labels (all but processor flags), taints [{key, value, effect}], capacity and allocatable {resource: amount},
     ready_since, ready_reason, ready_message, pressure [condition types that are True], kubelet (version),
-    writers {layout label: {manager, at}}, see `_label_writers`; images {key: MiB}, see `_images`.
+    writers {layout label: {manager, at}}, see `_label_writers`; images {key: MiB}, see `_images`; cordon {manager, at},
+    None if it is not cordoned, see `_cordon`.
     """
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     by_type = {condition["type"]: condition for condition in status.get("conditions") or []}
@@ -47,6 +52,7 @@ def node_record(raw: Raw) -> RecordContent:
         "kubelet": (status.get("nodeInfo") or {}).get("kubeletVersion", ""),
         "writers": _label_writers(raw["metadata"].get("managedFields") or []),
         "images": _images(status.get("images") or []),
+        "cordon": _cordon(spec, raw["metadata"].get("managedFields") or []),
     }
     columns = {"schedulable": not spec.get("unschedulable", False), "ready": ready.get("status") == "True"}
     return RecordContent(columns, record)
@@ -61,6 +67,19 @@ def _label_writers(managed_fields: list[Raw]) -> dict[str, dict[str, str]]:
             if f"f:{name}" in labels:
                 found[name] = {"manager": entry.get("manager", ""), "at": entry.get("time") or ""}
     return found
+
+
+def _cordon(spec: Raw, managed_fields: list[Raw]) -> dict[str, str] | None:
+    """Returns the field manager that cordoned the node, and when; "" where the node does not say it.
+
+    The node controller adds its taint within a second, with the time. The time of a manager's entry is that of its last
+    write to any field, so it only counts without the taint.
+    """
+    if not spec.get("unschedulable"):
+        return None
+    writer = writer_of("spec.unschedulable", managed_fields) or {}
+    taint: Raw = next((one for one in spec.get("taints") or [] if one["key"] == _CORDON_TAINT), {})
+    return {"manager": writer.get("manager", ""), "at": taint.get("timeAdded") or writer.get("time") or ""}
 
 
 def _images(images: list[Raw]) -> dict[str, int]:

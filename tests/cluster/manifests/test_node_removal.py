@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
+from cluster.manifests.node_removal.cordons import Cordon
 from cluster.manifests.node_removal.notices import removal_notice
+
+AT = datetime(2026, 11, 27, 14, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +50,18 @@ def test_the_more_specific_notice_counts() -> None:
     found = removal_notice(["ToBeDeletedByClusterAutoscaler", "aws-node-termination-handler/spot-itn"])
     assert found is not None
     assert found.code == "spot_reclaimed"
+
+
+@pytest.mark.parametrize(
+    ("found", "how"),
+    [
+        (Cordon("kubectl", AT), "cordoned with kubectl since 27 Nov 2026, 14:02"),
+        (Cordon("kubectl-patch", None), "cordoned with kubectl, since when is unknown"),
+        (Cordon("kured", AT), "cordoned by kured since 27 Nov 2026, 14:02"),
+        (Cordon("", AT), "cordoned since 27 Nov 2026, 14:02, by whom is unknown"),
+        (Cordon("", None), "cordoned, by whom and since when is unknown"),
+        (Cordon("gpu-portal", AT, is_maintenance=True), "cordoned for maintenance since 27 Nov 2026, 14:02"),
+    ],
+)
+def test_who_cordoned_a_node_is_said_and_never_guessed(found: Cordon, how: str) -> None:
+    assert found.how == how

@@ -135,6 +135,7 @@ def test_a_node_keeps_labels_devices_and_health() -> None:
         "kubelet": "v1.36.3",
         "writers": {},
         "images": {nodes.image_key("registry/image@sha256:0123"): 0},
+        "cordon": None,
     }
 
 
@@ -154,6 +155,42 @@ def test_a_node_tells_who_set_its_layout_and_since_when() -> None:
         "nvidia.com/mig.config": {"manager": "kubectl-label", "at": "2026-11-21T09:10:00Z"},
         "nvidia.com/mig.config.state": {"manager": "mig-manager", "at": "2026-11-21T09:12:00Z"},
     }
+
+
+CORDONER = {
+    "manager": "kubectl", "time": "2026-11-21T14:05:00Z", "operation": "Update",
+    "fieldsV1": {"f:metadata": {"f:annotations": {"f:a": {}}}, "f:spec": {"f:unschedulable": {}}},
+}  # fmt: skip
+CORDON_TAINT = {
+    "key": "node.kubernetes.io/unschedulable",
+    "effect": "NoSchedule",
+    "timeAdded": "2026-11-21T14:02:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("managed", "taints", "expected"),
+    [
+        # The manager wrote another field later: the taint has the time of the cordon.
+        ([CORDONER], [CORDON_TAINT], {"manager": "kubectl", "at": "2026-11-21T14:02:00Z"}),
+        ([CORDONER], [], {"manager": "kubectl", "at": "2026-11-21T14:05:00Z"}),
+        ([], [CORDON_TAINT], {"manager": "", "at": "2026-11-21T14:02:00Z"}),
+        ([], [], {"manager": "", "at": ""}),
+    ],
+)
+def test_a_cordoned_node_tells_who_cordoned_it_and_since_when(
+    managed: list[Any], taints: list[Any], expected: dict[str, str]
+) -> None:
+    raw = copy.deepcopy(NODE)
+    raw["spec"] = {"unschedulable": True, "taints": taints}
+    raw["metadata"]["managedFields"] = managed
+    assert KINDS["Node"].seen(raw).record["cordon"] == expected
+
+
+def test_who_opened_a_node_does_not_count_as_who_cordoned_it() -> None:
+    raw = copy.deepcopy(NODE)
+    raw["metadata"]["managedFields"] = [CORDONER]
+    assert KINDS["Node"].seen(raw).record["cordon"] is None
 
 
 def test_a_heartbeat_changes_nothing_that_is_shown() -> None:

@@ -18,7 +18,7 @@ from catalog.contract.types import Axes
 from catalog.discovery import queries as discovery_queries
 from catalog.guide.troubleshooting import known_failures
 from catalog.models import GpuClass, Image
-from cluster.models import Cluster
+from cluster.models import Cluster, MirrorNode
 from desk.classes import queries as class_queries
 from desk.classes.live_status import class_live
 from desk.nodes.mig_drawing import SliceState
@@ -282,3 +282,17 @@ def test_queries_do_not_grow(
             make.gpu_class(cluster, slug=f"c{number}-{index}")
     assert counts[0] == counts[1]
     assert counts[0] <= (20 if part else 45)
+
+
+def test_units_on_cordoned_nodes_are_told_with_who_cordoned_them(
+    everything: dict[str, GpuClass], cluster: Cluster, alice: User
+) -> None:
+    path = "/catalog/a100-sxm4-80gb?part=live"
+    client = signed_in(alice)
+    assert "are on nodes that are cordoned" not in client.get(path).content.decode()
+    node = MirrorNode.objects.get(name="a100-1")
+    node.schedulable = False
+    node.record = {**node.record, "cordon": {"manager": "kubectl", "at": "2026-11-27T14:02:00Z"}}
+    node.save()
+    sentence = "on nodes that are cordoned: a100-1 (cordoned with kubectl since 27 Nov 2026, 14:02)."
+    assert f"4 of 16 GPUs are {sentence}" in client.get(path).content.decode()

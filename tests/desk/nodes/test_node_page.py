@@ -76,9 +76,16 @@ def test_the_list_shows_what_is_used_of_what(cluster: Cluster, olga: User) -> No
 def test_a_cordoned_node_and_a_plugin_without_devices_are_told_in_words(cluster: Cluster, olga: User) -> None:
     def cordon(node: dict[str, Any]) -> None:
         node["spec"]["unschedulable"] = True
+        node["spec"]["taints"] = [
+            {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": "2026-11-27T14:02:00Z"}
+        ]
+        fields = {"f:spec": {"f:unschedulable": {}}}
+        node["metadata"]["managedFields"] = [{"manager": "kured", "time": "2026-11-27T14:02:00Z", "fieldsV1": fields}]
 
     seen(cluster, cordon)
     client = signed_in(olga)
+    for page, times in (("/nodes", 1), ("/nodes/a100-1", 1), ("/nodes/a100-2", 0)):
+        assert client.get(page).content.decode().count("Cordoned by kured since 27 Nov 2026, 14:02") == times
     assert "No pods start here; running pods continue." in client.get("/nodes/a100-1").content.decode()
     assert "No pods start here" not in client.get("/nodes/a100-2").content.decode()
     listed = client.get("/nodes").content.decode()

@@ -28,7 +28,8 @@ ON_NODES: dict[str, Situation] = {
     ),
     "cordoned": Situation(
         NODES, WAITS, "nodes_closed",
-        r"No node of Closed is available: 1 is cordoned\.",
+        r"No node of Closed is available: 1 is cordoned\. 2 units of Closed are free on node closed-[a-z0-9-]+, "
+        r"cordoned by \S+ since \d+ \w+ \d+, \d+:\d+\.",
         NOT_YET, "wait", "when a node is uncordoned", "untolerated taint",
         facts={"nodes": 1},
     ),

@@ -11,15 +11,19 @@ from django.db import models, transaction
 from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
 from accounts.models import Event
+from cluster.manifests.node_removal.cordons import cordon_of
 from cluster.manifests.node_removal.notices import removal_notice
 from cluster.models import MirrorNode
 from portal.core.due import table_label
 from workloads.core.notifications import page_url, recipients_of
 from workloads.core.observation import LeavingNode, Observation
 from workloads.interruption.loss import interruption_loss_of
+from workloads.interruption.preemption import DRAIN
 from workloads.models import Run, Workload
 
 NODE_LEAVING = "workload.node_leaving"
+# Recorded by operations.cordons.
+NODE_CORDONED = "workload.node_cordoned"
 REMOVAL_RULE = system_actor("rule interruptions")
 # What the removal of a node does to its pods. Whatever else ends a pod there has its own cause.
 _BY_REMOVAL = frozenset({"pod_removed", "drained", "node_shutdown", "node_lost", "disrupted"})
@@ -54,20 +58,27 @@ def _tell(run: Run, leaving: LeavingNode) -> bool:
     return True
 
 
-def cause_of(run: Run, node: str, cause: str) -> str:
-    """Returns the reason of the node's removal for a pod that ended by it, otherwise the cause as the pod shows it. A
-    node that is there speaks for itself; of one that is gone, the last notice counts.
+def cause_of(run: Run, node: str, cause: str, *, is_evicted: bool = False) -> str:
+    """Returns the reason of the node's removal or the drain for a pod that ended by it, otherwise the cause as the pod
+    shows it. A node that is there speaks for itself; of one that is gone, the last notice counts. `is_evicted`: through
+    the Eviction API, which drains use, and others too: only the cordon makes it a drain.
     """
     if not node or cause not in _BY_REMOVAL:
         return cause
     row = MirrorNode.objects.filter(cluster_id=run.workload.namespace.cluster_id, name=node).first()
     if row is not None:
         notice = removal_notice(taint["key"] for taint in row.record["taints"])
-        return notice.code if notice is not None else cause
+        if notice is not None:
+            return notice.code
+        found = cordon_of(schedulable=row.schedulable, record=row.record)
+        return DRAIN if is_evicted and found is not None and not found.is_maintenance else cause
     told = _told(run).filter(after__node=node).order_by("-pk").first()
-    return str(told.after["reason"]) if told is not None else cause
+    if told is not None:
+        return str(told.after["reason"])
+    was_cordoned = is_evicted and _told(run, NODE_CORDONED).filter(after__node=node).exists()
+    return DRAIN if was_cordoned else cause
 
 
-def _told(run: Run) -> models.QuerySet[Event]:
-    rows = Event.objects.filter(row=f"{table_label(Workload)}.{run.workload_id}", verb=NODE_LEAVING)
+def _told(run: Run, verb: str = NODE_LEAVING) -> models.QuerySet[Event]:
+    rows = Event.objects.filter(row=f"{table_label(Workload)}.{run.workload_id}", verb=verb)
     return rows.filter(after__run=run.number)

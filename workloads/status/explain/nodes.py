@@ -66,7 +66,7 @@ def by_nodes(
     found = _by_nodes(seen, class_name, workers, tied)
     if found is None:
         return None
-    sentence = found.sentence
+    sentence = found.sentence + _on_cordoned(seen, class_name)
     if tied is not None and seen.nodes:
         others = plural(seen.elsewhere, "other node")
         sentence += f" Its volume {tied.name} can be mounted only {tied.place.words}, not on {others} of {class_name}."
@@ -136,6 +136,17 @@ def _by_nodes(seen: ClassNodes, class_name: str, workers: int, tied: ClaimState 
     if seen.with_units:
         return _too_small(seen, class_name)
     return _ending(seen, "The previous pod", class_name) or _spread(seen, class_name)
+
+
+def _on_cordoned(seen: ClassNodes, class_name: str) -> str:
+    """Units that are free only on nodes that others cordoned, with the node that has the most."""
+    nodes = sorted(seen.closed_with_units, key=lambda node: -node.free)
+    if not nodes or nodes[0].cordon is None:
+        return ""
+    first, more = nodes[0], len(nodes) - 1
+    others = f", and others on {plural(more, 'more cordoned node')}" if more else ""
+    units = units_of(first.free, class_name)
+    return f" {units} {are(first.free)} free on node {first.name}, {nodes[0].cordon.how}{others}."
 
 
 def _ending(seen: ClassNodes, whose: str, class_name: str) -> Explanation | None:

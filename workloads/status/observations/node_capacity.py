@@ -10,6 +10,7 @@ from typing import Any
 from django.db import connection
 
 from catalog.models import GpuClass
+from cluster.manifests.node_removal.cordons import cordon_of
 from cluster.models import MirrorNode, MirrorPod
 from cluster.reads.taints import is_tolerated
 from cluster.reads.units import REPELLING_EFFECTS, STATE_TAINT
@@ -93,6 +94,7 @@ WITH fitting AS (
      GROUP BY pod.node, asked.key
 )
 SELECT fitting.pk, fitting.name, fitting.ready, fitting.schedulable, (fitting.record -> 'taints')::text,
+       (fitting.record -> 'cordon')::text,
        coalesce((fitting.record -> 'capacity' ->> fitting.resource)::bigint, 0),
        coalesce((fitting.record -> 'allocatable' ->> fitting.resource)::bigint, 0),
        coalesce(units.used, 0), coalesce(units.ending, 0),
@@ -105,11 +107,12 @@ SELECT fitting.pk, fitting.name, fitting.ready, fitting.schedulable, (fitting.re
  ORDER BY fitting.pk, fitting.name"""
 
 
-def _node(place: PodDemand, name: str, ready: bool, schedulable: bool, taints: str, *figures: Any) -> ClassNode:
-    capacity, allocatable, used, ending, cpu, memory = map(int, figures)
+def _node(place: PodDemand, name: str, ready: bool, schedulable: bool, *values: Any) -> ClassNode:
+    taints, cordon = (json.loads(text or "null") for text in values[:2])
+    capacity, allocatable, used, ending, cpu, memory = map(int, values[2:])
     keeps = [
         taint
-        for taint in json.loads(taints)
+        for taint in taints
         if taint["effect"] in REPELLING_EFFECTS
         and not taint["key"].startswith(STATE_TAINT)
         and not is_tolerated(taint, place.tolerations)
@@ -126,6 +129,7 @@ def _node(place: PodDemand, name: str, ready: bool, schedulable: bool, taints: s
         cpu / 1000,
         round(memory / GIB, 2),
         _taint_text(keeps[0]) if keeps else "",
+        cordon_of(schedulable=schedulable, record={"taints": taints, "cordon": cordon}),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts.core.actor import system_actor
+from accounts.events.actions import record
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
 from cluster.mirror.records.kinds import KINDS
@@ -140,6 +142,48 @@ def test_the_cause_is_that_of_the_node_while_it_is_there(
     assert look_late(run)
     assert cause() == expected
     assert expected in preemption.CAUSES
+
+
+def cordon(node: MirrorNode, *taints: str) -> None:
+    taint(node, *taints)
+    node.schedulable, node.record = False, {**node.record, "cordon": {"manager": "kubectl", "at": ""}}
+    node.save()
+
+
+@pytest.mark.parametrize(
+    ("why", "taints", "expected"),
+    [
+        ("EvictionByEvictionAPI", (), "moved_by_drain"),
+        # The portal drains it itself, and not by evictions.
+        ("EvictionByEvictionAPI", ("gpu-portal/maintenance",), "drained"),
+        ("EvictionByEvictionAPI", (KARPENTER,), "removed_by_karpenter"),
+        ("DeletionByTaintManager", (), "drained"),
+        ("DeletionByPodGC", (), "node_lost"),
+        ("PreemptionByScheduler", (), "preempted_on_node"),
+    ],
+)
+def test_an_eviction_from_a_cordoned_node_is_a_drain(
+    run: Run, why: str, taints: tuple[str, ...], expected: str
+) -> None:
+    node = node_of(run)
+    cordon(node, *taints)
+    removed(run, node.name, why)
+    assert look_late(run)
+    assert cause() == expected
+
+
+@pytest.mark.parametrize(("is_told", "expected"), [(True, "moved_by_drain"), (False, "drained")])
+def test_of_a_node_that_is_gone_the_told_cordon_counts(run: Run, is_told: bool, expected: str) -> None:
+    """As in an upgrade of nodes: cordon, drain, delete."""
+    node = node_of(run)
+    if is_told:
+        after = {"run": run.number, "node": node.name}
+        record(system_actor("rule interruptions"), "workload.node_cordoned", run.workload, after=after)
+    removed(run, node.name, "EvictionByEvictionAPI")
+    node.delete()
+    assert look_late(run)
+    assert cause() == expected
+    assert ("it was moved off its node by a drain" in Delivery.objects.get().body) is is_told
 
 
 def test_of_a_node_that_is_gone_the_notice_counts(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
+from cluster.manifests.node_removal.cordons import Cordon
 from cluster.models import Cluster, MirrorNode, MirrorPod
 from tenants.models import Namespace, Tenant
 from tests.support.rows import running
@@ -52,6 +54,8 @@ def node(**changes: Any) -> ClassNode:
     return replace(ROOMY, **changes)
 
 
+AT = datetime(2026, 11, 27, 14, 2, tzinfo=UTC)
+CORDONED = node(schedulable=False, cordon=Cordon("kubectl", AT))
 ONE_CARD = node(capacity=1, allocatable=1)
 CASES: list[tuple[tuple[ClassNode, ...], str, str, dict[str, Any]]] = [
     ((), "no_node_matches", "No node in the cluster has the labels of A100.", {"nodes": 0}),
@@ -95,6 +99,26 @@ CASES: list[tuple[tuple[ClassNode, ...], str, str, dict[str, Any]]] = [
         (node(used=1), node(schedulable=False)), "no_node_fits",
         "No single node has 2 units of A100 free: 1 is free on one node; 1 node is cordoned.",
         {"units": 2, "free_units": 1, "most_on_one_node": 1},
+    ),
+    # Maintenance says itself when its node is back.
+    (
+        (node(used=1), CORDONED, replace(CORDONED, cordon=Cordon("gpu-portal", AT, is_maintenance=True))),
+        "no_node_fits",
+        "No single node has 2 units of A100 free: 1 is free on one node; 2 nodes are cordoned. 2 units of A100 are "
+        "free on node n1, cordoned with kubectl since 27 Nov 2026, 14:02.",
+        {"units": 2, "free_units": 1, "most_on_one_node": 1},
+    ),
+    (
+        (replace(CORDONED, cordon=Cordon("", AT)), CORDONED, replace(CORDONED, used=1)), "nodes_closed",
+        "No node of A100 is available: 3 are cordoned. 2 units of A100 are free on node n1, cordoned since 27 Nov "
+        "2026, 14:02, by whom is unknown, and others on 1 more cordoned node.",
+        {"nodes": 3},
+    ),
+    # Its units are in use: the cordon is not the reason.
+    (
+        (node(used=2), replace(CORDONED, used=1)), "no_node_fits",
+        "No single node has 2 units of A100 free: no nvidia.com/gpu is free; 1 node is cordoned.",
+        {"units": 2, "free_units": 0, "most_on_one_node": 0},
     ),
     (
         (node(allocatable=1),), "no_node_fits",

@@ -1,0 +1,1 @@
+"""Nodes that others than the portal cordoned: rows, and who was told."""
