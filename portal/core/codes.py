@@ -62,6 +62,7 @@ Code = Literal[
     "bad_summary",
     "bad_token",
     "bad_tolerations",
+    "bad_topology",
     "bad_units",
     "bad_until",
     "bad_username",
