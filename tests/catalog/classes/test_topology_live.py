@@ -13,6 +13,7 @@ from cluster.manifests import pool
 from cluster.models import Cluster
 from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
+from tests.support.cluster.removal import remove_namespace
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
@@ -26,6 +27,15 @@ PREFIX = "kueue.x-k8s.io/podset"
 def racked(cluster: Cluster, unique: str) -> GpuClass:
     fields = {"node_labels": {OWN: unique}, "tolerations": [], "topology": f"gpu-portal-{unique}"}
     return make.gpu_class(cluster, slug=f"racked-{unique}", **fields)
+
+
+@pytest.fixture
+def namespace(admin: Api, unique: str) -> Iterator[str]:
+    name = f"racked-{unique}"
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    wait_until(lambda: admin.find("v1/serviceaccounts", "default", namespace=name))
+    yield name
+    remove_namespace(admin, admin.get("v1/namespaces", name))
 
 
 @pytest.fixture
