@@ -51,6 +51,16 @@ def topologies_of(classes: Collection[GpuClass]) -> dict[int, ClassTopology]:
     return found
 
 
+def levels_of(gpu_class: GpuClass) -> tuple[str, ...] | None:
+    """Node labels that a launch on the class may name, widest first; (): none, None: unknown. At most two queries."""
+    if not gpu_class.topology or not queries.has_topology(gpu_class):
+        return ()
+    if not mirror.is_known(gpu_class.cluster_id, "Topology"):
+        return None
+    found = mirror.objects(gpu_class.cluster_id, kind="Topology")
+    return next((tuple(one.record["levels"]) for one in found if one.name == gpu_class.topology), ())
+
+
 def refusal(gpu_class: GpuClass) -> Refusal | None:
     """Refuses a Topology with which Kueue would admit nothing to a node of the class, or not to one node."""
     found = topologies_of([gpu_class]).get(gpu_class.pk)

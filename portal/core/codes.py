@@ -63,6 +63,7 @@ Code = Literal[
     "bad_token",
     "bad_tolerations",
     "bad_topology",
+    "bad_topology_level",
     "bad_units",
     "bad_until",
     "bad_username",
