@@ -94,6 +94,7 @@ class GpuClass(models.Model):
     interconnect_on = models.DateField(null=True, blank=True)
     node_labels = models.JSONField(default=dict, blank=True, help_text="Labels that select this class's nodes")
     tolerations = models.JSONField(default=list, blank=True)
+    topology = models.CharField(max_length=63, blank=True, default="", db_default="", help_text="Empty: hosts only")
 
     memory_mib = models.PositiveIntegerField(
         null=True, blank=True, help_text="GPU memory of one unit; empty when the nodes do not report it"

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
 from accounts.models import User
-from catalog.classes import commitments, policy
+from catalog.classes import commitments, policy, topology
 from catalog.classes import queries as class_queries
 from catalog.classes.policy import PeerClass
 from catalog.classes.validation import cel, field_checks
@@ -33,7 +33,7 @@ EDITABLE_FIELDS = (
     "memory_gib_per_unit", "price_per_unit_hour", "weight", "promise_limit", "borrowing_limit", "terms_version",
     "terms", "kinds", "eligibility", "visibility", "starter", "interconnect_note", "interconnect_on",
     "run_hours_limit", "idle_stop_minutes", "idle_action", "idle_minutes", "production_limit", "log_retention_days",
-    "damping_minutes", "max_units", "node_minutes",
+    "damping_minutes", "max_units", "node_minutes", "topology",
 )  # fmt: skip
 _NOT_HELD: dict[str, Any] = {"held_since": None, "held_until": None, "held_reason": ""}
 _STAYS: dict[str, Any] = {"successor": None, "retiring_message": "", "runs_until": None}
@@ -63,7 +63,9 @@ def create_class(*, slug: str, cluster: Cluster | None = None, by: Actor, **valu
 
 @transaction.atomic
 def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
-    """Raises Refused: not_allowed (403), not_found (404), in_use (409), invalid, selector_overlaps (422)."""
+    """Raises Refused: not_allowed (403), not_found (404), in_use (409), invalid, selector_overlaps,
+    bad_topology (422).
+    """
     refuse_if(policy.may_edit(by))
     _known_fields(values)
     gpu_class = _locked(class_id)
@@ -71,6 +73,7 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
     if not changed:
         return gpu_class
     before = {name: getattr(gpu_class, name) for name in changed}
+    flavor = class_queries.flavor_name(gpu_class)
     # What is wrong with an open class since before a rule existed does not keep it from being edited.
     known = field_checks.class_problems(vars(gpu_class))
     if gpu_class.life_cycle != LifeCycle.DRAFT and (fixed := [name for name in IDENTITY_FIELDS if name in changed]):
@@ -82,6 +85,10 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
     for name, value in changed.items():
         setattr(gpu_class, name, value)
     refuse_invalid(gpu_class, known=known)
+    if gpu_class.life_cycle != LifeCycle.DRAFT and {"topology", "node_labels"} & changed.keys():
+        refuse_if(topology.refusal(gpu_class))
+    if "topology" in changed and gpu_class.life_cycle != LifeCycle.DRAFT:
+        refuse_if(topology.change_refusal(gpu_class, flavor=flavor))
     if "device_selector" in changed:
         _refuse_selector(gpu_class)
     if gpu_class.life_cycle != LifeCycle.DRAFT:
@@ -100,8 +107,8 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
 @transaction.atomic
 def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
     """Moves a class along draft → active → retiring → retired. Raises Refused: not_allowed (403), not_found (404),
-    bad_step, orphans_grants, orphans_runs (409), selector_overlaps, no_labels, too_many_resources, bad_cel, not_counted
-    (422).
+    bad_step, orphans_grants, orphans_runs (409), selector_overlaps, no_labels, too_many_resources, bad_cel,
+    not_counted, bad_topology (422).
     """
     if to == LifeCycle.RETIRING:
         return retire_class(class_id, successor="", message="", runs_until=None, by=by)
@@ -115,6 +122,7 @@ def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
         if gpu_class.life_cycle == LifeCycle.DRAFT:
             refuse_invalid(gpu_class)
         _refuse_uncounted(gpu_class)
+        refuse_if(topology.refusal(gpu_class))
         _refuse_confusion(gpu_class)
     return _change(gpu_class, "class.moved", by=by, life_cycle=LifeCycle(to), **_STAYS)
 

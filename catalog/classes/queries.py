@@ -94,8 +94,9 @@ def flavor_name(gpu_class: GpuClass) -> str:
     tolerations = {
         f"toleration {index}": json.dumps(one, sort_keys=True) for index, one in enumerate(gpu_class.tolerations)
     }
-    no_topology = {"topology": "none"} if gpu_class.is_autoscaled else {}
-    return names.flavor_name(gpu_class.slug, {**gpu_class.node_labels, **tolerations, **no_topology})
+    topology = "none" if gpu_class.is_autoscaled else gpu_class.topology
+    named = {"topology": topology} if topology else {}
+    return names.flavor_name(gpu_class.slug, {**gpu_class.node_labels, **tolerations, **named})
 
 
 def has_topology(gpu_class: GpuClass) -> bool:
@@ -103,6 +104,11 @@ def has_topology(gpu_class: GpuClass) -> bool:
     pod.
     """
     return gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN and not gpu_class.is_autoscaled
+
+
+def topology_name(gpu_class: GpuClass) -> str:
+    """The Topology of its flavor; "": none."""
+    return (gpu_class.topology or names.TOPOLOGY) if has_topology(gpu_class) else ""
 
 
 def node_coming_sentence(gpu_class: GpuClass) -> str:

@@ -50,6 +50,7 @@ FIELD_LABELS = {
     "runs_until": "end of running workloads",
     "starter": "trial without a team",
     "terms_version": "terms version",
+    "topology": "topology",
     "units_per_workload": "units per workload",
     "visibility": "visibility",
     "weight": "GPU equivalents per unit",

@@ -91,7 +91,7 @@ def flavor_spec(gpu_class: GpuClass, *, owner: str) -> FlavorSpec:
         slug=gpu_class.slug,
         node_labels=gpu_class.node_labels,
         tolerations=tuple(gpu_class.tolerations),
-        has_topology=queries.has_topology(gpu_class),
+        topology=queries.topology_name(gpu_class),
         is_held=policy.is_held(gpu_class),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cluster.manifests import names
 from cluster.manifests.metadata import CLASS_LABEL, KUEUE_API, Manifest, object_meta
 from cluster.manifests.namespace import resource_groups
 from cluster.manifests.specs import CohortSpec, FlavorSpec
@@ -27,7 +26,7 @@ def resource_flavor(spec: FlavorSpec) -> Manifest:
                 *([{"key": HELD_TAINT, "value": "true", "effect": "NoSchedule"}] if spec.is_held else []),
             ],
             **({"tolerations": [dict(toleration) for toleration in spec.tolerations]} if spec.tolerations else {}),
-            **({"topologyName": names.TOPOLOGY} if spec.has_topology else {}),
+            **({"topologyName": spec.topology} if spec.topology else {}),
         },
     }
 

@@ -30,6 +30,8 @@ from cluster.manifests.site import DEFAULT, SiteProfile
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ANY_NODE_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
+REQUIRED_ANNOTATION = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED_ANNOTATION = "kueue.x-k8s.io/podset-preferred-topology"
 WORKLOAD_LABEL = "gpu-portal/workload"
 KIND_LABEL = "gpu-portal/kind"
 CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
@@ -205,9 +207,15 @@ def _identity_label(spec: RunSpec) -> dict[str, str]:
 def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
     metadata = {"labels": object_meta("", owner=spec.owner, labels=labels)["labels"]}
     if spec.interface == "device-plugin" and not spec.is_autoscaled:
-        # Flavors with and without a topology are in the same queue; these pods may run on any fitting node.
-        return {**metadata, "annotations": {ANY_NODE_ANNOTATION: "true"}}
+        return {**metadata, "annotations": _topology(spec)}
     return metadata
+
+
+def _topology(spec: RunSpec) -> dict[str, str]:
+    """Flavors with and without a topology are in the same queue: one annotation says that these pods need one."""
+    if not spec.topology_level:
+        return {ANY_NODE_ANNOTATION: "true"}
+    return {REQUIRED_ANNOTATION if spec.topology_required else PREFERRED_ANNOTATION: spec.topology_level}
 
 
 def _pod(spec: RunSpec, site: SiteProfile, placement: Manifest) -> Manifest:

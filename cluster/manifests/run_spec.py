@@ -89,6 +89,11 @@ class RunSpec(PodSpec):
     script: str = ""
     # The owner declared that the workload writes checkpoints.
     checkpoints: bool = False
+    # A level of the class's topology in one domain of which all workers run, or should run; "": anywhere in the class.
+    topology_level: str = ""
+    topology_required: bool = False
+    # All levels of that topology, widest first; if they were not known, that level alone.
+    topology_levels: tuple[str, ...] = ()
     # Random: no other run has it, also none with the same owner and number in a database that was restored.
     identity: str = ""
 
@@ -104,6 +109,7 @@ class RunSpec(PodSpec):
             "command": list(self.command),
             "env": [list(one) for one in self.env],
             "secrets": list(self.secrets),
+            "topology_levels": list(self.topology_levels),
         }
 
     @classmethod
@@ -114,6 +120,7 @@ class RunSpec(PodSpec):
         values["command"] = tuple(values["command"])
         values["env"] = tuple((name, value) for name, value in values.get("env", ()))
         values["secrets"] = tuple(values.get("secrets", ()))
+        values["topology_levels"] = tuple(values.get("topology_levels", ()))
         return cls(**values)
 
 

@@ -72,8 +72,8 @@ class NamespaceSpec:
 class FlavorSpec:
     """How Kueue recognises a class: the taint on the flavor, which only pods of this class tolerate.
 
-    `has_topology`: admitted only when it fits on real nodes; needs at least one node label (device plugin yes, DRA and
-    classes with an autoscaler no).
+    `topology`: admitted only when it fits on real nodes; needs at least one node label. "" for none (DRA and classes
+    with an autoscaler).
     `is_held`: scheduling is paused: nothing new is admitted; runs continue.
     """
 
@@ -82,7 +82,7 @@ class FlavorSpec:
     slug: str
     node_labels: Mapping[str, str]
     tolerations: tuple[Mapping[str, str], ...]
-    has_topology: bool
+    topology: str
     is_held: bool = False
 
 

@@ -14,6 +14,7 @@ from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import queries as capacity_queries
 from catalog.classes.capacity.types import Capacity
+from catalog.classes.topology import ClassTopology, topologies_of
 from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
 from catalog.images import compatibility as fitting
@@ -51,6 +52,7 @@ class ClassRow:
     held: ClassHold | None
     terms: ClassTerms | None
     delayed_falls: list[DelayedFall]
+    topology: ClassTopology | None
 
     @property
     def unit(self) -> str:
@@ -69,9 +71,10 @@ class ImageRow:
 
 
 def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> list[ClassRow]:
-    """Keeps the given order. Costs the queries of the classes' capacity and three more; four if GPUs have faults."""
+    """Keeps the given order. Costs the queries of the classes' capacity and three more; one more if GPUs have faults,
+    and three if one has a topology of its own."""
     capacity = with_faults(cluster, classes, capacity_queries.capacities(cluster, classes))
-    falls = delayed_falls(classes)
+    falls, topologies = delayed_falls(classes), topologies_of(classes)
     known = class_access_queries.visible_classes(by, cluster).values_list("pk", "slug", "name")
     slugs, names = {pk: slug for pk, slug, _ in known}, {pk: name for pk, _, name in known}
     return [
@@ -84,6 +87,7 @@ def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> l
             held=_hold(one),
             terms=ClassTerms(one.terms_version, one.terms) if one.terms else None,
             delayed_falls=falls.get(one.pk, []),
+            topology=topologies.get(one.pk),
         )
         for one in classes
     ]

@@ -15,6 +15,7 @@ from accounts.models import Role
 from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import weights
+from catalog.classes.topology import topologies_of, topology_text
 from catalog.classes.validation import run_limits
 from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
@@ -191,6 +192,8 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
         yield {"term": term, "value": value}
     if one.borrowing_limit:
         yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond the team's quota"}
+    if found := topologies_of([one]).get(one.pk):
+        yield {"term": "Topology", "value": topology_text(found)}
     if one.product:
         yield {"term": "Product", "value": one.product}
     if one.partition != "none":

@@ -24,6 +24,19 @@ class DelayedFallSerializer(serializers.Serializer[Any]):
     message = serializers.CharField(help_text="The sentence shown on pages.")
 
 
+class ClassTopologySerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    levels = serializers.ListField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="Node labels, widest first. null: not known. Empty: the cluster has no such Topology.",
+    )
+    nodes = serializers.IntegerField(allow_null=True, help_text="Nodes with the labels of the class. null: not known.")
+    without_labels = serializers.IntegerField(
+        allow_null=True, help_text="Nodes without the label of a level, which Kueue ignores. null: not known."
+    )
+
+
 class ClassCapacitySerializer(serializers.Serializer[Any]):
     allocatable = serializers.IntegerField(allow_null=True, help_text="Units on ready nodes. null: not known.")
     used = serializers.IntegerField(allow_null=True, help_text="Units of unfinished pods on nodes.")
@@ -166,6 +179,9 @@ class ClassSerializer(serializers.Serializer[Any]):
     )
     node_minutes = serializers.IntegerField(
         source="gpu_class.node_minutes", help_text="Usual minutes until an added node is ready."
+    )
+    topology = ClassTopologySerializer(
+        allow_null=True, help_text="Topology with more levels than the host. null: hosts only, or none."
     )
     capacity = ClassCapacitySerializer()
     delayed_falls = DelayedFallSerializer(

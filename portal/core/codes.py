@@ -62,6 +62,8 @@ Code = Literal[
     "bad_summary",
     "bad_token",
     "bad_tolerations",
+    "bad_topology",
+    "bad_topology_level",
     "bad_units",
     "bad_until",
     "bad_username",

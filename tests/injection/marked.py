@@ -124,8 +124,8 @@ WORDS = (
     "node", "notebooks_domain", "object_kind", "object_name", "object_uid", "origin", "outcome", "owner", "password",
     "phase", "plugin_config", "pod_uid", "prefix", "priority", "queue", "queued_uid", "reason", "reference",
     "registry", "renewal", "request_id", "resource", "resource_version", "row", "run", "selector", "session_key",
-    "since", "slug", "stage", "step", "stop_reason", "storage_class", "subject", "tenant", "token_key", "uid", "verb",
-    "via", "written_step",
+    "since", "slug", "stage", "step", "stop_reason", "storage_class", "subject", "tenant", "token_key", "topology",
+    "uid", "verb", "via", "written_step",
 )  # fmt: skip
 
 # Columns that a database constraint requires together with this one.

@@ -170,6 +170,21 @@ def _fewer(facts: AdviceFacts, own: ClassOption, units: int, why: str) -> NextSt
     return NextStep("fewer_units", label, why, changed(facts, own.slug, units, "id_units"))
 
 
+def _anywhere(_told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """Only if it starts now without the level: later it may be the other way round."""
+    if facts.anywhere is None or facts.own is None or not facts.own.takes or not facts.may_change:
+        return []
+    if not facts.starts_on(facts.anywhere):
+        return []
+    why = f"{capital(free_now(facts.anywhere, facts.each, facts.workers))}."
+    way = PageLink("workload-change", facts.name, place="id_topology_required")
+    return [NextStep("change", f"Prefer one {facts.level} instead of requiring it", why, way)]
+
+
+def _level(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    return change("topology_level", "Change the topology level")(told, facts) if is_never(told, facts) else []
+
+
 def _stop_idle(_told: Status, facts: AdviceFacts) -> list[NextStep]:
     idle = sorted((one for one in facts.others if one.idle_since), key=lambda one: str(one.idle_since))
     return _stops(facts, idle)
@@ -305,6 +320,8 @@ _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
     Remedy.FILES: files_change,
     Remedy.GPU_CLASS: change("gpu_class_0", "Choose a class with GPUs"),
     Remedy.GPU_MEMORY: change("gpu_memory_gib", "Request less GPU memory"),
+    Remedy.ANYWHERE: _anywhere,
+    Remedy.LEVEL: _level,
     Remedy.AGAIN: _again,
     Remedy.SIZES: size_change,
     Remedy.LESS: less_beside,

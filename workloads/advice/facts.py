@@ -56,7 +56,9 @@ class AdviceFacts:
     """Facts around one run of `workers` with `each` units. `own`: its class, None if the team no longer has access to
     it. `ahead`: units of each of the team's runs that are ahead. `free_on`: free units of its class by node. `ending`:
     the most units of its class that terminating pods still use on one node. `gpu_memory_mib`: of one unit of its
-    class, `shared_memory_gib`: of each worker, 0 if unknown. `may_change`, `may_request`: what this user may do.
+    class, `shared_memory_gib`: of each worker, 0 if unknown. `level`: required for all its workers, so that `own`
+    counts only the nodes of the best domain; `anywhere`: the figures of its class without the level. `may_change`,
+    `may_request`: what this user may do.
     """
 
     name: str
@@ -72,6 +74,8 @@ class AdviceFacts:
     gpu_memory_mib: int = 0
     shared_memory_gib: int = 0
     around: ClassContext | None = None
+    level: str = ""
+    anywhere: AvailabilityFigures | None = None
     may_change: bool = False
     may_request: bool = False
 

@@ -47,7 +47,7 @@ from workloads.launch.options import Options
 from workloads.launch.queries import accepted_terms, reachable_classes
 from workloads.models import Run, Workload
 from workloads.status import queries as status_queries
-from workloads.status.observations.node_capacity import PodDemand, nodes_of
+from workloads.status.observations.node_capacity import PodDemand, nodes_of, requiring_level
 from workloads.status.types import Phase, Status
 from workloads.status.workload_row import WorkloadRow
 
@@ -71,6 +71,8 @@ class _Read:
     limits: TeamLimits
     # By class id: what is free on its nodes, including cores and memory.
     nodes: Mapping[int, ClassNodes]
+    # By run id, for runs that require a level of a topology.
+    levels: Mapping[int, ClassNodes]
 
 
 def advice_by_workload(
@@ -144,6 +146,7 @@ def _read(by: Actor, namespace: Namespace, team: TeamFacts, rows: Collection[Wor
         nodes=nodes_of(
             cluster.pk, {one.pk: place for one in open_ones if (place := PodDemand.of_class(one)) is not None}
         ),
+        levels=nodes_of(cluster.pk, requiring_level(row.run for row in rows if row.run)),
     )
 
 
@@ -195,6 +198,11 @@ def _facts(read: _Read, row: WorkloadRow, plain: AdviceFacts) -> AdviceFacts:
     workload, slug, units = row.workload, row.gpu_class.slug, plain.each
     known = {one.slug: (one, facts) for one, facts in read.classes}
     own = _option(read, workload, *known[slug], units=units, of=row.gpu_class) if slug in known else None
+    placed = read.levels.get(row.run.pk) if row.run is not None else None
+    anywhere = own.figures if own is not None and placed is not None else None
+    if placed is not None and slug in known:
+        best = {node.name for node in placed.best_domain}
+        own = _option(read, workload, *known[slug], units=units, of=row.gpu_class, on=best)
     said = Options.from_json(workload.options)
     capacity = _with_memory(row.gpu_class, read.capacities.get(row.gpu_class.pk) or Capacity(), said)
     nodes = {one.name: one.free for one in capacity.nodes}
@@ -202,29 +210,39 @@ def _facts(read: _Read, row: WorkloadRow, plain: AdviceFacts) -> AdviceFacts:
     return dataclasses.replace(
         plain,
         own=own,
+        # Another class may lack the level.
         options=tuple(
             _option(read, workload, one, theirs, units=units, of=row.gpu_class)
             for one, theirs in read.classes
-            if one.slug != slug and _has_devices(one) == _has_devices(row.gpu_class)
+            if placed is None and one.slug != slug and _has_devices(one) == _has_devices(row.gpu_class)
         ),
-        # Which devices the others would free is not read.
-        others=() if said.gpu_memory_gib else tuple(_others(read, row, nodes)),
+        # Which devices the others would free is not read, nor in which domain.
+        others=() if said.gpu_memory_gib or placed is not None else tuple(_others(read, row, nodes)),
         ahead=_ahead(read, row, own),
         free_on=nodes,
         ending=max(ending, default=0),
         gpu_memory_mib=row.gpu_class.memory_mib or 0,
         around=_around(read, row.gpu_class, capacity),
+        level=placed.level if placed is not None else "",
+        anywhere=anywhere,
     )
 
 
 def _option(
-    read: _Read, workload: Workload, one: GpuClass, facts: ClassFacts, *, units: int, of: GpuClass
+    read: _Read,
+    workload: Workload,
+    one: GpuClass,
+    facts: ClassFacts,
+    *,
+    units: int,
+    of: GpuClass,
+    on: Collection[str] | None = None,
 ) -> ClassOption:
-    """For a new run of this workload, after its current run has ended."""
+    """For a new run of this workload, after its current run has ended. `on`: the names of the only nodes for it."""
     said, now, of_unit = Options.from_json(workload.options), timezone.now(), unit_size(one)
     sizes = memory_sizes(one, read.capacities[one.pk])
     capacity = _with_memory(one, read.capacities[one.pk], said)
-    room = _room(read, one, capacity, said)
+    room = _room(read, one, capacity, said, on)
     ending = [run for run in _of(read, one.slug) if run.workload_id == workload.pk and run.holds_units]
     freed, freed_workers = sum(_size(run) for run in ending), sum(run.workers for run in ending)
     figures = AvailabilityFigures(
@@ -285,12 +303,12 @@ def _has_devices(one: GpuClass) -> bool:
     return one.interface != GpuClass.Interface.NONE
 
 
-def _room(read: _Read, one: GpuClass, capacity: Capacity, said: Options) -> tuple[int, ...]:
+def _room(read: _Read, one: GpuClass, capacity: Capacity, said: Options, on: Collection[str] | None) -> tuple[int, ...]:
     """Returns for each node the free units for which cores and memory are free too."""
     left = {node.name: node for node in read.nodes[one.pk].nodes} if one.pk in read.nodes else {}
     found = []
     for node in capacity.nodes:
-        units = node.free
+        units = node.free if on is None or node.name in on else 0
         if (there := left.get(node.name)) is not None:
             for free, asked, per_unit in (
                 (there.cpu_free, said.cpu, one.cpu_per_unit),

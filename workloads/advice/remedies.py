@@ -23,6 +23,8 @@ class Remedy(Enum):
     REFERENCE = auto()
     GPU_CLASS = auto()
     GPU_MEMORY = auto()
+    ANYWHERE = auto()
+    LEVEL = auto()
     FILES = auto()
     AGAIN = auto()
     SIZES = auto()
@@ -46,6 +48,7 @@ _BY_CLASS = frozenset(
         Remedy.SIZES,
         Remedy.FILES,
         Remedy.AGAIN,
+        Remedy.ANYWHERE,
     }
 )
 
@@ -79,6 +82,8 @@ _PLANS: Mapping[str, Remedies] = {
     "flavor_mismatch": (Remedy.AGAIN, Remedy.OTHER_CLASS, Remedy.OPERATORS),
     "no_node_fits": _NODES,
     "gang_fits_in_part": _NODES,
+    "level_fits_in_part": (Remedy.ANYWHERE, Remedy.FEWER_NOW, Remedy.WAIT, Remedy.LEVEL),
+    "level_missing": (Remedy.LEVEL, Remedy.OPERATORS),
     "previous_ending": _WAIT_OR_TELL,
     "no_units_offered": _OTHER_OR_TELL,
     "device_class_missing": _OTHER_OR_TELL,

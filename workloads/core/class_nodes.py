@@ -27,6 +27,8 @@ class ClassNode:
     # The taint that keeps pods away, as kubectl writes it; "" if none does.
     taint: str = ""
     cordon: Cordon | None = None
+    # Its values of the levels of the run's topology, widest first; None: it lacks the label.
+    places: tuple[str | None, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -55,7 +57,8 @@ class SizedDevices:
 @dataclass(frozen=True)
 class ClassNodes:
     """All nodes of the class, without the `elsewhere` many that cannot mount the run's volume; `units` of `resource`,
-    `cpu` and `memory_gib` are per pod.
+    `cpu` and `memory_gib` are per pod. `levels` of the run's topology, widest first; all its pods have to be in one
+    domain of `level`, "" for none.
     """
 
     nodes: tuple[ClassNode, ...]
@@ -64,6 +67,28 @@ class ClassNodes:
     memory_gib: int
     resource: str = "its resource"
     elsewhere: int = 0
+    levels: tuple[str, ...] = ()
+    level: str = ""
+
+    @property
+    def best_domain(self) -> tuple[ClassNode, ...]:
+        """The nodes of the domain of `level` in which most of the run's pods fit now."""
+        return tuple(max(self._domains, key=lambda nodes: sum(map(self.fits, nodes)), default=()))
+
+    @property
+    def most_in_one_domain(self) -> int:
+        """How many of the run's pods the units of one domain of `level` are enough for, if none are in use."""
+        return max((sum(node.capacity // self.units for node in nodes) for nodes in self._domains), default=0)
+
+    @property
+    def _domains(self) -> list[list[ClassNode]]:
+        """Of `level`. Kueue ignores nodes that lack the label of a level."""
+        depth = self.levels.index(self.level) + 1
+        found: dict[tuple[str | None, ...], list[ClassNode]] = {}
+        for node in self.nodes:
+            if None not in node.places:
+                found.setdefault(node.places[:depth], []).append(node)
+        return list(found.values())
 
     @property
     def open(self) -> tuple[ClassNode, ...]:

@@ -55,7 +55,8 @@ class ClassFacts:
     cluster was not read. `successor`: the name of the class that replaces it, "" for none. `is_usable`: the class is
     for everyone, or for this team. `terms_version` 0: no terms; `terms_accepted`: this user has accepted this version.
     `memory_sizes`: of its devices, smallest first; () if a size cannot be requested, None if not known.
-    `is_spot`: the provider may reclaim its nodes at any time.
+    `is_spot`: the provider may reclaim its nodes at any time. `topology_levels`: node labels, widest first; () if the
+    class has none, None if not known.
     """
 
     slug: str
@@ -76,6 +77,7 @@ class ClassFacts:
     is_storage: bool = False
     memory_sizes: tuple[MemorySize, ...] | None = None
     is_spot: bool = False
+    topology_levels: tuple[str, ...] | None = None
 
     @property
     def is_interruptible(self) -> bool:

@@ -113,9 +113,7 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, group: str = "", by:
     refuse_if(policy.may_start(by, team, queries.run_facts(workload, last)))
     refuse_if(custom_images.custom_image_refusal(workload))
     said = Options.from_json(workload.options)
-    found = launch_queries.class_facts(
-        namespace, workload.gpu_class, units=workload.units, by=by, with_memory=said.gpu_memory_gib is not None
-    )
+    found = launch_queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by, said=said)
     never = policy.may_start_on(found, workload.kind, workload.units, said)
     refuse_if(never or policy.must_accept_terms(found, accept_terms))
     _check_production_limit(namespace, workload.gpu_class, said, workload.total_units)

@@ -41,6 +41,8 @@ class Options:
     `priority`: "" is the default of its kind. `checkpoints`: the job saves its state, and resumes from it after an
     interruption. `gpu_memory_gib`: the least memory of each device, None for any of the class.
     `accepts_interruption`: the owner of a notebook accepts that its spot node is reclaimed at any time.
+    `topology_level`: a node label of the class's topology. All workers of a job run on nodes with the same value of it:
+    only so if `topology_required`, otherwise if they fit there.
     """
 
     cpu: int | None = None
@@ -59,6 +61,8 @@ class Options:
     checkpoints: bool = False
     gpu_memory_gib: int | None = None
     accepts_interruption: bool = False
+    topology_level: str = ""
+    topology_required: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Only options that were set are included: for all others the defaults of a later release apply."""
@@ -211,6 +215,10 @@ def repository_directory(url: str) -> str:
     """
     last = urlsplit(url).path.rstrip("/").rpartition("/")[2].removesuffix(".git")
     return last if _PATH_PART.fullmatch(last) else ""
+
+
+def level_text(level: str, *, is_required: bool) -> str:
+    return f"all workers in one {level}, {'required' if is_required else 'preferred'}"
 
 
 def run_minutes(asked_hours: int | None, limit_hours: int | None) -> int | None:

@@ -135,6 +135,7 @@ def may_start_on(found: ClassFacts, kind: str, units: int, said: Options) -> Ref
         or may_have_memory(found, said.gpu_memory_gib, units)
         or priority_policy.may_be_production(found, units, said)
         or job_policy.must_accept_interruption(found, kind, said)
+        or job_policy.level_refusal(found, said)
     )
 
 

@@ -14,6 +14,7 @@ from catalog.classes import queries as catalog
 from catalog.classes.capacity.device_memory import MemorySize, memory_sizes
 from catalog.classes.capacity.queries import capacities
 from catalog.classes.queries import successor_name
+from catalog.classes.topology import levels_of
 from catalog.images import compatibility, image_references
 from catalog.images.queries import LEAST_CUDA
 from catalog.models import GpuClass, Image
@@ -32,6 +33,7 @@ from workloads.core import policy
 from workloads.core import policy as core_policy
 from workloads.launch import policy as launch_policy
 from workloads.launch import types as launch_types
+from workloads.launch.options import NO_OPTIONS, Options
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class LaunchTarget:
 
 def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: Actor) -> LaunchTarget | None:
     """Returns None if the class does not exist or this team may not see it. One query, since a user waits; two more if
-    the units might not fit on one node, at most three for a memory size of devices, and one for an image that is not in
-    the catalog.
+    the units might not fit on one node, at most three for a memory size of devices, at most two for a level of a
+    topology, and one for an image that is not in the catalog.
     """
     tenant_id, user_id = namespace.tenant_id, by.user_id
     named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
@@ -79,8 +81,7 @@ def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: 
     ]
     facts = class_facts_of(found, peak_of(theirs, timezone.now()), wanted.units)
     facts = replace(facts, terms_accepted=terms_accepted)
-    if wanted.options.gpu_memory_gib is not None:
-        facts = replace(facts, memory_sizes=class_memory_sizes(namespace, found))
+    facts = _with_facts_for(facts, namespace, found, wanted.options)
     if image_name is None:
         return LaunchTarget(found, facts, _own(namespace, wanted.image), "")
     image = NamedImage(image_name, image_references.pinned(reference, digest), vendor, min_cuda)
@@ -152,16 +153,15 @@ def launch_any_refusal(by: Actor, namespace: Namespace, team: policy.TeamFacts) 
 
 
 def class_facts(
-    namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Actor, with_memory: bool = False
+    namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Actor, said: Options = NO_OPTIONS
 ) -> core_policy.ClassFacts:
     """One query; one more for terms, one more for a class with restricted access, two more if the units might not fit
-    on one node, and at most three `with_memory` of the devices.
+    on one node, at most three if `said` has a memory size of devices, and at most two if it has a level of a topology.
     """
     granted = peak_grants(namespace.tenant_id, [gpu_class.pk]).get(gpu_class.pk, 0)
-    found = class_facts_of(gpu_class, granted, units)
+    found = _with_facts_for(class_facts_of(gpu_class, granted, units), namespace, gpu_class, said)
     return replace(
         found,
-        memory_sizes=class_memory_sizes(namespace, gpu_class) if with_memory else None,
         is_usable=may_use_class(namespace.tenant_id, gpu_class),
         terms_accepted=gpu_class.pk in accepted_terms(by, [gpu_class]),
     )
@@ -199,6 +199,17 @@ def class_facts_of(gpu_class: GpuClass, granted: int, units: int) -> core_policy
         run_hours_limit=gpu_class.run_hours_limit,
         is_storage=gpu_class.is_storage,
         is_spot=spot_label(gpu_class.node_labels) is not None,
+    )
+
+
+def _with_facts_for(
+    facts: core_policy.ClassFacts, namespace: Namespace, gpu_class: GpuClass, said: Options
+) -> core_policy.ClassFacts:
+    """With the facts that only few launches are checked against."""
+    return replace(
+        facts,
+        memory_sizes=class_memory_sizes(namespace, gpu_class) if said.gpu_memory_gib is not None else None,
+        topology_levels=levels_of(gpu_class) if said.topology_level else None,
     )
 
 

@@ -11,7 +11,7 @@ from accounts.rest.validators import DocumentedChoiceField, documented_length, d
 from catalog.classes.validation.run_limits import RUN_HOURS_MOST
 from cluster.manifests.run_spec import HOME, JOB, NOTEBOOK, PRIORITIES
 from workloads.core.environment import ENV_NAME_LIMIT
-from workloads.launch.jobs.policy import RETRIES_LIMIT, SCRIPT_LIMIT, WORKERS_LIMIT
+from workloads.launch.jobs.policy import LEVEL_LIMIT, RETRIES_LIMIT, SCRIPT_LIMIT, WORKERS_LIMIT
 from workloads.launch.options import (
     ENV_LIMIT,
     ENV_VALUE_LIMIT,
@@ -112,6 +112,17 @@ class OptionsSerializer(serializers.Serializer[Any]):
         allow_null=True,
         validators=documented_range(1, SIZE_MOST),
         help_text="Least memory of each device. Omitted: any of the class.",
+    )
+    topology_level = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=LEVEL_LIMIT,
+        help_text="Of a job: a level of the class's `topology`. All workers run in one domain of it, if they fit "
+        "there. Omitted: anywhere in the class.",
+    )
+    topology_required = serializers.BooleanField(
+        required=False,
+        help_text="The job is queued until all workers fit into one domain of `topology_level`.",
     )
 
 

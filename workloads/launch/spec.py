@@ -6,6 +6,7 @@ import secrets
 from dataclasses import replace
 
 from catalog.classes import queries as class_queries
+from catalog.classes import topology
 from catalog.classes.capacity import weights
 from catalog.images import image_references
 from cluster.manifests import run as manifests
@@ -23,7 +24,9 @@ from workloads.storage.claim_states import claim_states
 
 
 def frozen_spec(workload: Workload, number: int) -> RunSpec:
-    """Returns all values from which the run's objects are created, as they are now."""
+    """Returns all values from which the run's objects are created, as they are now. No query, or at most two for the
+    levels of a topology.
+    """
     gpu_class, said = workload.gpu_class, Options.from_json(workload.options)
     pod = class_queries.pod_spec(
         gpu_class, units=workload.units, image=workload.image, namespace=workload.namespace.name
@@ -57,7 +60,17 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         priority=said.priority or DEFAULT_PRIORITY[workload.kind],
         script=said.script.replace("\r\n", "\n"),
         checkpoints=said.checkpoints,
+        topology_level=said.topology_level,
+        topology_required=said.topology_required,
+        topology_levels=_levels(workload, said),
     )
+
+
+def _levels(workload: Workload, said: Options) -> tuple[str, ...]:
+    """Always with the requested one, also if the class has it no longer."""
+    level = said.topology_level
+    known = topology.levels_of(workload.gpu_class) if level else ()
+    return known if known is not None and level in known else (level,) if level else ()
 
 
 def new_identity() -> str:

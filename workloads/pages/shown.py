@@ -20,6 +20,7 @@ from portal.ui.text import ordinal, plural
 from tenants.models import Tenant
 from workloads.core.queries import watch_of
 from workloads.interruption import loss
+from workloads.launch.options import level_text
 from workloads.lifetime.limits import limit_notices
 from workloads.models import Run, Workload
 from workloads.status.estimates.estimate import EstimateOutcome
@@ -352,6 +353,8 @@ def _of_jobs(run: Run) -> list[Definition]:
         found.append(Definition("Priority", priority))
     if gib := spec.get("gpu_memory_gib", 0):
         found.append(Definition("GPU memory", f"at least {gib} GiB each"))
+    if level := spec.get("topology_level", ""):
+        found.append(Definition("Topology", level_text(level, is_required=spec["topology_required"])))
     if retries := spec.get("retries", 0):
         found.append(Definition("Retries", f"up to {retries} after a crash"))
     if spec.get("checkpoints"):

@@ -174,9 +174,7 @@ def _open_refusal(by: Actor, team: core_policy.TeamFacts, row: WorkloadRow) -> R
 
 def _never(by: Actor, namespace: Namespace, workload: Workload) -> Refusal | None:
     said = Options.from_json(workload.options)
-    found = launch_queries.class_facts(
-        namespace, workload.gpu_class, units=workload.units, by=by, with_memory=said.gpu_memory_gib is not None
-    )
+    found = launch_queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by, said=said)
     never = launch_policy.may_start_on(found, workload.kind, workload.units, said)
     return never or custom_images.custom_image_refusal(workload)
 

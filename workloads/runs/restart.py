@@ -55,9 +55,7 @@ def request_restart(
     """
     namespace, name, tenant = workload.namespace, workload.name, workload.tenant.slug
     said = Options.from_json(workload.options)
-    found = launch_queries.class_facts(
-        namespace, workload.gpu_class, units=workload.units, by=by, with_memory=said.gpu_memory_gib is not None
-    )
+    found = launch_queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by, said=said)
     refuse_if(run_policy.may_restart(by, team, queries.run_facts(workload, run)))
     refuse_if(
         launch_policy.may_start_on(found, workload.kind, workload.units, said)

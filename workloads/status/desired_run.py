@@ -61,3 +61,5 @@ class DesiredRun:
     retries: int = 0
     # The least of each device; 0: any.
     gpu_memory_gib: int = 0
+    # In one domain of which all workers have to be; "": none is required.
+    required_level: str = ""

@@ -178,8 +178,8 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     message, about = (pending.message, pending.about) if pending is not None and not pending.is_true else ("", "")
     if queue.active and message == explain_queue.STILL_DEACTIVATED:
         message, about = "", ""
-    size = {"units": wish.units, "workers": wish.workers, "gpu_memory_gib": wish.gpu_memory_gib}
-    found = explain_queue.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
+    size = explain_queue.RequestedSize(wish.units, wish.workers, wish.gpu_memory_gib, wish.required_level)
+    found = explain_queue.pending(message, size, class_name=wish.class_name, slug=wish.class_slug)
     found = explain_queue.with_borrowing(found, wish.borrowing_limit, class_name=wish.class_name)
     if seen.at is not None:
         found = admission.with_numbers(found, wish.asked, seen.at.limits, seen.at.minimums)

@@ -241,6 +241,7 @@ def desired_run(
         workers=run.workers,
         retries=run.spec.get("retries", 0),
         gpu_memory_gib=run.spec.get("gpu_memory_gib", 0),
+        required_level=run.spec["topology_level"] if run.spec.get("topology_required") else "",
     )
 
 

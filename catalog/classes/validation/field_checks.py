@@ -18,6 +18,8 @@ _WORD = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _RESOURCE = re.compile(f"{_PREFIX}/{_WORD}")
 _LABEL = re.compile(f"({_PREFIX}/)?{_WORD}")
 _LABEL_VALUE = re.compile(f"({_WORD})?")
+# As in the fence of deploy/base: other topologies are not for the portal.
+_TOPOLOGY = re.compile(r"gpu-portal-[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 TOLERATION_KEYS = ("key", "operator", "value", "effect", "tolerationSeconds")
 TOLERATION_CHOICES = {
     "operator": ("Exists", "Equal"),
@@ -38,6 +40,7 @@ def class_problems(values: Mapping[str, Any]) -> list[Refusal]:
         *run_limits.autoscaling_problems(values),
         *_labels(values),
         *_tolerations(values),
+        *_topology(values),
     ]
 
 
@@ -134,6 +137,18 @@ def _labels(values: Mapping[str, Any]) -> Iterator[Refusal]:
             yield Refusal("bad_labels", f"'{name}' is not a valid name of a node label.", "node_labels")
         if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
             yield Refusal("bad_labels", f"'{value}' is not a valid value of the node label {name}.", "node_labels")
+
+
+def _topology(values: Mapping[str, Any]) -> Iterator[Refusal]:
+    name = values["topology"]
+    if not name:
+        return
+    if not _TOPOLOGY.fullmatch(name):
+        text = f"'{name}' is not a topology of the portal: its name starts with gpu-portal- and has a-z, 0-9 and -."
+        yield Refusal("bad_topology", text, "topology")
+    elif values["interface"] != "device-plugin" or values["max_units"] is not None:
+        text = "Only a class with a device plugin and without added nodes has a topology; leave it empty."
+        yield Refusal("bad_topology", text, "topology")
 
 
 def _tolerations(values: Mapping[str, Any]) -> Iterator[Refusal]:

@@ -21,6 +21,12 @@ Image = Annotated[str, typer.Option("--image", "-i", help="Name in the catalog, 
 GpuMemory = Annotated[
     int | None, typer.Option("--gpu-memory", help="Least GiB of each device. Default: any device of the class.")
 ]
+TopologyLevel = Annotated[
+    str, typer.Option("--topology-level", help="Of a job: a level of the class; all workers in one domain of it.")
+]
+TopologyRequired = Annotated[
+    bool, typer.Option("--topology-required", help="Wait until all workers fit into one domain. Default: preferred.")
+]
 Volume = Annotated[str, typer.Option(help="Name of a volume. Default: none, files are deleted when the run stops.")]
 Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE. The whole team can read it.")]
 Secret = Annotated[list[str] | None, typer.Option(help="Name of a team secret, set as a variable of that name.")]
@@ -38,6 +44,8 @@ def launch_body(
     gpu_class: GpuClass = "",
     units: Units = None,
     gpu_memory_gib: GpuMemory = None,
+    topology_level: TopologyLevel = "",
+    topology_required: TopologyRequired = False,
     image: Image = "",
     volume: Volume = "",
     env: Env = None,
@@ -58,6 +66,8 @@ def launch_body(
         "workers": workers,
         "run_hours": run_hours,
         "gpu_memory_gib": gpu_memory_gib,
+        "topology_level": topology_level,
+        "topology_required": topology_required or None,
     }
     values = {
         "gpu_class": gpu_class,

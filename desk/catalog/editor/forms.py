@@ -30,7 +30,7 @@ SECTIONS = (
         "Nodes",
         "Nodes with all of these labels; taints that workloads tolerate; how many units an autoscaler may provide.",
         "node",
-        ("node_labels", "tolerations", "max_units", "node_minutes"),
+        ("node_labels", "tolerations", "topology", "max_units", "node_minutes"),
     ),
     ("Interconnect", "", "gpu", ("interconnect", "interconnect_note", "interconnect_on")),
     ("Size of a unit", "", "", ("units_per_workload", "cpu_per_unit", "memory_gib_per_unit")),

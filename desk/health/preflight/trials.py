@@ -23,7 +23,7 @@ def trial_objects(existing_namespace: str, *, has_priority_class: bool) -> Itera
     team = NamespaceSpec(name=NAME, owner=NAME, group=NAME, cohort=NAME, quota=quota, cells=(cell,), is_held=False)
     yield namespace.namespace(team)
     yield pool.resource_flavor(
-        FlavorSpec(NAME, owner=NAME, slug=NAME, node_labels={GPU: NAME}, tolerations=(), has_topology=True)
+        FlavorSpec(NAME, owner=NAME, slug=NAME, node_labels={GPU: NAME}, tolerations=(), topology=names.TOPOLOGY)
     )
     yield pool.cohort(CohortSpec(NAME, owner=NAME, cells=(QuotaCell(GPU, NAME, 1),)))
     yield namespace.cluster_queue(team, (cell,))

@@ -78,6 +78,12 @@ def test_the_memory_of_the_devices(gpu: Gpu, what: tuple[str, ...]) -> None:
     assert "The memory of the single devices of A100 80GB whole card is not known." in done.err
 
 
+def test_a_level_of_the_topology(gpu: Gpu, what: tuple[str, ...]) -> None:
+    done = gpu("launch", "train", *what, "--kind", "job", "--topology-level", "example.org/rack", "--topology-required")
+    assert done.code == 6
+    assert "A100 80GB whole card has no topology with levels." in done.err
+
+
 # ---- run -----------------------------------------------------------------------------------------------------------
 
 

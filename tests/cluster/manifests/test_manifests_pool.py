@@ -12,10 +12,10 @@ A100 = FlavorSpec(
     slug="a100",
     node_labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.sharing-strategy": "none"},
     tolerations=({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},),
-    has_topology=True,
+    topology="gpu-portal",
 )
 H100 = FlavorSpec(
-    name="h100-00112233", owner="catalog.pool.1", slug="h100", node_labels={}, tolerations=(), has_topology=False
+    name="h100-00112233", owner="catalog.pool.1", slug="h100", node_labels={}, tolerations=(), topology=""
 )
 COHORT = CohortSpec(
     name="gpu-portal",

@@ -73,7 +73,10 @@ CASES: dict[str, tuple[Json, list[Json]]] = {
     "a flavor for every pod": (of("resourceflavors", nodeTaints=[]), [of("resourceflavors")]),
     "a flavor with somebody's topology": (
         of("resourceflavors", topologyName="racks", nodeLabels={"a": "b"}),
-        [of("resourceflavors", topologyName="gpu-portal", nodeLabels={"a": "b"})],
+        [
+            of("resourceflavors", topologyName="gpu-portal", nodeLabels={"a": "b"}),
+            of("resourceflavors", "racks-00112233", topologyName="gpu-portal-racks", nodeLabels={"a": "b"}),
+        ],
     ),
 }
 
@@ -96,7 +99,9 @@ def test_what_the_portal_makes_refers_to_ours_only(worker: Api) -> None:
         name=f"queues-{NAME[-8:]}", owner="o", group="g", cohort=NAME, quota=quotas, cells=(cell,), is_held=False,
         grace=(cell,),
     )  # fmt: skip
-    flavor = FlavorSpec(cell.flavor, owner="o", slug="a100", node_labels={"a": "b"}, tolerations=(), has_topology=True)
+    flavor = FlavorSpec(
+        cell.flavor, owner="o", slug="a100", node_labels={"a": "b"}, tolerations=(), topology="gpu-portal-racks"
+    )
     bodies = [
         pool.resource_flavor(flavor),
         pool.cohort(CohortSpec(NAME, owner="o", cells=(QuotaCell(cell.resource, cell.flavor, 1),))),

@@ -151,7 +151,7 @@ def _group_and_plural(path: str) -> tuple[str, str]:
 
 
 def pool_objects() -> list[Json]:
-    flavor = FlavorSpec("a", owner="o", slug="a", node_labels={}, tolerations=(), has_topology=False)
+    flavor = FlavorSpec("a", owner="o", slug="a", node_labels={}, tolerations=(), topology="")
     return [pool.resource_flavor(flavor), pool.cohort(CohortSpec("a", owner="o", cells=()))]
 
 

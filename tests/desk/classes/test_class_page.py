@@ -174,6 +174,26 @@ def test_a_held_class_says_why_and_until_when(a100: GpuClass, alice: User) -> No
     assert "a driver update; expected to resume at" in text
 
 
+def test_its_topology_and_the_nodes_that_kueue_ignores_are_shown(a100: GpuClass, alice: User) -> None:
+    assert signed_in(alice).get(f"/api/v1/classes/{a100.slug}").json()["topology"] is None
+    GpuClass.objects.update(topology="gpu-portal-racks")
+    assert "gpu-portal-racks; its levels are unknown now" in page_of(alice, a100.slug)
+    unknown = signed_in(alice).get(f"/api/v1/classes/{a100.slug}").json()["topology"]
+    assert unknown == {"name": "gpu-portal-racks", "levels": None, "nodes": None, "without_labels": None}
+
+    levels = ["example.org/rack", "kubernetes.io/hostname"]
+    spec = {"levels": [{"nodeLabel": level} for level in levels]}
+    topology = mirrored.with_metadata({"metadata": {"name": "gpu-portal-racks"}, "spec": spec})
+    mirrored.hardware_seen(a100.cluster, Topology=[topology])
+    said = signed_in(alice).get(f"/api/v1/classes/{a100.slug}").json()["topology"]
+    count = said["nodes"]
+    assert count > 1
+    assert said == {"name": "gpu-portal-racks", "levels": levels, "nodes": count, "without_labels": count}
+    text = page_of(alice, a100.slug)
+    assert "gpu-portal-racks: example.org/rack, kubernetes.io/hostname." in text
+    assert f"{count} of {count} nodes lack a label of a level: Kueue starts nothing there." in text
+
+
 def test_what_staff_entered_is_shown_with_its_date_and_version(a100: GpuClass, alice: User) -> None:
     GpuClass.objects.update(
         interconnect="nvlink",

@@ -162,6 +162,24 @@ def test_a_dra_class_has_a_plain_flavor(pool: Pool, a100: GpuClass, unique: str,
     assert lent(admin, a100.cluster)[queries.flavor_name(h100)] == "8"
 
 
+def test_a_topology_of_the_site_is_in_a_new_flavor(
+    pool: Pool, a100: GpuClass, kube_worker: Kube, admin: Api, unique: str
+) -> None:
+    """The fence lets the worker name it."""
+    name, labels = f"gpu-portal-{unique}", ("nvidia.com/gpu.product", "kubernetes.io/hostname")
+    spec = {"levels": [{"nodeLabel": label} for label in labels]}
+    topology = mirrored.with_metadata({"metadata": {"name": name}, "spec": spec})
+    mirrored.hardware_seen(a100.cluster, Topology=[topology], Workload=[])
+    look(pool, kube_worker)
+    before = queries.flavor_name(a100)
+    changed = actions.edit_class(a100.pk, topology=name, by=system_actor("test"))
+    look(pool, kube_worker)
+    after = queries.flavor_name(changed)
+    assert admin.get(FLAVORS, after)["spec"]["topologyName"] == name
+    assert set(lent(admin, a100.cluster)) == {after}
+    wait_until(lambda: admin.find(FLAVORS, before) is None)
+
+
 def finish_all() -> None:
     for row in MirrorWorkload.objects.all():
         row.record["conditions"] = [

@@ -16,6 +16,8 @@ INACTIVE = "../runs/test_disruptions_live::test_interruptions_that_are_no_preemp
 AWAY = "test_queue_live::test_a_namespace_that_goes_and_comes_again"
 SILENCE = "../../soak/silence::test_a_component_that_stops_is_told_and_then_the_run_starts"
 
+LEVELS = "topology/test_levels_live"
+
 IN_QUEUE: dict[str, Situation] = {
     # ---- refusals by API server, quotas and policies ----
     "over quota at ResourceQuota": Situation(
@@ -197,6 +199,30 @@ IN_QUEUE: dict[str, Situation] = {
         r"Only 3 of 4 workers with 1 unit of Own each fit on the nodes now.*",
         NOT_YET, "fewer_workers", "3 workers of 1 GPU", "a gang that fits",
         facts={"workers": 4, "fit": 3},
+    ),
+    "gang that requires one rack": Situation(
+        f"{LEVELS}::test_a_gang_that_requires_one_rack_waits_until_one_has_room",
+        QUEUED, "level_fits_in_part",
+        r"Only 6 of 8 workers with 1 unit of Racked each fit in one example\.org/rack now, and the job requires that "
+        r"all are in one\.",
+        NOT_YET, "change", "Uses 12 of 24 GPUs; enough free now on several nodes; starts now",
+        "a gang that prefers one",
+        facts={"workers": 8, "fit": 6},
+    ),
+    "gang that is larger than a rack": Situation(
+        f"{LEVELS}::test_what_a_rack_never_has_room_for_and_a_level_that_the_class_loses",
+        BLOCKED, "level_fits_in_part",
+        r"Only 8 of 9 workers with 1 unit of Racked each fit in one example\.org/rack now, and the job requires that "
+        r"all are in one\. None has units for more than 8 workers, whether they are in use or not\.",
+        NEVER, "change", "Uses 9 of 24 GPUs; enough free now on several nodes; starts now",
+        "level that the class no longer has",
+        facts={"workers": 9, "fit": 8},
+    ),
+    "level that the class no longer has": Situation(
+        f"{LEVELS}::test_what_a_rack_never_has_room_for_and_a_level_that_the_class_loses",
+        BLOCKED, "level_missing",
+        r"Racked no longer has the topology level that it requests\.",
+        NEVER, "change", "Choose another level, or none", "gang that is larger than a rack",
     ),
     # ---- cluster and mirror ----
     "namespace terminating": Situation(

@@ -28,10 +28,12 @@ def help_of(by: Actor, name: str, tenant: str = "team-a") -> AdviceView:
     return advice_view(name, advice_by_workload(by, namespace, team, rows)[name], tenant)
 
 
-def follow(client: Client, href: str, **typed: str) -> None:
-    """Requests the page of the step and submits its form unchanged, as a user does."""
+def follow(client: Client, href: str, *, unticked: str = "", **typed: str) -> None:
+    """Requests the page of the step and submits its form unchanged, as a user does. `unticked`: name of a checkbox."""
     page = client.get(href.partition("#")[0])
     fields = _Form(page.content.decode()).fields | typed
+    if unticked:
+        del fields[unticked]
     answer = client.post(href.partition("?")[0].partition("#")[0], fields)
     assert answer.status_code == 302, answer.content.decode()
 

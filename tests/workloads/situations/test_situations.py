@@ -22,7 +22,8 @@ NAMES = """
     over quota at ResourceQuota; larger than ResourceQuota;
     LimitRange; Pod Security; webhook down; local queue missing; local queue held;
     cluster queue inactive; flavor mismatch; waiting for quota; exceeds the maximum; borrowed then reclaimed;
-    lower priority preempted; requeued with back-off; gang that fits only in part; suspended without a Workload;
+    lower priority preempted; requeued with back-off; gang that fits only in part; gang that requires one rack;
+    gang that is larger than a rack; level that the class no longer has; suspended without a Workload;
     admitted but pod refused; namespace terminating; stale mirror;
     untolerated taint; wrong selector; contiguity; cordoned; cpu short; memory short; PVC unbound; PVC missing;
     DRA class missing; DRA devices short; DRA devices of a size short;

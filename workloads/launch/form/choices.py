@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from catalog.classes.capacity.device_memory import sizes_text
 from catalog.classes.queries import unit_of
+from catalog.classes.topology import levels_of
 from catalog.images import compatibility
 from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass, Image
@@ -105,9 +106,9 @@ class FormSelection:
 
 @dataclass(frozen=True)
 class LaunchChoices:
-    """`chosen`: the slug of a class, "" if there is none. `leaving`: outlooks of classes in retirement for which the
-    team has quota. `has_class`: a class exists for some kind of workload. `prefixes`: the team may use any image under
-    them.
+    """`chosen`: the slug of a class, "" if there is none. `levels`: of its topology, for a job; None if not known.
+    `leaving`: outlooks of classes in retirement for which the team has quota. `has_class`: a class exists for some kind
+    of workload. `prefixes`: the team may use any image under them.
     """
 
     kind: str
@@ -120,6 +121,7 @@ class LaunchChoices:
     volumes: tuple[VolumeChoice, ...]
     storage_classes: tuple[OfferedStorage, ...] = ()
     prefixes: tuple[str, ...] = ()
+    levels: tuple[str, ...] | None = ()
 
     @property
     def gpu_class(self) -> ClassChoice | None:
@@ -152,6 +154,7 @@ def launch_choices(by: Actor, namespace: Namespace, asked: FormSelection) -> Lau
         volumes=tuple(volume_choices(namespace)),
         storage_classes=namespace.cluster.site_profile.storage_classes,
         prefixes=tuple(prefixes_of(namespace.tenant_id)),
+        levels=levels_of(gpu_class) if gpu_class and kind == JOB else (),
     )
 
 

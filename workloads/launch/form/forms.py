@@ -55,6 +55,7 @@ class LaunchForm(StrictForm):
     # The current terms of the chosen class.
     has_ticked = False
     asks_memory = False
+    asks_level = False
     # Under "More": empty fields use the defaults of the class.
     MORE = (
         *("cpu", "memory_gib", "shared_memory_gib"),
@@ -135,6 +136,16 @@ class LaunchForm(StrictForm):
         max_value=MOST,
         label="GPU memory at least (GiB)",
         help_text="Of each device. The queue counts only units: a run holds them while it waits for such a device.",
+    )
+    # Only for jobs on classes with a topology.
+    topology_level = AnyChoice(
+        required=False,
+        label="All workers in one",
+        help_text="A level of the class's topology. They are placed in one such domain if they fit there, otherwise in "
+        "several.",
+    )
+    topology_required = forms.BooleanField(
+        required=False, label="Required: the job is queued until all workers fit into one domain of this level"
     )
     visibility = forms.ChoiceField(
         required=False,
@@ -229,6 +240,7 @@ class LaunchForm(StrictForm):
         image.choices = [(f"{word}s", of_kind[kind]) for kind, word in order if of_kind[kind]]
         self.initial.update(kind=offer.kind, gpu_class=offer.chosen)
         self._offer_memory(offer)
+        self._offer_levels(offer)
         self.has_ticked = offer.terms is not None and self.so_far("accept_terms") == offer.terms.value
         fits = [one.name for one in offer.images if one.kind == offer.kind and not one.problem]
         if self.initial.get("image") not in fits:
@@ -243,6 +255,18 @@ class LaunchForm(StrictForm):
         self.asks_memory = is_refused or keeps or bool(chosen and chosen.gpu_memory)
         if not self.asks_memory:
             self.initial.pop(field, None)
+
+    def _offer_levels(self, offer: LaunchChoices) -> None:
+        """A level that the chosen class lacks is not kept; if its levels are unknown, what was entered is."""
+        field, asked = self.fields["topology_level"], self.so_far("topology_level")
+        levels = offer.levels if offer.levels is not None else (asked,) if asked else ()
+        is_refused = self.is_bound and "topology_level" in self.errors
+        assert isinstance(field, AnyChoice)
+        field.choices = [("", "Anywhere in the class"), *((level, level) for level in levels)]
+        self.asks_level = bool(levels) or is_refused
+        if asked not in levels:
+            for name in ("topology_level", "topology_required"):
+                self.initial.pop(name, None)
 
     def offer_secrets(self, names: list[str]) -> None:
         """Offers the team's current secrets; deleted secrets are not selected again."""
@@ -307,7 +331,7 @@ class LaunchForm(StrictForm):
             *("cpu", "memory_gib", "shared_memory_gib", "mount_path"),
             *("env", "secrets", "repository", "reference", "run_hours"),
             *("workers", "script", "priority", "retries", "checkpoints", "gpu_memory_gib"),
-            "accepts_interruption",
+            *("accepts_interruption", "topology_level", "topology_required"),
         )
         return Options(**{name: self.cleaned_data[name] for name in names})
 

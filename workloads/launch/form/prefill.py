@@ -122,6 +122,8 @@ def _values(workload: Workload) -> tuple[dict[str, Any], list[str]]:
         "priority": options.priority,
         "retries": options.retries,
         "gpu_memory_gib": options.gpu_memory_gib,
+        "topology_level": options.topology_level,
+        "topology_required": options.topology_required or None,
     }
     return {name: value for name, value in values.items() if value not in (None, "", [])}, said
 

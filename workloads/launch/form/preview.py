@@ -30,6 +30,7 @@ from workloads.launch import custom_images
 from workloads.launch import policy as launch_policy
 from workloads.launch import queries as launch_queries
 from workloads.launch import spec as launch_spec
+from workloads.launch.options import level_text
 from workloads.launch.types import LaunchSpec
 from workloads.models import Volume, Workload
 from workloads.storage import queries as storage_queries
@@ -51,11 +52,14 @@ class PreviewedObject:
 
 @dataclass(frozen=True)
 class LaunchPreview:
-    """`refusal`: why nothing would be created. `call`: the same launch as a shell command."""
+    """`refusal`: why nothing would be created. `call`: the same launch as a shell command. `level`: where all workers
+    would be, "" for anywhere in the class.
+    """
 
     refusal: Refusal | None
     objects: tuple[PreviewedObject, ...] = ()
     call: str = ""
+    level: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,9 @@ def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> Laun
     made = previewed_objects(
         namespace.cluster, spec, volume=workload.volume if wanted.volume not in place.volumes else None
     )
-    return LaunchPreview(None, made, api_call(namespace.tenant.slug, wanted))
+    said = wanted.options
+    level = level_text(said.topology_level, is_required=said.topology_required) if said.topology_level else ""
+    return LaunchPreview(None, made, api_call(namespace.tenant.slug, wanted), level)
 
 
 def previewed_objects(cluster: Cluster, spec: RunSpec, *, volume: Volume | None) -> tuple[PreviewedObject, ...]:

@@ -1,4 +1,4 @@
-"""Options that only jobs have: several workers, a script, retries, checkpoints. Pure.
+"""Options that only jobs have: several workers and where they are, a script, retries, checkpoints. Pure.
 
 Units, CPU and memory are per worker; grants and limits count all workers.
 """
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 WORKERS_LIMIT = 256
 RETRIES_LIMIT = 10
 SCRIPT_LIMIT = 20_000
+# The longest name of a node label: a domain, / and a name.
+LEVEL_LIMIT = 253 + 1 + 63
 
 
 def job_options_refusal(wanted: LaunchSpec) -> Refusal | None:
@@ -44,6 +46,9 @@ def _of_jobs_alone(said: Options) -> Refusal | None:
     if said.retries:
         text = "A notebook is not retried after a crash. Only jobs can have retries."
         return Refusal("jobs_only", text, "retries")
+    if said.topology_level:
+        text = "A notebook is one pod and runs on one node. Only jobs can have a topology level."
+        return Refusal("jobs_only", text, "topology_level")
     return priority_refusal(said)
 
 
@@ -105,6 +110,23 @@ def must_accept_interruption(found: ClassFacts, kind: str, said: Options) -> Ref
         "this job uses checkpointing, or choose a class without borrowing.",
         "checkpoints",
     )
+
+
+def level_refusal(found: ClassFacts, said: Options) -> Refusal | None:
+    """All workers are to be in one domain of a level that the class has. Unknown levels refuse nothing: if there is no
+    such level, Kueue says so.
+    """
+    level, levels = said.topology_level, found.topology_levels
+    if not level:
+        text = "A required topology needs a level. Choose one, or send topology_required: false."
+        return Refusal("bad_topology_level", text, "topology_level") if said.topology_required else None
+    if levels is None or level in levels:
+        return None
+    if not levels:
+        text = f"{found.name} has no topology with levels. Leave the level empty, or choose another class."
+    else:
+        text = f"{found.name} has no level '{level[:LEVEL_LIMIT]}'. Its levels are {', '.join(levels)}."
+    return Refusal("bad_topology_level", text, "topology_level")
 
 
 def _must_accept_spot(found: ClassFacts, said: Options) -> Refusal | None:

@@ -47,6 +47,7 @@ WAIT_REASONS = {
     "exceeds_maximum": WaitReason.UNITS,
     "no_node_fits": WaitReason.NODE,
     "gang_fits_in_part": WaitReason.NODES,
+    "level_fits_in_part": WaitReason.NODES,
     "previous_ending": WaitReason.NODES,
     "no_cpu_or_memory": WaitReason.NODES,
     "nodes_closed": WaitReason.NODES,

@@ -19,10 +19,12 @@ from workloads.status.explain.scheduling import CLOSED, CORDONED, OTHER, REMEDIE
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Explanation
 
 _PREFIX = "couldn't assign flavors to pod set "
-# Flavors of classes with an autoscaler have no topology; Kueue compares that before the taint.
+# Flavors of classes with an autoscaler have no topology, and other classes have other levels; Kueue compares that
+# before the taint.
 _RULED_OUT = (
     r"(?:untolerated taint \{gpu-portal/class [^}]*\} in flavor [a-z0-9.-]+"
-    r"|Flavor \"[a-z0-9.-]+\" (?:does not support|supports only) TopologyAwareScheduling)"
+    r"|Flavor \"[a-z0-9.-]+\" (?:(?:does not support|supports only) TopologyAwareScheduling"
+    r"|does not contain the requested level))"
 )
 _OTHERS_ONLY = re.compile(rf"{_PREFIX}[a-z0-9-]+: {_RULED_OUT}(?:, {_RULED_OUT})*")
 _DOMAINS = ("no topology domains at level", "to fit")
@@ -35,6 +37,8 @@ _OFFERS_NONE = Predicate(
 )
 # An autoscaler adds a node for a pod that waits for these reasons.
 _ADDED_FOR = frozenset({"no_node_fits", "no_node_matches", "no_nodes", "no_cpu_or_memory", "devices_unavailable"})
+# Of a run of an earlier definition of its class.
+_OTHER_DEFINITION = ("flavor_mismatch", "level_missing")
 _ONE_NODE = "It starts when one node has enough free units"
 _ALL_DOWN = f"It starts when one of them is ready again. {CONTACT_OPERATORS}"
 
@@ -57,10 +61,10 @@ def by_nodes(
     observed: Observation, message: str, *, class_name: str, workers: int = 1, told: Explanation | None = None
 ) -> Explanation | None:
     """`message`: by Kueue; `told`: its explanation. Returns None if it is about something else, or if the nodes do not
-    explain it: none would help a run of an earlier definition of its class.
+    explain it: none would help a run of an earlier definition of its class, or that requests a level which it lacks.
     """
     seen = observed.nodes
-    if seen is None or not is_about_nodes(message) or (told is not None and told.reason == "flavor_mismatch"):
+    if seen is None or not is_about_nodes(message) or (told is not None and told.reason in _OTHER_DEFINITION):
         return None
     tied = observed.claim if seen.elsewhere else None
     found = _by_nodes(seen, class_name, workers, tied)
@@ -128,6 +132,10 @@ def _by_nodes(seen: ClassNodes, class_name: str, workers: int, tied: ClaimState 
         return _none_open(seen, class_name)
     if all(node.allocatable == 0 for node in seen.open):
         return _none_offered(seen, class_name)
+    if seen.level and workers > 1:
+        fit = sum(map(seen.fits, seen.best_domain))
+        size, most = (seen.units, workers), seen.most_in_one_domain
+        return None if fit >= workers else level_too_small(fit, size, class_name, seen.level, most=most)
     fit = sum(map(seen.fits, seen.nodes))
     if fit >= workers:
         return None
@@ -173,6 +181,26 @@ def gang_too_large(fit: int, size: tuple[int, int], class_name: str, lacking: st
         "It starts when all workers fit; fewer workers may start sooner.",
         facts={"workers": workers, "fit": fit},
     )
+
+
+def level_too_small(
+    fit: int, size: tuple[int, int], class_name: str, level: str, *, most: int | None = None
+) -> Explanation:
+    """`fit`: in the domain of the level in which most fit; `most`: the same if no units were in use, None if not known.
+    `size`: as of `gang_too_large`.
+    """
+    units, workers = size
+    text = (
+        f"Only {fit} of {workers} workers with {units_of(units, class_name)} each fit in one {level} now, and the job "
+        "requires that all are in one."
+    )
+    facts = {"workers": workers, "fit": fit}
+    if most is not None and most < workers:
+        text = f"{text} None has units for more than {plural(most, 'worker')}, whether they are in use or not."
+        remedy = f"Request {plural(most, 'worker')} or fewer, or prefer the level instead of requiring it."
+        return Explanation("level_fits_in_part", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
+    remedy = f"It starts when all workers fit in one {level}; fewer workers may start sooner."
+    return Explanation("level_fits_in_part", text, remedy, actions=STOP_OR_CHANGE, facts=facts)
 
 
 def _spread(seen: ClassNodes, class_name: str) -> Explanation:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from workloads.interruption.preemption import IN_TEAM, preemption_cause, preemption_rule
 from workloads.status.explain.endings.pod_termination import NOT_SAVED
-from workloads.status.explain.nodes import gang_too_large, names_only_other_flavors, one_node_remedy
+from workloads.status.explain.nodes import (
+    gang_too_large,
+    level_too_small,
+    names_only_other_flavors,
+    one_node_remedy,
+)
 from workloads.status.explain.quantities import are, units_of
 from workloads.status.explain.scheduling import CLOSED, NO_MEMORY, REMEDIES
 from workloads.status.explain.types import STOP_OR_CHANGE, Explanation
@@ -15,6 +20,7 @@ from workloads.status.explain.types import STOP_OR_CHANGE, Explanation
 _MORE_NEEDED = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
 _MISMATCH = re.compile(r"flavor \S+ doesn't match node affinity")
 _OTHER_TOPOLOGY = re.compile(r"Flavor \"([a-z0-9.-]+)\" (?:does not support|supports only) TopologyAwareScheduling")
+_NO_LEVEL = re.compile(r"Flavor \"([a-z0-9.-]+)\" does not contain the requested level")
 _OVER_MAXIMUM = re.compile(r"insufficient quota for (\S+) in flavor (\S+),.*maximum capacity \((\d+)\)")
 _TOPOLOGY = re.compile(r"topology \"?[^\"]*\"? (?:doesn't allow to fit|allows to fit only (\d+) out of (\d+))")
 _EXCLUDED = re.compile(r"resource \"([^\"]+)\": \d+")
@@ -34,19 +40,27 @@ _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (a
 STILL_DEACTIVATED = "The workload is deactivated"
 
 
-def pending(
-    message: str, *, units: int, class_name: str, slug: str, workers: int = 1, gpu_memory_gib: int = 0
-) -> Explanation:
-    """Explains Kueue's condition QuotaReserved=False. It lists every flavor of the resource; flavors of other classes
-    are excluded by their taint, so a sentence about quota or topology is about the run's own class. `units` are per
-    worker.
+@dataclass(frozen=True)
+class RequestedSize:
+    """`units` are per worker. `gpu_memory_gib`: the least of each device, 0 for any. `level`: a required one, "" for
+    none.
     """
-    found = _pending(message, (units, workers, gpu_memory_gib), class_name, slug)
-    return replace(found, raw=message, raw_from="Kueue")
+
+    units: int
+    workers: int = 1
+    gpu_memory_gib: int = 0
+    level: str = ""
 
 
-def _pending(message: str, size: tuple[int, int, int], class_name: str, slug: str) -> Explanation:
-    units, workers, gib = size
+def pending(message: str, size: RequestedSize, *, class_name: str, slug: str) -> Explanation:
+    """Explains Kueue's condition QuotaReserved=False. It lists every flavor of the resource; flavors of other classes
+    are excluded by their taint, so a sentence about quota or topology is about the run's own class.
+    """
+    return replace(_pending(message, size, class_name, slug), raw=message, raw_from="Kueue")
+
+
+def _pending(message: str, size: RequestedSize, class_name: str, slug: str) -> Explanation:
+    units, workers = size.units, size.workers
     if "LimitRange constraints" in message:
         return _limit_range(message)
     more_needed = _MORE_NEEDED.search(message)
@@ -57,6 +71,10 @@ def _pending(message: str, size: tuple[int, int, int], class_name: str, slug: st
         text = f"It requests nodes by an earlier definition of {class_name}, which has changed since it was launched."
         remedy = "Start it again to use the current definition of its class."
         return Explanation("flavor_mismatch", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
+    if more_needed is None and any(flavor.rpartition("-")[0] == slug for flavor in _NO_LEVEL.findall(message)):
+        text = f"{class_name} no longer has the topology level that it requests."
+        remedy = "Choose another level, or none."
+        return Explanation("level_missing", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
     # A class whose nodes were relabelled has several flavors; one of them is enough.
     if more_needed is None and (found := _OVER_MAXIMUM.search(message)):
         return Explanation(
@@ -76,6 +94,8 @@ def _pending(message: str, size: tuple[int, int, int], class_name: str, slug: st
     if found := _TOPOLOGY.search(message):
         short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
         lacking = _lacking(short)
+        if workers > 1 and size.level:
+            return level_too_small(int(found[1] or 0), (units, workers), class_name, size.level)
         if workers > 1:
             return gang_too_large(int(found[1] or 0), (units, workers), class_name, lacking)
         return Explanation(
@@ -106,7 +126,7 @@ def _pending(message: str, size: tuple[int, int, int], class_name: str, slug: st
     if found := _NO_DEVICE_CLASS.search(message):
         return _no_device_class(found[1] or found[2], class_name, is_there=found[1] is None)
     if found := _FEW_DEVICES.search(message):
-        return _few_devices(found[1], int(found[2]), units, class_name, gib)
+        return _few_devices(found[1], int(found[2]), units, class_name, size.gpu_memory_gib)
     if "doesn't exist" in message:
         return Explanation(
             "queue_missing",

@@ -106,8 +106,8 @@ _BY_WHO: dict[Who, str] = {
     Who.YOU: """
         bad_image_name below_limit_range bus_error clone_failed clone_out_of_memory command_not_executable
         command_not_found crashed credentials_refused exceeds_maximum failed flavor_mismatch gpu_not_requested
-        gpu_program_error image_needs_newer_driver image_not_accepted image_not_allowed image_not_found
-        image_not_pulled image_runs_as_root image_wrong_format image_wrong_gpu image_wrong_platform job_edited killed
+        gpu_program_error image_needs_newer_driver image_not_accepted image_not_allowed image_not_found image_not_pulled
+        image_runs_as_root image_wrong_format image_wrong_gpu image_wrong_platform job_edited killed level_missing
         limit_range nccl_timeout no_credentials no_git out_of_gpu_memory out_of_memory peer_lost quota_too_small
         reference_not_found registry_unknown repository_not_found repository_private repository_unreachable
         sealed_for_another_key share_limit terminated too_many_files topology_refused volume_elsewhere volume_missing
@@ -125,11 +125,12 @@ _BY_WHO: dict[Who, str] = {
     """,
     Who.NOBODY: """
         admission_unavailable checked class_held cluster_unavailable device_unavailable devices_unavailable disrupted
-        drained draining evicted gang_fits_in_part gpu_memory_unavailable image_slow namespace_going namespace_missing
-        no_cpu_or_memory no_node_fits no_pod_address node_changed node_coming node_full node_lost node_not_ready
-        node_pressure node_refused node_runtime_down node_shutdown node_volume_limit nodes_down port_taken preempted
-        preempted_in_team preempted_on_node previous_ending put_back queue_missing quota_full quota_starting reclaiming
-        registry_limit registry_unavailable reserved secret_incomplete secret_missing service_account volume_in_use
+        drained draining evicted gang_fits_in_part gpu_memory_unavailable image_slow level_fits_in_part namespace_going
+        namespace_missing no_cpu_or_memory no_node_fits no_pod_address node_changed node_coming node_full node_lost
+        node_not_ready node_pressure node_refused node_runtime_down node_shutdown node_volume_limit nodes_down
+        port_taken preempted preempted_in_team preempted_on_node previous_ending put_back queue_missing quota_full
+        quota_starting reclaiming registry_limit registry_unavailable reserved secret_incomplete secret_missing
+        service_account volume_in_use
     """,
 }
 _WHO = {reason: who for who, reasons in _BY_WHO.items() for reason in reasons.split()}

@@ -43,7 +43,7 @@ def _is_silent(one: Queued) -> bool:
 
 
 def _with(one: Queued, message: str, about: str) -> Queued:
-    if queue.pending(message, units=1, class_name="", slug="").reason not in SHARED_REASONS:
+    if queue.pending(message, queue.RequestedSize(units=1), class_name="", slug="").reason not in SHARED_REASONS:
         return one
     others = tuple(condition for condition in one.conditions if condition.type != "QuotaReserved")
     before = one.condition("QuotaReserved")
@@ -51,10 +51,14 @@ def _with(one: Queued, message: str, about: str) -> Queued:
     return replace(one, conditions=(*others, shared))
 
 
+# Kueue sets workloads aside only if all of these are the same.
+_SAME = "namespace, gpu_class, units, workers, level, is_required"
 _SAID = f"""
 WITH line AS MATERIALIZED (
     SELECT queued.job_uid, queued.namespace, workload.name, run.spec ->> 'gpu_class' AS gpu_class,
            run.spec ->> 'units' AS units, coalesce(run.spec ->> 'workers', '1') AS workers,
+           coalesce(run.spec ->> 'topology_level', '') AS level,
+           coalesce(run.spec ->> 'topology_required', '') AS is_required,
            -(queued.record ->> 'priority')::bigint AS lower, queued.created_at, queued.uid COLLATE "C" AS uid,
            coalesce(jsonb_path_query_first(queued.record,
                     '$.conditions[*] ? (@.type == "QuotaReserved").message') #>> '{{}}', '') AS said
@@ -71,12 +75,12 @@ WITH line AS MATERIALIZED (
        AND NOT queued.record -> 'conditions' @> '[{{"type": "QuotaReserved", "status": "True"}}]'
        AND NOT queued.record -> 'conditions' @> '[{{"type": "Finished", "status": "True"}}]'
 ), first AS (
-    SELECT DISTINCT ON (namespace, gpu_class, units, workers) *
+    SELECT DISTINCT ON ({_SAME}) *
       FROM line
      WHERE said NOT IN ('', '{queue.STILL_DEACTIVATED}')
-     ORDER BY namespace, gpu_class, units, workers, lower, created_at, uid
+     ORDER BY {_SAME}, lower, created_at, uid
 )
 SELECT line.job_uid, first.name, first.said
-  FROM line JOIN first USING (namespace, gpu_class, units, workers)
+  FROM line JOIN first USING ({_SAME})
  WHERE line.job_uid = ANY(%(silent)s)
    AND (first.lower, first.created_at, first.uid) < (line.lower, line.created_at, line.uid)"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,9 @@ class PodDemand:
     units: int
     cpu: int
     memory_gib: int
+    # Of the run's topology, widest first; "": all its pods need not be in one domain of a level.
+    levels: tuple[str, ...] = ()
+    level: str = ""
 
     @classmethod
     def of(cls, run: Run) -> PodDemand | None:
@@ -41,7 +44,16 @@ class PodDemand:
         if spec.get("interface") != PLUGIN or not spec["node_labels"]:
             return None
         tolerations = tuple(spec["tolerations"])
-        return cls(spec["node_labels"], tolerations, spec["resource"], spec["units"], spec["cpu"], spec["memory_gib"])
+        return cls(
+            spec["node_labels"],
+            tolerations,
+            spec["resource"],
+            spec["units"],
+            spec["cpu"],
+            spec["memory_gib"],
+            tuple(spec.get("topology_levels", ())),
+            spec["topology_level"] if spec.get("topology_required") else "",
+        )
 
     @classmethod
     def of_class(cls, one: GpuClass) -> PodDemand | None:
@@ -52,20 +64,35 @@ class PodDemand:
         return cls(one.node_labels, tolerations, one.resource, 1, one.cpu_per_unit, one.memory_gib_per_unit)
 
 
+def requiring_level(runs: Iterable[Run]) -> dict[int, PodDemand]:
+    """The runs that require a level of a topology, by run id. One worker is always in one domain."""
+    places = {run.pk: PodDemand.of(run) for run in runs if run.workers > 1}
+    return {pk: place for pk, place in places.items() if place is not None and place.level}
+
+
 def nodes_of(cluster_id: int, places: Mapping[int, PodDemand]) -> dict[int, ClassNodes]:
     """Returns the nodes by the key of each place. One query; none without places."""
     if not places:
         return {}
     labels = [json.dumps(dict(place.labels)) for place in places.values()]
     resources = [place.resource for place in places.values()]
+    levels = [json.dumps(place.levels) for place in places.values()]
     with connection.cursor() as cursor:
-        cursor.execute(_NODES, [list(places), labels, resources, cluster_id, cluster_id])
+        cursor.execute(_NODES, [list(places), labels, resources, levels, cluster_id, cluster_id])
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     found: dict[int, list[ClassNode]] = {pk: [] for pk in places}
     for pk, *row in rows:
         found[pk].append(_node(places[pk], *row))
     return {
-        pk: ClassNodes(tuple(found[pk]), place.units, place.cpu, place.memory_gib, place.resource)
+        pk: ClassNodes(
+            tuple(found[pk]),
+            place.units,
+            place.cpu,
+            place.memory_gib,
+            place.resource,
+            levels=place.levels,
+            level=place.level,
+        )
         for pk, place in places.items()
     }
 
@@ -81,8 +108,8 @@ def with_nodes(cluster_id: int, seen: Mapping[int, Observation], runs: Mapping[i
 # The use by pods is summed once per node, however many runs request it.
 _NODES = f"""
 WITH fitting AS (
-    SELECT wanted.pk, wanted.resource, node.name, node.ready, node.schedulable, node.record
-      FROM unnest(%s::bigint[], %s::jsonb[], %s::text[]) AS wanted(pk, labels, resource)
+    SELECT wanted.pk, wanted.resource, wanted.levels, node.name, node.ready, node.schedulable, node.record
+      FROM unnest(%s::bigint[], %s::jsonb[], %s::text[], %s::jsonb[]) AS wanted(pk, labels, resource, levels)
       JOIN {MirrorNode._meta.db_table} node ON node.record -> 'labels' @> wanted.labels
      WHERE node.cluster_id = %s
 ), held AS (
@@ -95,6 +122,9 @@ WITH fitting AS (
 )
 SELECT fitting.pk, fitting.name, fitting.ready, fitting.schedulable, (fitting.record -> 'taints')::text,
        (fitting.record -> 'cordon')::text,
+       ARRAY(SELECT fitting.record -> 'labels' ->> level.label
+               FROM jsonb_array_elements_text(fitting.levels) WITH ORDINALITY AS level(label, place)
+              ORDER BY level.place),
        coalesce((fitting.record -> 'capacity' ->> fitting.resource)::bigint, 0),
        coalesce((fitting.record -> 'allocatable' ->> fitting.resource)::bigint, 0),
        coalesce(units.used, 0), coalesce(units.ending, 0),
@@ -109,7 +139,8 @@ SELECT fitting.pk, fitting.name, fitting.ready, fitting.schedulable, (fitting.re
 
 def _node(place: PodDemand, name: str, ready: bool, schedulable: bool, *values: Any) -> ClassNode:
     taints, cordon = (json.loads(text or "null") for text in values[:2])
-    capacity, allocatable, used, ending, cpu, memory = map(int, values[2:])
+    domains: list[str | None] = values[2]
+    capacity, allocatable, used, ending, cpu, memory = map(int, values[3:])
     keeps = [
         taint
         for taint in taints
@@ -130,6 +161,7 @@ def _node(place: PodDemand, name: str, ready: bool, schedulable: bool, *values: 
         round(memory / GIB, 2),
         _taint_text(keeps[0]) if keeps else "",
         cordon_of(schedulable=schedulable, record={"taints": taints, "cordon": cordon}),
+        tuple(domains),
     )
 
 

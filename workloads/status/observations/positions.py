@@ -40,7 +40,7 @@ def queue_order(waits: Queued) -> tuple[int, datetime, str]:
 @lru_cache(maxsize=4096)
 def is_hopeless(pending: str) -> bool:
     """`pending`: Kueue's message about the wait, which is the same for all workloads with the same wait."""
-    return queue.pending(pending, units=1, class_name="", slug="").is_final
+    return queue.pending(pending, queue.RequestedSize(units=1), class_name="", slug="").is_final
 
 
 _LINE = f"""

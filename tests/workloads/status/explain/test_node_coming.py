@@ -6,7 +6,7 @@ import pytest
 
 from workloads.core.class_nodes import ClassNode, ClassNodes
 from workloads.status.explain import nodes
-from workloads.status.explain.queue import pending
+from workloads.status.explain.queue import RequestedSize, pending
 from workloads.status.explain.scheduling import unschedulable
 from workloads.status.explain.types import Explanation, Who, who_acts
 
@@ -40,6 +40,6 @@ def test_a_flavor_without_a_topology_of_another_class_is_ruled_out_like_by_its_t
         "untolerated taint {gpu-portal/class h100 NoSchedule <nil>} in flavor h100-15a5ec9e"
     )
     assert nodes.names_only_other_flavors(message)
-    said = {"units": 1, "class_name": "A100"}
-    assert pending(message, **said, slug="a100").reason == "no_node_fits"
-    assert pending(message, **said, slug="elastic").reason == "flavor_mismatch"
+    size = RequestedSize(units=1)
+    assert pending(message, size, class_name="A100", slug="a100").reason == "no_node_fits"
+    assert pending(message, size, class_name="A100", slug="elastic").reason == "flavor_mismatch"
