@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts.models import Event, Notice, NoticeKind, Role, User
 from catalog.classes.proposals.queries import open_proposals
 from catalog.models import DismissedProposal, GpuClass
-from cluster.models import Cluster
+from cluster.models import Cluster, MirrorEpoch, MirrorKind
 from tenants.models import Membership, Namespace
 from tests.matrix.sweep import path_of
 from tests.matrix.tables import policy
@@ -120,6 +120,8 @@ def stage(world: World) -> None:
     waiting = running.workload(suspended, world.gpu_class, name="held", by=owner, image="python")
     waiting_runs.mirror_wait(waiting, waiting_runs.NEEDED)
     Namespace.objects.filter(pk=suspended.pk).update(wanted=Namespace.Wanted.SUSPENDED)
+    # The rows above are of a newer epoch than the levels of the class's topology.
+    MirrorKind.objects.filter(kind="Topology").update(epoch=MirrorEpoch.objects.get().epoch)
     notice = {
         "event": Event.objects.create(verb="tenant.created", via="page"),
         "kind": NoticeKind.TEAM,
@@ -156,6 +158,7 @@ def pages(world: World, role: str) -> Iterator[str]:
     yield from OTHERS
     yield f"/teams/team-a/requests/new?units-{world.gpu_class.slug}=2"
     yield f"/teams/team-a/requests/new?class={world.gpu_class.slug}"
+    yield f"/teams/team-a/launch?kind=job&class={world.gpu_class.slug}"
 
 
 def look(world: World, part: str, *, sends: bool = True) -> dict[str, Any]:

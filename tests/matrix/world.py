@@ -38,6 +38,7 @@ from tenants.models import (
     TeamRequest,
     Tenant,
 )
+from tests.catalog.classes.test_topology import HOST, RACK, RACKS, topology
 from tests.matrix.tables.policy import DEAD, REMOVED, STAFF, TEAM, TOKENS
 from tests.support.rows import make, mirrored, running
 from workloads.credentials.secrets.models import TeamSecret
@@ -80,11 +81,11 @@ def base(role: str) -> str:
 
 def build(cluster: Cluster, unique: str) -> World:
     gpu_class = make.gpu_class(cluster, slug=f"a100-{unique}", promise_limit=100, units_per_workload=4)
-    GpuClass.objects.filter(pk=gpu_class.pk).update(run_hours_limit=12, starter=True)
+    GpuClass.objects.filter(pk=gpu_class.pk).update(run_hours_limit=12, starter=True, topology=RACKS)
     Banner.objects.create(cluster=cluster, text="Tonight.")
     gpu_class.refresh_from_db()
     other_class = make.gpu_class(cluster, slug=f"mig-{unique}", resource="nvidia.com/mig-1g.10gb")
-    mirrored.hardware_seen(cluster)
+    mirrored.hardware_seen(cluster, Topology=[topology(RACKS, RACK, HOST)])
     Image.objects.create(name="python", reference="docker.io/library/python:3.14-slim", kind="job")
     Image.objects.create(name="minimal", reference="quay.io/jupyter/minimal-notebook:2026-09-01", kind="notebook")
     a = make.tenant(cluster, slug="team-a", namespace=f"team-a-{unique}")

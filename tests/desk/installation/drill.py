@@ -17,7 +17,7 @@ import pytest
 from django.db import connection
 from psycopg.sql import SQL, Identifier
 
-from cluster.models import Cluster
+from cluster.models import Cluster, MirrorJob, MirrorObject, MirrorPod, MirrorWorkload
 from devcluster.client.kube import Api
 from tenants.models import Namespace, Tenant
 from tests.plugin import database_url, process_environment
@@ -72,8 +72,22 @@ class Drill:
     at_backup: set[str] = field(default_factory=set)
 
     def watch(self) -> None:
+        """Other tests use the same cluster meanwhile: their objects do not get into the mirror."""
+        with connection.cursor() as cursor:
+            for statement in self._alone():
+                cursor.execute(statement)
         self.watchers.start()
         eventually(lambda: is_current(self.cluster), self.watchers)
+
+    def _alone(self) -> Iterator[str]:
+        yield f"""
+            CREATE OR REPLACE FUNCTION only_own_rows() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF NEW.namespace NOT IN ('', '{self.namespace}') OR (NEW.owner <> '' AND NEW.namespace = ''
+               AND NEW.name NOT LIKE '{self.namespace}%') THEN RETURN NULL; END IF; RETURN NEW; END $$"""
+        for model in (MirrorJob, MirrorObject, MirrorPod, MirrorWorkload):
+            yield f"""
+                CREATE OR REPLACE TRIGGER only_own_rows BEFORE INSERT ON {model._meta.db_table}
+                FOR EACH ROW EXECUTE FUNCTION only_own_rows()"""
 
     def back_up(self) -> None:
         manage("backup", str(self.folder))
