@@ -68,7 +68,7 @@ def test_a_cordon_is_a_row_and_is_told_once(run: Run, cluster: Cluster, alice: U
     assert body == (
         "Node a100-1 takes no new workloads since 27 Nov 2026, 14:02 (cordoned with kubectl). mine continues there. If "
         "the node is drained, its programs get SIGTERM and up to 30 s to save their state. It restarts automatically; "
-        "memory is lost, including kernels and their variables. It has no volume: files are deleted when it stops, and "
+        "kernels and their variables are lost. It has no volume: files are deleted when it stops, and "
         f"memory is lost.\n\n{address}"
     )
     event = Event.objects.get(verb="workload.node_cordoned")
