@@ -4,6 +4,7 @@ and nothing is done twice, also when the host is back.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,8 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -77,6 +80,13 @@ def said(portal: Portal, name: str, word: str) -> bool:
     return word in portal.supervisor.running[name].log.read_text()
 
 
+def said_since(log: Path, word: str, at: str) -> bool:
+    """Whether the process said it after `at`. If it ended then, another one was started, with a log of its own."""
+    logs = (one for one in (log, log.with_suffix(".previous.log")) if one.exists())
+    lines = (json.loads(line) for one in logs for line in one.read_text().splitlines() if line.startswith("{"))
+    return any(line["event"] == word and line["timestamp"] > at for line in lines)
+
+
 def written(portal: Portal, team: str) -> dict[str, Any]:
     """Of every object of the team: its uid, and when the portal wrote it last."""
     found = {"clusterqueue": portal.admin.find("kueue.x-k8s.io/v1beta2/clusterqueues", team)}
@@ -122,10 +132,12 @@ def test_a_watcher_that_hangs(portal: Portal, team: str) -> None:
     os.kill(running.pid, signal.SIGSTOP)
     try:
         portal.wait(lambda: said(portal, other.name, "watcher_follows"), what="the other leads", within_s=WITHIN_S)
+        at = datetime.now(UTC).isoformat()
         os.kill(running.pid, signal.SIGCONT)
-        portal.wait(lambda: said(portal, "watcher", "database_lost"), what="the first one saw that")
+        portal.wait(lambda: said_since(running.log, "database_lost", at), what="the first one saw that")
     finally:
-        os.kill(running.pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.kill(running.pid, signal.SIGCONT)
         portal.supervisor.stop(other.name)
 
 

@@ -131,3 +131,6 @@ def drill(
     found.watch()
     yield found
     watchers.end()
+    # The database is that of the tests that follow.
+    with connection.cursor() as cursor:
+        cursor.execute("DROP FUNCTION IF EXISTS only_own_rows CASCADE")
