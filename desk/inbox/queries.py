@@ -12,6 +12,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Sum
 
 from accounts.core.actor import Actor
 from catalog.classes import queries as catalog
+from cluster.observe_only.queries import WAITING
 from cluster.reads import queries as read_queries
 from desk.inbox.context import DecisionContext, TeamClass, base_promises, decision_context
 from portal.core.errors import Refusal
@@ -185,6 +186,7 @@ def _plan_facts(plan: Plan, changed_at: datetime) -> TriagePlan:
     return TriagePlan(
         is_ready=is_made and plan.observed_generation >= plan.generation,
         error=plan.error_text,
+        is_observed=plan.error_code == WAITING,
         changed=sum(one["change"] != "same" for one in plan.objects_planned),
         refused=len(refused) - foreign,
         foreign=foreign,

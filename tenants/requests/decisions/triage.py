@@ -53,11 +53,13 @@ class TriageLine:
 @dataclass(frozen=True)
 class TriagePlan:
     """`is_ready`: computed after the request was filed and last changed. Numbers of objects: `changed`; `refused` by
-    the cluster; `foreign`, where an object of that name exists that the portal does not own.
+    the cluster; `foreign`, where an object of that name exists that the portal does not own. `is_observed`: it waits
+    for the end of observe-only, which is no error.
     """
 
     is_ready: bool
     error: str = ""
+    is_observed: bool = False
     changed: int = 0
     refused: int = 0
     foreign: int = 0
@@ -132,7 +134,9 @@ def _questions(request: TriageRequest, bounds: IncreaseBounds) -> Iterator[str]:
             yield f"The capacity of {line.name} is unknown: no current cluster data and no allocation limit."
         if not line.obstacle and (question := _use(line, bounds)):
             yield question
-    if request.plan.error:
+    if request.plan.is_observed:
+        yield "The plan waits: the portal only observes the cluster."
+    elif request.plan.error:
         yield f"The plan failed: {request.plan.error}"
     elif not request.plan.is_ready:
         yield "The plan is not ready yet."

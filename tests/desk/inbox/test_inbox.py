@@ -126,6 +126,8 @@ def test_a_plan_counts_from_what_was_filed_and_decided_last(
     assert rows(dana)[request.pk] == ("look", ("The plan is not ready yet.",))
     Plan.objects.filter(request=request).update(error_text="The cluster did not answer.")
     assert rows(dana)[request.pk] == ("look", ("The plan failed: The cluster did not answer.",))
+    Plan.objects.filter(request=request).update(error_code="observe_only")
+    assert rows(dana)[request.pk] == ("look", ("The plan waits: the portal only observes the cluster.",))
 
 
 def test_a_plan_that_the_cluster_refuses_is_a_conflict(

@@ -1,6 +1,6 @@
 """An upgrade from an earlier release to this one and the rollback, under 50 requests per second and 200 open streams.
 
-Takes about four minutes. UPGRADE_FROM: a revision of this repository; by default the newest tag.
+Takes about two minutes. UPGRADE_FROM: a revision of this repository; by default the newest tag.
 No request fails, no stream is opened more than once more for each replaced process of doors, and no pod of a run ends.
 """
 

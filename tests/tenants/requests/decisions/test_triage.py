@@ -126,6 +126,10 @@ def test_what_is_unknown_or_outside_the_bounds_wants_a_look(changes: dict[str, o
             {"plan": replace(PLAN, error="The cluster did not answer.")},
             "The plan failed: The cluster did not answer.",
         ),
+        (
+            {"plan": TriagePlan(is_ready=False, error="Waiting: observe only.", is_observed=True)},
+            "The plan waits: the portal only observes the cluster.",
+        ),
         ({"lines": ()}, "It has no pending lines."),
     ],
 )
