@@ -1,5 +1,6 @@
 """Django finds the models of the rooms here."""
 
+from operations.adoption.models import Adoption as Adoption
 from operations.cordons.models import CordonNotice as CordonNotice
 from operations.cordons.models import NodeCordon as NodeCordon
 from operations.maintenance.models import Maintenance as Maintenance

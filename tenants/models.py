@@ -127,6 +127,12 @@ class Namespace(Due):
         SUSPENDED = "suspended", "suspended"
         CLOSED = "closed", "closed"
 
+    class Origin(models.TextChoices):
+        PORTAL = "", "created by the portal"
+        # It exists, and stays as it is until its adoption is agreed on (operations/adoption).
+        UNADOPTED = "unadopted", "not adopted yet"
+        ADOPTED = "adopted", "adopted"
+
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="namespaces")
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="namespaces")
     name = models.CharField(max_length=63)
@@ -140,6 +146,9 @@ class Namespace(Due):
     gone_at = models.DateTimeField(null=True, blank=True)
     # A person's trial: a rule closes it if it is unused for a while (tenants/lifecycle/trial_expiry/actions.py).
     is_trial = models.BooleanField(default=False, db_default=False)
+    origin = models.CharField(
+        max_length=9, choices=Origin, blank=True, default=Origin.PORTAL, db_default="", editable=False
+    )
 
     objects = NamespaceQuerySet.as_manager()
 

@@ -1,4 +1,4 @@
-"""API paths of the kinds that the portal writes or mirrors. Pure."""
+"""API paths of the kinds that the portal writes, mirrors or reads. Pure."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ API_KINDS = {
     "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
     "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "Job": ("apis/batch/v1", "jobs"),
+    "CronJob": ("apis/batch/v1", "cronjobs"),
+    "DaemonSet": ("apis/apps/v1", "daemonsets"),
+    "Deployment": ("apis/apps/v1", "deployments"),
+    "StatefulSet": ("apis/apps/v1", "statefulsets"),
     "ResourceClaim": (_DEVICES, "resourceclaims"),
     "ResourceClaimTemplate": (_DEVICES, "resourceclaimtemplates"),
     "ResourceSlice": (_DEVICES, "resourceslices"),

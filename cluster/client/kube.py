@@ -105,9 +105,14 @@ class Kube:
         """Sets labels on the object with this uid. Raises Conflict if the name now has another uid."""
         return self.merge(kind, name=name, namespace=namespace, body={"metadata": {"uid": uid, "labels": labels}})
 
-    def merge(self, kind: str, *, name: str, body: dict[str, Any], namespace: str = "") -> ApiObject:
-        """Sends a merge patch. A uid or resourceVersion in its metadata is a condition: raises Conflict otherwise."""
-        query, content_type = {"fieldManager": OWN_MANAGER}, "application/merge-patch+json"
+    def merge(
+        self, kind: str, *, name: str, body: dict[str, Any], namespace: str = "", manager: str = OWN_MANAGER
+    ) -> ApiObject:
+        """Sends a merge patch. A uid or resourceVersion in its metadata is a condition: raises Conflict otherwise.
+
+        `manager`: another one for fields that an apply must not remove.
+        """
+        query, content_type = {"fieldManager": manager}, "application/merge-patch+json"
         return self._send("PATCH", api_path(kind, namespace, name), body, query, content_type=content_type)
 
     def look(self, manifest: dict[str, Any]) -> ApiObject:

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster.manifests.adopted import ADOPT_LABEL, BEFORE_ANNOTATION
+
 OWN_MANAGER = "gpu-portal"
 FIELDS_SHOWN = 20
 # The field that differs if an object has lost its managedFields: nobody knows what else was changed.
@@ -25,6 +27,7 @@ _SYSTEM_PATHS = ("status", "metadata.finalizers", "metadata.generateName", "spec
 _KEY_HOLDERS = {"metadata.labels", "metadata.annotations"}
 # Labels and annotations with a meaning for the portal or the cluster's policies; all others belong to their writers.
 _MEANINGFUL_KEYS = ("gpu-portal/", "app.kubernetes.io/managed-by", "pod-security.kubernetes.io/", "kueue.x-k8s.io/")
+_ADOPTION_KEYS = {ADOPT_LABEL, BEFORE_ANNOTATION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,8 @@ def is_drift(path: str) -> bool:
     """False for the cluster's own bookkeeping, and for labels and annotations without a meaning for the portal."""
     for holder in _KEY_HOLDERS:
         if path == holder or path.startswith(f"{holder}."):
-            return path[len(holder) + 1 :].startswith(_MEANINGFUL_KEYS)
+            key = path[len(holder) + 1 :]
+            return key.startswith(_MEANINGFUL_KEYS) and key not in _ADOPTION_KEYS
     return not any(path == known or path.startswith((f"{known}.", f"{known}[")) for known in _SYSTEM_PATHS)
 
 

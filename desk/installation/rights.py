@@ -124,9 +124,9 @@ RIGHTS: dict[str, dict[str, str]] = {
     "tenants_joinrequest": _BY_WEB,
     "tenants_membership": _BY_WEB,
     "tenants_namespace": {
-        "web": f"SELECT, INSERT, UPDATE (wanted, closes_at, volumes_until, is_trial, {ASK})",
+        "web": f"SELECT, INSERT, UPDATE (wanted, closes_at, volumes_until, is_trial, origin, {ASK})",
         "doors": READ,
-        "worker": f"SELECT, UPDATE (wanted, applied_as_of, closes_at, volumes_until, gone_at, {CLAIM})",
+        "worker": f"SELECT, UPDATE (wanted, applied_as_of, closes_at, volumes_until, gone_at, origin, {CLAIM})",
         "watcher": f"SELECT (cluster_id, gone_at), {WAKE}",
         "beat": f"SELECT (id, cluster_id, gone_at), {MEASURE}",
     },
@@ -215,6 +215,14 @@ RIGHTS: dict[str, dict[str, str]] = {
     "workloads_usagehour": {"web": READ, "doors": READ, "worker": WRITE},
     "workloads_usagesample": {"web": READ, "doors": READ, "worker": WRITE},
     # ---- operations
+    "operations_adoption": {
+        "web": f"SELECT, INSERT, UPDATE (accepted_by_id, accepted_at, accepted, undo_requested_at, undone_at, {ASK})",
+        "doors": READ,
+        "worker": "SELECT, UPDATE (read_at, findings, consent, accepted_at, adopted_at, undo_requested_at, undone_at, "
+        f"{CLAIM})",
+        "watcher": WAKE,
+        "beat": f"SELECT (id), {MEASURE}",
+    },
     "operations_maintenance": {
         "web": f"SELECT, INSERT, UPDATE (confirmed_at, cancel_requested_at, release_requested_at, {ASK})",
         "doors": READ,

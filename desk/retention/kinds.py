@@ -206,6 +206,12 @@ KINDS: tuple[Kind, ...] = (
         order="",
     ),
     Kind(
+        "adoptions",
+        ("operations_adoption",),
+        f"{ALWAYS}: what a namespace contained, and who agreed to its adoption",
+        at="proposed_at",
+    ),
+    Kind(
         "maintenance",
         _tables("operations", "maintenance", "maintenancenode", "maintenancenotice"),
         f"{ALWAYS}: what was done to nodes, and who was told",

@@ -37,6 +37,8 @@ def work_on_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outc
     # A team that is being closed cannot renew a grant.
     reminders.send_due_reminders(row, held.bases if row.closes_at is None else (), now)
     reminders.notify_ended_grants(row, held.ended)
+    if row.origin == Namespace.Origin.UNADOPTED:
+        return Outcome(clock=expires_at, is_applied=False)
     try:
         outcome = reconcile_namespace(row, deadline, now=now, held=held, kube=kube)
     except TryLater as later:

@@ -39,7 +39,8 @@ class BudgetFacts:
 @dataclass(frozen=True)
 class TeamFacts:
     """`role`: of the actor in the team, "" for staff who are not members. `workloads`: number of workloads that are not
-    deleted. `budget` None: there is none, or it was not measured in this month.
+    deleted. `budget` None: there is none, or it was not measured in this month. `is_unadopted`: its namespace existed
+    before the team, and is not the team's yet.
     """
 
     team: str
@@ -47,6 +48,7 @@ class TeamFacts:
     namespace_wanted: str
     workloads: int
     budget: BudgetFacts | None = None
+    is_unadopted: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,9 @@ def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
         return Refusal(
             "not_allowed", f"Only members of {team.team} may launch. Viewers and staff can only read.", status=403
         )
+    if team.is_unadopted:
+        text = f"{team.team} has no namespace yet: its owner and the operators have to agree on the adoption."
+        return Refusal("namespace_suspended", text, status=409)
     if team.namespace_wanted != "active":
         word = "closed" if team.namespace_wanted == "closed" else "suspended"
         text = f"{team.team} is {word}. Nothing can be started. Contact an operator."

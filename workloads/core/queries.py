@@ -41,6 +41,7 @@ def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
         namespace_wanted=namespace.wanted,
         workloads=count,
         budget=policy.BudgetFacts(*budget) if budget[0] is not None else None,
+        is_unadopted=namespace.origin == Namespace.Origin.UNADOPTED,
     )
 
 

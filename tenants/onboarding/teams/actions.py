@@ -27,14 +27,16 @@ def create_tenant(
     purpose: str = "",
     namespace: str = "",
     cluster: Cluster | None = None,
+    origin: str = "",
 ) -> Tenant:
-    """Creates a team with its owner and its namespace, which a worker creates at once, without quota.
+    """Creates a team with its owner and its namespace, which a worker creates at once, without quota; `origin`: see
+    Namespace.Origin.
 
     Raises Refused: not_allowed (403), bad_name, reserved (422), slug_taken (409).
     """
     refuse_if(policy.may_create_tenant(by))
     return create_tenant_rows(
-        slug=slug, name=name, owner=owner, by=by, purpose=purpose, namespace=namespace, cluster=cluster
+        slug=slug, name=name, owner=owner, by=by, purpose=purpose, namespace=namespace, cluster=cluster, origin=origin
     )
 
 
@@ -48,6 +50,7 @@ def create_tenant_rows(
     purpose: str = "",
     namespace: str = "",
     cluster: Cluster | None = None,
+    origin: str = "",
 ) -> Tenant:
     """Like `create_tenant` without the permission check: the calling action has checked it
     (tenants.onboarding.team_requests.actions).
@@ -63,6 +66,7 @@ def create_tenant_rows(
         cluster=cluster or read_queries.current_cluster(),
         name=namespace or dns_label(slug),
         observed_generation=0,
+        origin=origin,
     )
     touch(Namespace, row.pk)
     record(by, "tenant.created", tenant, tenant=slug, after={"name": tenant.name, "owner": owner.email})

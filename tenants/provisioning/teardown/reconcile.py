@@ -23,6 +23,7 @@ from tenants.lifecycle.closing import schedule
 from tenants.models import Namespace
 from tenants.provisioning import queries as provisioning_queries
 from tenants.provisioning.apply import RETRY_SOON_S, applied_objects, apply_objects, queue_of
+from tenants.provisioning.teardown.release import release_namespace
 
 CLAIM = "PersistentVolumeClaim"
 RETRY_SOON = Outcome(again_in_s=RETRY_SOON_S, is_applied=False)
@@ -37,7 +38,7 @@ def tear_down(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     """
     now = queries.database_now()
     page_hint(row.name)
-    if _queue_remains(row, deadline, kube=kube):
+    if queue_remains(row, deadline, kube=kube):
         return RETRY_SOON
     if row.volumes_until is not None and row.volumes_until > now and retained_claims(row) != 0:
         return _retain_volumes(row, deadline, kube=kube)
@@ -53,7 +54,8 @@ def retained_claims(row: Namespace) -> int | None:
     return _claims(row) if ours.exists() else 0
 
 
-def _queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
+def queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
+    """Ends what the queue holds, then deletes it, one step per call."""
     live = queue_of(row, kube)
     if live.is_terminating:
         return True
@@ -97,6 +99,10 @@ def _namespace_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> boo
     the deletion (lifecycle/terminating/queries.py).
     """
     ours = applied_objects(row).filter(kind="Namespace").first()
+    if row.origin != Namespace.Origin.PORTAL:
+        # Others have objects in it.
+        release_namespace(row, deadline, kube=kube)
+        return False
     if ours is not None and ours.uid:
         deadline.check()
         kube.delete("Namespace", name=row.name, uid=ours.uid)
