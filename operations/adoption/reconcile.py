@@ -1,0 +1,171 @@
+"""Reads an existing namespace, takes it over when everybody has consented, and gives it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from accounts.core.actor import system_actor
+from accounts.events.actions import record
+from cluster.apply.applied_objects import outcome_row, record_outcomes
+from cluster.apply.types import ObjectKey, object_key
+from cluster.client.api_kinds import api_path
+from cluster.client.errors import ClusterRefused, Conflict, NotFound
+from cluster.client.kube import Kube
+from cluster.manifests import namespace as manifests
+from cluster.manifests.adopted import ADOPT_LABEL, ADOPTION_MANAGER, adoption_patch, is_adopted, labels_of
+from cluster.manifests.metadata import MANAGED_BY, MANAGED_LABEL, OWNER_LABEL, Manifest
+from cluster.models import AppliedObject
+from cluster.reads import cluster_queue
+from operations.adoption.findings import READ_KINDS, Effect, Finding, findings_of, is_blocked, losses
+from operations.models import Adoption
+from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label, wake
+from portal.core.hints import page_hint
+from tenants.models import Namespace
+from tenants.provisioning import queries as provisioning_queries
+from tenants.provisioning.apply import WantedState
+from tenants.provisioning.teardown.reconcile import CLAIM, queue_remains
+from tenants.provisioning.teardown.release import release_namespace
+
+ADOPTION_RULE = system_actor("adoption")
+Origin = Namespace.Origin
+# Somebody may label the namespace, or change what is in it, at any time. Where nobody waits, it is read less.
+LOOK_AGAIN_S, LATER_S, SOON_S = 60.0, 600.0, 3.0
+# Objects of one kind that are read. A namespace with more is not adopted.
+OBJECTS_MOST = 2000
+
+
+def reconcile_adoption(row: Adoption, deadline: Deadline, *, kube: Kube) -> Outcome:
+    namespace = Namespace.objects.select_related("cluster", "tenant").get(pk=row.namespace_id)
+    if row.state is Adoption.State.UNDOING:
+        return _undo(row, namespace, deadline, kube=kube)
+    if row.adopted_at is not None or namespace.wanted == WantedState.CLOSED:
+        return DONE
+    wanted = _wanted(namespace)
+    try:
+        answer = kube.get("Namespace", name=namespace.name)
+    except NotFound as gone:
+        raise TryLater("adoption", f"The cluster has no namespace {namespace.name} any more.") from gone
+    body = answer.body
+    if answer.labels.get(OWNER_LABEL) == owner_label(namespace) and is_adopted(body):
+        # A worker died between the write to the cluster and that of the rows.
+        _record_taken(row, namespace, wanted[0], answer.uid, kube=kube)
+        return DONE
+    findings = [one.as_json() for one in _read(namespace, body, wanted, deadline, kube=kube)]
+    consent = labels_of(body).get(ADOPT_LABEL, "")
+    _store(row, namespace, findings, consent)
+    if row.accepted_at is None:
+        return Outcome(again_in_s=LATER_S if row.undone_at else LOOK_AGAIN_S, is_applied=False)
+    is_more_lost = losses(findings) - {tuple(key) for key in row.accepted}
+    if is_more_lost or consent != namespace.tenant.slug or is_blocked(findings):
+        return Outcome(again_in_s=LOOK_AGAIN_S, is_applied=False)
+    deadline.check()
+    try:
+        _take_over(row, namespace, body, wanted[0], kube=kube)
+    except Conflict:
+        return Outcome(again_in_s=SOON_S, is_applied=False)
+    return DONE
+
+
+def _wanted(namespace: Namespace) -> list[Manifest]:
+    """The objects that the team gets, the namespace first. Numbers do not matter here."""
+    spec = provisioning_queries.namespace_spec(namespace, [], cluster_queue.ABSENT_QUEUE, is_held=True)
+    return manifests.namespace_objects(spec)
+
+
+def _read(
+    namespace: Namespace, body: dict[str, Any], wanted: list[Manifest], deadline: Deadline, *, kube: Kube
+) -> list[Finding]:
+    if labels_of(body).get(MANAGED_LABEL) == MANAGED_BY:
+        text = "Another installation of the portal manages this namespace."
+        return [Finding(Effect.BLOCKED, "managed", "Namespace", namespace.name, text)]
+    found: dict[str, list[Any]] = {}
+    try:
+        for kind in READ_KINDS:
+            deadline.check()
+            found[kind] = _list(namespace, kind, kube=kube)
+    except ClusterRefused as refused:
+        text = f"The worker may not read the namespace: {refused.text} The role gpu-portal-adoption gives it the right."
+        raise TryLater("adoption", text) from refused
+    return findings_of(body, found, wanted, _taken(namespace, wanted, kube=kube))
+
+
+def _list(namespace: Namespace, kind: str, *, kube: Kube) -> list[Any]:
+    if kind == "LocalQueue" and not namespace.cluster.has_kueue:
+        return []
+    page = kube.list_page(api_path(kind, namespace.name), limit=OBJECTS_MOST)
+    if page.get("metadata", {}).get("continue"):
+        raise TryLater("adoption", f"{namespace.name} has more than {OBJECTS_MOST} objects of the kind {kind}.")
+    return page.get("items") or []
+
+
+def _taken(namespace: Namespace, wanted: list[Manifest], *, kube: Kube) -> set[ObjectKey]:
+    """Objects outside of the namespace that the team needs and somebody else has."""
+    taken = set()
+    for manifest in wanted:
+        kind, inside, name = object_key(manifest)
+        if inside or kind == "Namespace":
+            continue
+        try:
+            kube.get(kind, name=name)
+        except NotFound:
+            continue
+        taken.add((kind, inside, name))
+    return taken
+
+
+def _store(row: Adoption, namespace: Namespace, findings: list[dict[str, str]], consent: str) -> None:
+    is_new = row.findings != findings or row.consent != consent or row.read_at is None
+    Adoption.objects.filter(pk=row.pk).update(findings=findings, consent=consent, read_at=Now())
+    if is_new:
+        page_hint(namespace.name)
+
+
+def _take_over(row: Adoption, namespace: Namespace, body: dict[str, Any], manifest: Manifest, *, kube: Kube) -> None:
+    """The write to the cluster first: if the worker dies before the rows are written, the namespace has the portal's
+    labels already, and the next pass finds them with the owner of this row.
+    """
+    patch = adoption_patch(body, manifest)
+    answer = kube.merge("Namespace", name=namespace.name, body=patch, manager=ADOPTION_MANAGER)
+    _record_taken(row, namespace, manifest, answer.uid, kube=kube)
+
+
+def _record_taken(row: Adoption, namespace: Namespace, manifest: Manifest, uid: str, *, kube: Kube) -> None:
+    answer = kube.apply(manifest, uid=uid)
+    with transaction.atomic():
+        record_outcomes(
+            [
+                outcome_row(
+                    namespace.cluster_id,
+                    owner_label(namespace),
+                    manifest,
+                    AppliedObject.Result.APPLIED,
+                    answer=answer,
+                )
+            ]
+        )
+        Namespace.objects.filter(pk=namespace.pk).update(origin=Origin.ADOPTED)
+        Adoption.objects.filter(pk=row.pk).update(adopted_at=Now())
+        record(ADOPTION_RULE, "adoption.completed", row, tenant=namespace.tenant.slug)
+    wake(Namespace, [namespace.pk])
+    page_hint(namespace.name)
+
+
+def _undo(row: Adoption, namespace: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
+    if queue_remains(namespace, deadline, kube=kube):
+        return Outcome(again_in_s=SOON_S, is_applied=False)
+    try:
+        # Volumes hold data of the team: they stay, as everything else that is not the portal's.
+        release_namespace(namespace, deadline, kube=kube, keep=[CLAIM])
+    except Conflict:
+        return Outcome(again_in_s=SOON_S, is_applied=False)
+    with transaction.atomic():
+        Namespace.objects.filter(pk=namespace.pk).update(applied_as_of=None)
+        Adoption.objects.filter(pk=row.pk).update(
+            undone_at=Now(), accepted_at=None, adopted_at=None, undo_requested_at=None, consent=""
+        )
+        record(ADOPTION_RULE, "adoption.undone", row, tenant=namespace.tenant.slug)
+    page_hint(namespace.name)
+    return Outcome(again_in_s=SOON_S)

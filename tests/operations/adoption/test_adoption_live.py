@@ -1,0 +1,332 @@
+"""Twenty namespaces that people made themselves are adopted and given back, on the real API server with exactly the
+worker's rights; compared by an independent client.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.core.actor import Actor
+from accounts.models import User
+from catalog.models import Pool
+from cluster.client.errors import ClusterRefused
+from cluster.client.kube import Kube
+from cluster.manifests.adopted import ADOPT_LABEL, BEFORE_ANNOTATION
+from cluster.models import Cluster
+from devcluster.client.kube import Api
+from operations.adoption import actions, queries, reconcile
+from operations.adoption.findings import losses
+from operations.adoption.reconcile import reconcile_adoption
+from operations.models import Adoption
+from portal.core.due import Deadline, TryLater
+from portal.core.errors import Refused
+from tenants.lifecycle.actions import set_namespace_state
+from tenants.models import Namespace
+from tenants.provisioning import reconcile as provisioning_reconcile
+from tenants.provisioning import steps
+from tests.operations.adoption import messy
+from tests.support.rows import mirrored
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clean_cluster")]
+NAMESPACES = 20
+
+
+@pytest.fixture
+def operator(olga: User) -> Actor:
+    return Actor(olga, via="page")
+
+
+@pytest.fixture
+def foreign_queue(admin: Api, unique: str) -> str:
+    name = f"foreign-{unique}"
+    spec = {"namespaceSelector": {}, "resourceGroups": []}
+    admin.create(
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+    )
+    return name
+
+
+def propose(cluster: Cluster, name: str, owner: User, operator: Actor) -> Adoption:
+    return actions.propose_adoption(cluster, name, slug=name, name=f"Team {name}", owner=owner, by=operator)
+
+
+def work(row: Adoption, kube: Kube) -> None:
+    row.refresh_from_db()
+    reconcile_adoption(row, Deadline(), kube=kube)
+    row.refresh_from_db()
+
+
+def accept(row: Adoption, owner: User) -> None:
+    shown = [actions.loss_text(key) for key in losses(row.findings)]
+    actions.accept_adoption(row.pk, shown, by=Actor(owner, via="page"))
+
+
+def consent(admin: Api, name: str, team: str | None) -> None:
+    admin.patch("v1/namespaces", name, {"metadata": {"labels": {ADOPT_LABEL: team}}})
+
+
+def provision(row: Adoption, kube: Kube) -> None:
+    told: list[str] = []
+
+    def is_open() -> bool:
+        namespace = Namespace.objects.get(pk=row.namespace_id)
+        try:
+            steps.work_on_namespace(namespace, Deadline(), kube=kube)
+        except TryLater as later:
+            told.append(later.text)
+            return False
+        return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
+
+    wait_until(is_open, story=lambda: "\n".join(told[-3:]))
+
+
+def settled(admin: Api, name: str) -> dict[str, Any]:
+    """What is in the namespace when the controllers have made their pods."""
+    wait_until(lambda: all(_has_pods(admin, name, one) for one in admin.list("apps/v1/deployments", namespace=name)))
+    wait_until(lambda: admin.find("v1/configmaps", "kube-root-ca.crt", namespace=name) is not None)
+    return messy.content_of(admin, name)
+
+
+def _has_pods(admin: Api, name: str, deployment: dict[str, Any]) -> bool:
+    return bool(admin.list("v1/pods", namespace=name, labels=f"app={deployment['metadata']['name']}"))
+
+
+def test_twenty_messy_namespaces_are_adopted_and_given_back(
+    admin: Api, cluster: Cluster, kube_worker: Kube, alice: User, operator: Actor, foreign_queue: str, unique: str,
+    watcher: None,
+) -> None:  # fmt: skip
+    names = [f"messy-{unique}-{number}" for number in range(NAMESPACES)]
+    for number, name in enumerate(names):
+        messy.create(admin, name, number, foreign_queue)
+    before = {name: settled(admin, name) for name in names}
+    provisioning_reconcile.reconcile_pool(Pool.objects.create(cluster=cluster), Deadline(), kube=kube_worker)
+    wait_until(lambda: all(queries.is_foreign_namespace(cluster, name) for name in names))
+
+    rows = {name: propose(cluster, name, alice, operator) for name in names}
+    for row in rows.values():
+        work(row, kube_worker)
+        steps.work_on_namespace(Namespace.objects.get(pk=row.namespace_id), Deadline(), kube=kube_worker)
+    assert {name: messy.content_of(admin, name) for name in names} == before, "a proposal writes nothing"
+
+    for row in rows.values():
+        accept(row, alice)
+        work(row, kube_worker)
+    assert {name: messy.content_of(admin, name) for name in names} == before, "without the label nothing is written"
+
+    for name, row in rows.items():
+        consent(admin, name, name)
+        work(row, kube_worker)
+        assert row.state is Adoption.State.ADOPTED, (name, row.findings)
+        provision(row, kube_worker)
+    for name in names:
+        after = messy.content_of(admin, name)
+        labels = after.pop("namespace")["metadata"]["labels"]
+        assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+        foreign = {key: body for key, body in before[name].items() if key != "namespace"}
+        assert {key: after.get(key) for key in foreign} == foreign
+        assert {"v1/resourcequotas/gpu-portal", "kueue.x-k8s.io/v1beta2/localqueues/gpu-portal"} <= after.keys()
+
+    for row in rows.values():
+        undo(row, operator, kube_worker)
+    assert {name: messy.content_of(admin, name) for name in names} == before
+    for name in names:
+        assert admin.find("kueue.x-k8s.io/v1beta2/clusterqueues", name) is None
+
+
+def test_a_loss_that_is_new_asks_the_owner_again(admin: Api, one: Adoption, alice: User, kube_worker: Kube) -> None:
+    name = one.namespace.name
+    accept(one, alice)
+    admin.create(messy.thing("Deployment"), namespace=name)
+    consent(admin, name, name)
+    work(one, kube_worker)
+    assert one.state is Adoption.State.ACCEPTED
+    assert not is_owned(admin, name)
+    accept(one, alice)
+    work(one, kube_worker)
+    assert one.state is Adoption.State.ADOPTED
+    assert is_owned(admin, name)
+
+
+def test_it_waits_for_a_consent_that_names_the_team(admin: Api, one: Adoption, alice: User, kube_worker: Kube) -> None:
+    name = one.namespace.name
+    accept(one, alice)
+    consent(admin, name, "other-team")
+    work(one, kube_worker)
+    assert (one.state, one.consent) == (Adoption.State.ACCEPTED, "other-team")
+    assert not is_owned(admin, name)
+
+
+def test_an_object_that_the_team_needs_blocks_it_until_it_is_gone(
+    admin: Api, one: Adoption, alice: User, kube_worker: Kube
+) -> None:
+    name = one.namespace.name
+    quota = {**messy.thing("ResourceQuota"), "metadata": {"name": "gpu-portal"}}
+    admin.create(quota, namespace=name)
+    accept(one, alice)
+    consent(admin, name, name)
+    work(one, kube_worker)
+    assert [(one["kind"], one["name"], one["code"]) for one in one.findings if one["effect"] == "blocked"] == [
+        ("ResourceQuota", "gpu-portal", "name_taken")
+    ]
+    assert not is_owned(admin, name)
+    admin.delete("v1/resourcequotas", "gpu-portal", namespace=name)
+    work(one, kube_worker)
+    assert one.state is Adoption.State.ADOPTED
+
+
+def test_a_worker_that_dies_after_the_write_to_the_cluster_is_continued(
+    admin: Api, one: Adoption, alice: User, kube_worker: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept(one, alice)
+    consent(admin, one.namespace.name, one.namespace.name)
+    with monkeypatch.context() as dying:
+        dying.setattr(reconcile, "_record_taken", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            work(one, kube_worker)
+    assert is_owned(admin, one.namespace.name)
+    one.refresh_from_db()
+    assert one.adopted_at is None
+    work(one, kube_worker)
+    assert one.state is Adoption.State.ADOPTED
+    provision(one, kube_worker)
+
+
+def test_pods_are_refused_while_it_is_adopted_and_come_again_after_the_undo(
+    admin: Api, one: Adoption, alice: User, operator: Actor, kube_worker: Kube
+) -> None:
+    """What the owner was told."""
+    name = one.namespace.name
+    admin.create(messy.thing("Deployment"), namespace=name)
+    work(one, kube_worker)
+    settled(admin, name)
+    adopt(admin, one, alice, kube_worker)
+
+    def pods() -> list[str]:
+        return [pod["metadata"]["uid"] for pod in admin.list("v1/pods", namespace=name, labels="app=web")]
+
+    [first] = pods()
+    for pod in admin.list("v1/pods", namespace=name, labels="app=web"):
+        admin.delete("v1/pods", pod["metadata"]["name"], namespace=name)
+
+    def is_refused() -> bool:
+        events = admin.list("v1/events", namespace=name, fields="reason=FailedCreate")
+        return any("gpu-portal fence" in event["message"] for event in events)
+
+    wait_until(is_refused)
+    assert pods() == []
+    undo(one, operator, kube_worker)
+    # A controller that was refused tries again, each time later.
+    admin.patch("apps/v1/deployments", "web", {"spec": {"replicas": 2}}, namespace=name)
+    wait_until(lambda: len(pods()) == 2)
+    assert first not in pods()
+
+
+def test_closing_an_adopted_team_gives_the_namespace_back(
+    admin: Api, one: Adoption, alice: User, operator: Actor, kube_worker: Kube
+) -> None:
+    name = one.namespace.name
+    before = messy.content_of(admin, name)
+    adopt(admin, one, alice, kube_worker)
+    row = set_namespace_state(one.namespace_id, to="closed", grace_hours=0, keep_days=0, by=operator)
+
+    def is_gone() -> bool:
+        row.refresh_from_db()
+        steps.work_on_namespace(row, Deadline(), kube=kube_worker)
+        row.refresh_from_db()
+        return row.gone_at is not None
+
+    wait_until(is_gone)
+    assert messy.content_of(admin, name) == before
+    assert Adoption.objects.get(pk=one.pk).state is Adoption.State.UNDONE
+
+
+def test_the_worker_cannot_take_a_namespace_without_consent(
+    admin: Api, one: Adoption, kube_worker: Kube, unique: str
+) -> None:
+    """Whatever rows say: the fence of the worker is in the API server."""
+    name = one.namespace.name
+    labels = {"app.kubernetes.io/managed-by": "gpu-portal", "pod-security.kubernetes.io/enforce": "restricted"}
+    before = {BEFORE_ANNOTATION: f"kubernetes.io/metadata.name={name}"}
+
+    def take(name: str, annotations: dict[str, str], **more: str) -> None:
+        body = {"metadata": {"labels": labels | more, "annotations": annotations}}
+        kube_worker.merge("Namespace", name=name, body=body)
+
+    refused = pytest.raises(ClusterRefused, match="gpu-portal fence")
+    with refused:
+        take(name, before)
+    with refused:
+        take(name, before, **{ADOPT_LABEL: name})
+    consent(admin, name, name)
+    with refused:  # labels that it never had
+        take(name, {BEFORE_ANNOTATION: "pod-security.kubernetes.io/enforce=baseline"})
+    consent(admin, "kube-public", "team")
+    try:
+        with refused:
+            take("kube-public", {BEFORE_ANNOTATION: "kubernetes.io/metadata.name=kube-public"})
+    finally:
+        consent(admin, "kube-public", None)
+    take(name, before)
+    with refused:  # what it gets back is fixed now
+        take(name, {BEFORE_ANNOTATION: f"kubernetes.io/metadata.name={name}\n{ADOPT_LABEL}={name}"})
+    with refused:
+        kube_worker.delete("Namespace", name=name)
+    with refused:  # given back with another label than it had
+        change = {"labels": {"app.kubernetes.io/managed-by": None, "pod-security.kubernetes.io/enforce": "privileged"}}
+        body = {"metadata": {**change, "annotations": {BEFORE_ANNOTATION: None}}}
+        kube_worker.merge("Namespace", name=name, body=body)
+
+
+def test_who_may_do_what(one: Adoption, alice: User, bob: User, operator: Actor, kube_worker: Kube) -> None:
+    with pytest.raises(Refused, match="Only operators"):
+        propose(one.namespace.cluster, "other", alice, Actor(alice, via="page"))
+    with pytest.raises(Refused, match="Not found"):
+        accept(one, bob)
+    with pytest.raises(Refused, match="Only owners"):
+        actions.accept_adoption(one.pk, [], by=operator)
+    with pytest.raises(Refused, match="nothing to undo"):
+        actions.undo_adoption(one.pk, by=operator)
+    with pytest.raises(Refused, match="belongs to the system"):
+        propose(one.namespace.cluster, "kube-system", alice, operator)
+
+
+@pytest.fixture
+def one(admin: Api, cluster: Cluster, alice: User, operator: Actor, kube_worker: Kube, unique: str) -> Adoption:
+    """A namespace with a bare pod and labels of its own, proposed and read. No watcher: its place in the mirror is
+    written by hand.
+    """
+    name = f"messy-{unique}"
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": messy.LABELS[1]}})
+    admin.create(messy.thing("Pod"), namespace=name)
+    wait_until(lambda: admin.find("v1/configmaps", "kube-root-ca.crt", namespace=name) is not None)
+    wait_until(lambda: admin.find("v1/serviceaccounts", "default", namespace=name) is not None)
+    mirrored.seen(cluster, Namespace=[admin.get("v1/namespaces", name)])
+    provisioning_reconcile.reconcile_pool(Pool.objects.create(cluster=cluster), Deadline(), kube=kube_worker)
+    row = propose(cluster, name, alice, operator)
+    work(row, kube_worker)
+    return row
+
+
+def adopt(admin: Api, row: Adoption, owner: User, kube: Kube) -> None:
+    consent(admin, row.namespace.name, row.namespace.name)
+    accept(row, owner)
+    work(row, kube)
+    assert row.state is Adoption.State.ADOPTED, row.findings
+    provision(row, kube)
+
+
+def undo(row: Adoption, operator: Actor, kube: Kube) -> None:
+    actions.undo_adoption(row.pk, by=operator)
+
+    def is_undone() -> bool:
+        work(row, kube)
+        return row.undone_at is not None
+
+    wait_until(is_undone)
+
+
+def is_owned(admin: Api, name: str) -> bool:
+    return "app.kubernetes.io/managed-by" in admin.get("v1/namespaces", name)["metadata"]["labels"]
