@@ -6,6 +6,7 @@ from accounts.api_tokens import api as api_token_api
 from accounts.events import api as event_api
 from accounts.notices import api as notice_api
 from accounts.people import api as people_api
+from desk.adoption import api as adoption_api
 from desk.capacity import api as capacity_api
 from desk.classes import api as class_api
 from desk.health.observe_only import api as observe_only_api
@@ -78,6 +79,10 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/classes/<slug:slug>/activity", activity_api.ClassActivityDetail.as_view(), name="api-class-activity"),
     path("api/v1/classes/<slug:slug>/prices", class_api.Prices.as_view(), name="api-class-prices"),
     path("api/v1/cluster", capacity_api.ClusterView.as_view(), name="api-cluster"),
+    path("api/v1/adoptions", adoption_api.Adoptions.as_view(), name="api-adoptions"),
+    path("api/v1/adoptions/<slug:tenant>", adoption_api.AdoptionDetail.as_view(), name="api-adoption"),
+    path("api/v1/adoptions/<slug:tenant>/accept", adoption_api.AdoptionAccept.as_view(), name="api-adoption-accept"),
+    path("api/v1/adoptions/<slug:tenant>/undo", adoption_api.AdoptionUndo.as_view(), name="api-adoption-undo"),
     path("api/v1/cluster/observe-only", observe_only_api.ObserveOnlyView.as_view(), name="api-observe-only"),
     path("api/v1/cluster/banner", capacity_api.BannerView.as_view(), name="api-banner"),
     path("api/v1/delegations", delegation_api.Delegations.as_view(), name="api-delegations"),

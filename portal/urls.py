@@ -10,6 +10,7 @@ from accounts.notices import views as notice_views
 from accounts.sign_in import admin_site
 from accounts.sign_in import views as sign_in_views
 from accounts.sign_in.oidc import views as oidc_views
+from desk.adoption import views as adoption_views
 from desk.capacity import views as capacity_views
 from desk.catalog import views as catalog_views
 from desk.catalog.editor import views as catalog_editor_views
@@ -229,6 +230,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="announcement-acknowledge",
     ),
     path("announcements/<int:pk>/withdraw", announcement_views.announcement_withdraw, name="announcement-withdraw"),
+    path("operators/adoptions", adoption_views.adoption_list, name="adoptions"),
+    path("teams/<slug:tenant>/adoption", adoption_views.adoption, name="adoption"),
+    path("teams/<slug:tenant>/adoption/accept", adoption_views.adoption_accept, name="adoption-accept"),
+    path("teams/<slug:tenant>/adoption/undo", adoption_views.adoption_undo, name="adoption-undo"),
     path("operators/announcements", announcement_views.announcement_list, name="announcements"),
     path("delegations", delegation_views.delegation_list, name="delegations"),
     path("delegations/<int:pk>/end", delegation_views.delegation_end, name="delegation-end"),

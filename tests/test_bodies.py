@@ -21,6 +21,7 @@ from accounts.models import Event, User
 from catalog.banner import actions as banner_actions
 from catalog.models import GpuClass, Image
 from operations.maintenance.actions import plan_maintenance
+from operations.models import Adoption
 from tenants.approvers import actions as approver_actions
 from tenants.approvers.delegation import actions as delegation_actions
 from tenants.class_access.image_prefixes import actions as image_prefixe_actions
@@ -144,7 +145,11 @@ def calls(
     for slug in (a100.slug, None):
         approver_actions.grant_class(dana.pk, slug, by=Actor(olga, "page"))
     own, _text = api_token_actions.create_token(name="old", scopes=["read"], expires_in_days=1, by=by_alice)
-    mirrored.hardware_seen(a100.cluster)
+    found = mirrored.with_metadata({"kind": "Namespace", "metadata": {"name": "found"}})
+    mirrored.hardware_seen(a100.cluster, Namespace=[found])
+    now = timezone.now()
+    Adoption.objects.create(namespace=namespace_a, proposed_by=olga, read_at=now)
+    Adoption.objects.create(namespace=vision.namespaces.get(), proposed_by=olga, read_at=now, adopted_at=now)
     maintained = {
         "kind": "other",
         "reason": "Dust.",
@@ -160,6 +165,11 @@ def calls(
     return {
         "banner_put": Call(olga, {}, {"text": "Hello."}),
         "observe_only_set": Call(olga, {}, {"wanted": True}),
+        "adoptions_propose": Call(
+            olga, {}, {"namespace": "found", "slug": "found", "name": "Found", "owner": alice.email}
+        ),
+        "adoptions_accept": Call(alice, team, {"accepted": []}),
+        "adoptions_undo": Call(olga, {"team": "vision"}),
         "maintenances_plan": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
         "maintenances_preview": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
         "maintenances_confirm": Call(olga, {"id": str(fixed.pk)}),

@@ -12,6 +12,7 @@ token with each call, as `Authorization: Bearer gpt_…`; the page *API tokens* 
 body, with a stable `code`. Within `/api/v1/` fields, addresses and codes are only added."""
 # The first part of an address → what the calls are about.
 TAGS = {
+    "adoptions": "Namespaces that existed before the portal, and become those of a team.",
     "bundles": "Classes and units for new teams.",
     "capacity": "Units of each class, of all teams.",
     "classes": "What can be requested: guarantees and limits, life cycle, capacity.",

@@ -15,7 +15,7 @@ from operations.adoption import policy, queries
 from operations.adoption.findings import losses
 from operations.models import Adoption
 from portal.core.due import touch
-from portal.core.errors import get_or_refuse, refuse_if
+from portal.core.errors import get_or_refuse, refuse, refuse_if
 from portal.core.hints import page_hint
 from tenants.core import policy as tenant_policy
 from tenants.core import queries as tenant_queries
@@ -29,20 +29,25 @@ Origin = Namespace.Origin
 
 @transaction.atomic
 def propose_adoption(
-    cluster: Cluster, namespace: str, *, slug: str, name: str, owner: User, purpose: str = "", by: Actor
+    cluster: Cluster, namespace: str, *, slug: str, name: str, owner: str, purpose: str = "", by: Actor
 ) -> Adoption:
     """Creates a team for an existing namespace. Nothing changes in the cluster; the worker reads what is there, and the
-    owner is told.
+    owner is told. `owner`: the address of an account.
 
-    Raises Refused: not_allowed (403), bad_adoption (422), no_mirror (503), and what `create_tenant` raises.
+    Raises Refused: not_allowed (403), bad_adoption, unknown_person (422), unavailable (503), and what `create_tenant`
+    raises.
     """
     refuse_if(tenant_policy.may_operate(by))
     namespace = namespace.strip()
     refuse_if(policy.namespace_refusal(namespace, is_known=queries.is_foreign_namespace(cluster, namespace)))
+    person = User.objects.filter(email__iexact=owner.strip(), is_active=True).first()
+    if person is None:
+        text = f"No active account has the address '{owner.strip()[:100]}'. Create it on the page People first."
+        raise refuse("unknown_person", text, field="owner")
     team = create_tenant(
         slug=slug,
         name=name,
-        owner=owner,
+        owner=person,
         purpose=purpose,
         namespace=namespace,
         cluster=cluster,
@@ -50,10 +55,10 @@ def propose_adoption(
         by=by,
     )
     row = Adoption.objects.create(namespace=team.namespaces.get(), proposed_by=by.person, observed_generation=0)
-    event = record(by, "adoption.proposed", row, tenant=slug, after={"namespace": namespace, "owner": owner.email})
+    event = record(by, "adoption.proposed", row, tenant=slug, after={"namespace": namespace, "owner": person.email})
     deliver(
         event,
-        [owner],
+        [person],
         subject=f"Decide whether {team.name} takes over the namespace {namespace}",
         body=(
             f"{by.name} proposes that your team {team.name} takes over the namespace {namespace} of the cluster "
@@ -70,7 +75,7 @@ def accept_adoption(pk: int, accepted: Collection[str], *, by: Actor) -> Adoptio
     """Only an owner of the team. `accepted`: the losses that were shown, each as `code kind name`. After an undo it
     begins again.
 
-    Raises Refused: not_found (404), not_allowed (403), bad_adoption, stale_choice (409).
+    Raises Refused: not_found (404), not_allowed (403), bad_adoption (409), changed_meanwhile (412).
     """
     row = _locked(pk, by)
     refuse_if(policy.may_accept(by, role=queries.role_in(by, row), state=row.state, team=row.namespace.tenant.name))

@@ -26,7 +26,9 @@ def namespace_refusal(name: str, *, is_known: bool | None) -> Refusal | None:
         text = f"'{name[:63]}' cannot be used: at most 63 lower-case letters, digits and single hyphens."
         return Refusal("bad_adoption", text, "namespace")
     if is_known is None:
-        return Refusal("no_mirror", "There are no current updates from the cluster. Try again later.", "namespace", 503)
+        return Refusal(
+            "unavailable", "There are no current updates from the cluster. Try again later.", "namespace", 503
+        )
     if not is_known:
         text = f"The cluster has no namespace '{name}' that the portal did not create. A new team gets its own."
         return Refusal("bad_adoption", text, "namespace")
@@ -52,7 +54,7 @@ def accepted_refusal(wanted: Collection[str], given: Collection[str]) -> Refusal
     text = (
         f"The namespace has changed since the page was loaded: {'; '.join(filter(None, said))}. Check the list again."
     )
-    return Refusal("stale_choice", text, "accepted", status=409)
+    return Refusal("changed_meanwhile", text, "accepted", status=412)
 
 
 def may_undo(state: State, *, active_runs: int) -> Refusal | None:

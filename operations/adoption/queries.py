@@ -8,6 +8,7 @@ from accounts.core.actor import Actor
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from operations.models import Adoption
+from portal.core.errors import get_or_refuse
 from tenants.models import Membership, Namespace
 from workloads.models import Run
 
@@ -17,6 +18,11 @@ def adoptions_visible_to(by: Actor) -> QuerySet[Adoption]:
     seen = Namespace.objects.visible_to(by).values("pk")
     related = ("namespace__tenant", "namespace__cluster", "proposed_by", "accepted_by")
     return Adoption.objects.filter(namespace__in=seen).select_related(*related)
+
+
+def adoption_of_team(by: Actor, slug: str) -> Adoption:
+    """Raises Refused (404)."""
+    return get_or_refuse(adoptions_visible_to(by), namespace__tenant__slug=slug)
 
 
 def is_foreign_namespace(cluster: Cluster, name: str) -> bool | None:

@@ -19,6 +19,7 @@ Code = Literal[
     "already_pending",
     "already_so",
     "bad_address",
+    "bad_adoption",
     "bad_announcement",
     "bad_banner",
     "bad_bounds",

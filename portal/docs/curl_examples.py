@@ -35,6 +35,8 @@ PAGE_CALLS = {
     "idle-holders": f"{V1}/idle-holders",
     "inbox": f"{V1}/inbox{{?team,gpu_class=class,group}}",
     "launch-link": f"{V1}/teams",
+    "adoption": f"{V1}/adoptions/{{tenant}}",
+    "adoptions": f"{V1}/adoptions",
     "maintenance": f"{V1}/maintenances/{{pk}}",
     "maintenances": f"{V1}/maintenances",
     "notices": f"{V1}/me/notices{{?show}}",

@@ -49,6 +49,7 @@ def namespace_context(
         "settled": row.observed_generation >= row.generation,
         "error_text": row.error_text,
         "is_observed": row.error_code == WAITING,
+        "origin": str(row.origin),
         "applied_as_of": row.applied_as_of,
         "objects": [
             *(applied_object(one, absent) for one in objects),

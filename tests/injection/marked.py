@@ -92,6 +92,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "cluster.ObjectDrift": ("manager",),
     "cluster.MirrorWarning": ("object_name", "reason", "message", "source"),
     "cluster.PodRemoval": ("message", "disruption", "disruption_message"),
+    "operations.Adoption": ("error_text",),
     "operations.NodeCordon": ("manager",),
     "operations.Maintenance": ("reason", "error_text"),
     "operations.MaintenanceNode": ("problem",),

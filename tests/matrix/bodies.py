@@ -24,6 +24,13 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "budget": {"amount": "90.00", "at_limit": "stop"},
         "banner": {"text": "Tomorrow.", "until": None},
         "observe-only": {"wanted": True},
+        "adoption": {
+            "namespace": "found",
+            "slug": "found",
+            "name": "Found",
+            "owner": "colin@example.org",
+        },
+        "adoption accepted": {"accepted": []},
         "maintenance": {
             "nodes": ["a100-2"],
             "kind": "hardware",
@@ -88,6 +95,12 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         },
         "banner form": {"text": "Tomorrow."},
         "observe-only form": {"to": "on"},
+        "adoption form": {
+            "namespace": "found",
+            "slug": "found",
+            "name": "Found",
+            "owner": "colin@example.org",
+        },
         "maintenance form": {
             "nodes": ["a100-2"],
             "kind": "hardware",

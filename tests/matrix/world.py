@@ -20,7 +20,7 @@ from accounts.api_tokens import token_text
 from accounts.models import ApiToken, Role, User
 from catalog.models import Banner, GpuClass, Image
 from cluster.models import Cluster
-from operations.models import Maintenance, MaintenanceNode
+from operations.models import Adoption, Maintenance, MaintenanceNode
 from tenants.models import (
     Announcement,
     ApproverFor,
@@ -85,7 +85,8 @@ def build(cluster: Cluster, unique: str) -> World:
     Banner.objects.create(cluster=cluster, text="Tonight.")
     gpu_class.refresh_from_db()
     other_class = make.gpu_class(cluster, slug=f"mig-{unique}", resource="nvidia.com/mig-1g.10gb")
-    mirrored.hardware_seen(cluster, Topology=[topology(RACKS, RACK, HOST)])
+    found = mirrored.with_metadata({"kind": "Namespace", "metadata": {"name": "found"}})
+    mirrored.hardware_seen(cluster, Topology=[topology(RACKS, RACK, HOST)], Namespace=[found])
     Image.objects.create(name="python", reference="docker.io/library/python:3.14-slim", kind="job")
     Image.objects.create(name="minimal", reference="quay.io/jupyter/minimal-notebook:2026-09-01", kind="notebook")
     a = make.tenant(cluster, slug="team-a", namespace=f"team-a-{unique}")
@@ -231,6 +232,9 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
     things["token"] = {"random": {"prefix": "nosuchno"}}
     things["team request"] = {"random": {"pk": str(NOBODY)}}
     third = make.tenant(a.namespaces.get().cluster, slug="team-c", namespace=f"{a.namespaces.get().name}-c")
+    things["adopted team"] = {"own": {"tenant": third.slug}}
+    for tenant in (a, b, third):
+        _adoption(tenant, world.people["operator"], is_adopted=tenant == third)
     bundle = Bundle.objects.create(name="Small", summary="One card.", days=30)
     BundleLine.objects.create(bundle=bundle, gpu_class=gpu_class, units=1)
     for role, who in [*world.people.items(), ("zoe", zoe)]:
@@ -314,6 +318,13 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
     things["request"] = {
         "own": {"pk": str(requests[a].pk)}, "foreign": {"pk": str(requests[b].pk)}, "random": {"pk": str(NOBODY)}
     }  # fmt: skip
+
+
+def _adoption(tenant: Tenant, by: User, *, is_adopted: bool) -> None:
+    now = timezone.now()
+    Adoption.objects.create(
+        namespace=tenant.namespaces.get(), proposed_by=by, read_at=now, adopted_at=now if is_adopted else None
+    )
 
 
 def _maintenance(cluster: Cluster, by: User) -> Maintenance:

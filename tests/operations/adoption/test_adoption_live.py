@@ -50,7 +50,7 @@ def foreign_queue(admin: Api, unique: str) -> str:
 
 
 def propose(cluster: Cluster, name: str, owner: User, operator: Actor) -> Adoption:
-    return actions.propose_adoption(cluster, name, slug=name, name=f"Team {name}", owner=owner, by=operator)
+    return actions.propose_adoption(cluster, name, slug=name, name=f"Team {name}", owner=owner.email, by=operator)
 
 
 def work(row: Adoption, kube: Kube) -> None:

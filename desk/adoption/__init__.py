@@ -1,0 +1,1 @@
+"""Pages and API about namespaces that existed before the portal."""
