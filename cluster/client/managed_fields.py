@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.manifests.adopted import ADOPT_LABEL, BEFORE_ANNOTATION
+from cluster.manifests.adoption.labels import ADOPT_LABEL, BEFORE_ANNOTATION
 
 OWN_MANAGER = "gpu-portal"
 FIELDS_SHOWN = 20

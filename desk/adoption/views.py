@@ -9,11 +9,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.core.request_actor import actor, operator
-from cluster.manifests.adopted import ADOPT_LABEL
+from cluster.manifests.adoption.labels import ADOPT_LABEL
 from cluster.reads import queries as mirror
-from cluster.reads.foreign import foreign_namespaces
 from cluster.reads.queries import current_cluster
 from desk.adoption.forms import AdoptionForm
+from desk.adoption.queries import foreign_namespaces
 from desk.adoption.shown import grouped_findings
 from operations.adoption import actions, queries
 from operations.adoption.findings import is_blocked, losses

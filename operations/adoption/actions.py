@@ -34,8 +34,7 @@ def propose_adoption(
     """Creates a team for an existing namespace. Nothing changes in the cluster; the worker reads what is there, and the
     owner is told. `owner`: the address of an account.
 
-    Raises Refused: not_allowed (403), bad_adoption, unknown_person (422), unavailable (503), and what `create_tenant`
-    raises.
+    Raises Refused: not_allowed (403), bad_adoption, unknown_person (422), and what `create_tenant` raises.
     """
     refuse_if(tenant_policy.may_operate(by))
     namespace = namespace.strip()

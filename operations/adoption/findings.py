@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.apply.types import ObjectKey
-from cluster.manifests.adopted import label_changes, labels_of
+from cluster.manifests.adoption.labels import label_changes, labels_of
 from cluster.manifests.metadata import Manifest
 from portal.ui.text import plural
 
@@ -30,13 +30,11 @@ READ_KINDS = (
     "Service",
     "ServiceAccount",
     "PersistentVolumeClaim",
-    "Pod",
     "Job",
     *CONTROLLERS,
 )
 # Controllers whose pods are told of with another kind.
 _TOLD_ELSEWHERE = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
-_OVER = ("Succeeded", "Failed")
 _RUN_ON = "Pods that run go on. New ones are refused, because they are not in the team's queue."
 
 
@@ -67,13 +65,27 @@ class Finding:
         return {**asdict(self), "effect": str(self.effect)}
 
 
+@dataclass(frozen=True)
+class ForeignPod:
+    """A pod that has not ended. `controller`: (kind, name) of what makes it again, None for a bare pod. `devices`:
+    extended resources with their amounts.
+    """
+
+    name: str
+    controller: tuple[str, str] | None
+    devices: Mapping[str, int]
+
+
 def findings_of(
-    namespace: Body, found: Mapping[str, list[Body]], wanted: Collection[Manifest], taken: Collection[ObjectKey]
+    namespace: Body,
+    pods: Collection[ForeignPod],
+    found: Mapping[str, list[Body]],
+    wanted: Collection[Manifest],
+    taken: Collection[ObjectKey],
 ) -> list[Finding]:
     """`found`: all objects of READ_KINDS in the namespace; `wanted`: the manifests that the team gets; `taken`: those
     of them outside of the namespace whose name is taken. Ordered by effect, kind and name.
     """
-    pods = [pod for pod in found["Pod"] if pod.get("status", {}).get("phase") not in _OVER]
     all_found = [
         *_blocks(namespace, found, wanted, taken),
         *_labels(namespace, wanted),
@@ -171,28 +183,26 @@ def _controllers(found: Mapping[str, list[Body]]) -> Iterable[Finding]:
         yield Finding(Effect.LOST, "job", "Job", _name(job), text)
 
 
-def _pods(pods: list[Body]) -> Iterable[Finding]:
+def _pods(pods: Collection[ForeignPod]) -> Iterable[Finding]:
     others: Counter[tuple[str, str]] = Counter()
+    total: Counter[str] = Counter()
     for pod in pods:
-        owner, devices = _controller(pod), _devices(pod)
-        if not owner:
-            held = _listed(f"{number} {name}" for name, number in sorted(devices.items()))
+        total.update(pod.devices)
+        if pod.controller is None:
+            held = _listed(f"{number} {name}" for name, number in sorted(pod.devices.items()))
             text = "It runs on until it ends, outside of the queue." + (f" It holds {held}." if held else "")
-            yield Finding(Effect.KEPT, "pod", "Pod", _name(pod), text)
-        elif owner[0] not in _TOLD_ELSEWHERE:
-            others[owner] += 1
+            yield Finding(Effect.KEPT, "pod", "Pod", pod.name, text)
+        elif pod.controller[0] not in _TOLD_ELSEWHERE:
+            others[pod.controller] += 1
     for (kind, name), number in sorted(others.items()):
         text = f"{_RUN_ON} It has {plural(number, 'pod')}."
         yield Finding(Effect.LOST, "controller", kind, name, text)
-    total: Counter[str] = Counter()
-    for pod in pods:
-        total.update(_devices(pod))
     for resource, number in sorted(total.items()):
         text = f"Pods of the namespace hold {number}: as long as they run, the team can use {number} less of its quota."
         yield Finding(Effect.KEPT, "devices_held", "Pod", resource, text)
 
 
-def _network(pods: list[Body], found: Mapping[str, list[Body]]) -> Iterable[Finding]:
+def _network(pods: Collection[ForeignPod], found: Mapping[str, list[Body]]) -> Iterable[Finding]:
     if pods:
         text = (
             f"{plural(len(pods), 'pod')} can no longer be reached from other namespaces, and reach only each other, "
@@ -214,15 +224,6 @@ def _volumes(claims: list[Body]) -> Iterable[Finding]:
         size = _spec(claim).get("resources", {}).get("requests", {}).get("storage", "unknown size")
         text = f"{size}. It stays with its data, and is not among the team's volumes in the portal."
         yield Finding(Effect.KEPT, "volume", "PersistentVolumeClaim", _name(claim), text)
-
-
-def _devices(pod: Body) -> Counter[str]:
-    """Extended resources that the pod requests, by resource."""
-    found: Counter[str] = Counter()
-    for container in _spec(pod).get("containers", []):
-        limits = container.get("resources", {}).get("limits") or {}
-        found.update({key: int(value) for key, value in limits.items() if "/" in key and str(value).isdigit()})
-    return found
 
 
 def _controller(body: Body) -> tuple[str, str] | None:

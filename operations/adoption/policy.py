@@ -19,17 +19,15 @@ _SYSTEM = re.compile(r"default|(kube|kueue|openshift|gpu-portal)(-.*)?")
 
 
 def namespace_refusal(name: str, *, is_known: bool | None) -> Refusal | None:
-    """`is_known`: whether the cluster has a namespace of this name that is not the portal's; None if not known."""
+    """`is_known`: whether the cluster has a namespace of this name that is not the portal's. None: not known; then the
+    worker, which reads the cluster itself, says whether it is there.
+    """
     if _SYSTEM.fullmatch(name):
         return Refusal("bad_adoption", f"'{name}' belongs to the system and cannot be a team's.", "namespace")
     if not is_dns_label(name):
         text = f"'{name[:63]}' cannot be used: at most 63 lower-case letters, digits and single hyphens."
         return Refusal("bad_adoption", text, "namespace")
-    if is_known is None:
-        return Refusal(
-            "unavailable", "There are no current updates from the cluster. Try again later.", "namespace", 503
-        )
-    if not is_known:
+    if is_known is False:
         text = f"The cluster has no namespace '{name}' that the portal did not create. A new team gets its own."
         return Refusal("bad_adoption", text, "namespace")
     return None

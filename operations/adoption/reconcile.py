@@ -15,11 +15,12 @@ from cluster.client.api_kinds import api_path
 from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
 from cluster.manifests import namespace as manifests
-from cluster.manifests.adopted import ADOPT_LABEL, ADOPTION_MANAGER, adoption_patch, is_adopted, labels_of
+from cluster.manifests.adoption.labels import ADOPT_LABEL, ADOPTION_MANAGER, adoption_patch, is_adopted, labels_of
 from cluster.manifests.metadata import MANAGED_BY, MANAGED_LABEL, OWNER_LABEL, Manifest
-from cluster.models import AppliedObject
+from cluster.models import AppliedObject, MirrorPod
 from cluster.reads import cluster_queue
-from operations.adoption.findings import READ_KINDS, Effect, Finding, findings_of, is_blocked, losses
+from cluster.reads import queries as mirror
+from operations.adoption.findings import READ_KINDS, Effect, Finding, ForeignPod, findings_of, is_blocked, losses
 from operations.models import Adoption
 from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label, wake
 from portal.core.hints import page_hint
@@ -89,7 +90,21 @@ def _read(
     except ClusterRefused as refused:
         text = f"The worker may not read the namespace: {refused.text} The role gpu-portal-adoption gives it the right."
         raise TryLater("adoption", text) from refused
-    return findings_of(body, found, wanted, _taken(namespace, wanted, kube=kube))
+    return findings_of(body, _pods(namespace), found, wanted, _taken(namespace, wanted, kube=kube))
+
+
+def _pods(namespace: Namespace) -> list[ForeignPod]:
+    """From the mirror: the worker has no right to read pods."""
+    if not mirror.as_of(namespace.cluster_id, "Pod").is_current:
+        raise TryLater("adoption", "There are no current updates from the cluster: its pods are not known.")
+    rows = MirrorPod.objects.filter(cluster_id=namespace.cluster_id, namespace=namespace.name, owner="")
+    return [_foreign_pod(row) for row in rows.exclude(phase__in=("Succeeded", "Failed")).order_by("name")]
+
+
+def _foreign_pod(row: MirrorPod) -> ForeignPod:
+    owner, requests = row.record.get("controller"), row.record.get("requests") or {}
+    devices = {name: amount for name, amount in requests.items() if "/" in name and amount}
+    return ForeignPod(row.name, (owner["kind"], owner["name"]) if owner else None, devices)
 
 
 def _list(namespace: Namespace, kind: str, *, kube: Kube) -> list[Any]:
@@ -103,7 +118,7 @@ def _list(namespace: Namespace, kind: str, *, kube: Kube) -> list[Any]:
 
 def _taken(namespace: Namespace, wanted: list[Manifest], *, kube: Kube) -> set[ObjectKey]:
     """Objects outside of the namespace that the team needs and somebody else has."""
-    taken = set()
+    taken: set[ObjectKey] = set()
     for manifest in wanted:
         kind, inside, name = object_key(manifest)
         if inside or kind == "Namespace":

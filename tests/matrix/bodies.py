@@ -30,7 +30,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "name": "Found",
             "owner": "colin@example.org",
         },
-        "adoption accepted": {"accepted": []},
+        "adoption accepted": {"accepted": ["network Pod all"]},
         "maintenance": {
             "nodes": ["a100-2"],
             "kind": "hardware",

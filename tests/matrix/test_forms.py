@@ -52,6 +52,7 @@ ALSO = {
 }
 OTHERS = (
     "/teams/team-c/members",
+    "/teams/team-c/adoption",
     "/teams/team-d/usage",
     "/start?q=team",
     "/teams/team-a/launch?volume=leaving",

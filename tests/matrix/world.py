@@ -322,8 +322,13 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
 
 def _adoption(tenant: Tenant, by: User, *, is_adopted: bool) -> None:
     now = timezone.now()
+    loss = {"effect": "lost", "code": "network", "kind": "Pod", "name": "all", "text": "Not reached any more."}
     Adoption.objects.create(
-        namespace=tenant.namespaces.get(), proposed_by=by, read_at=now, adopted_at=now if is_adopted else None
+        namespace=tenant.namespaces.get(),
+        proposed_by=by,
+        read_at=now,
+        findings=[loss],
+        adopted_at=now if is_adopted else None,
     )
 
 

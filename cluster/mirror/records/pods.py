@@ -32,7 +32,8 @@ _STACK_APPS = {
 
 def pod_record(raw: Raw) -> RecordContent:
     """Of every pod: requests {resource: amount}, as the scheduler counts them. Ended pods outside our namespaces are
-    not kept. Of a pod of the GPU software stack also: stack, see `_stack`.
+    not kept. Of a pod of others also: controller {kind, name}, if it has one. Of a pod of the GPU software stack also:
+    stack, see `_stack`.
 
     Of our pods also: labels, conditions, reason, message, containers and init_containers (see `_container`), ip,
     priority, gates [names], claims [names of ResourceClaims], job_uid, started_at.
@@ -50,6 +51,8 @@ def pod_record(raw: Raw) -> RecordContent:
     if OWNER_LABEL not in labels:
         if (part := _stack_part(labels)) and controller_uid(metadata, "DaemonSet"):
             record["stack"] = _stack(part, status)
+        if owner := next((one for one in metadata.get("ownerReferences") or [] if one.get("controller")), None):
+            record["controller"] = {"kind": owner["kind"], "name": owner["name"]}
         return RecordContent(columns, record, is_kept=phase not in ("Succeeded", "Failed"))
     record |= {
         "labels": {key: value for key, value in labels.items() if key.startswith(KEPT_LABELS)},

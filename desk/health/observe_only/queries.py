@@ -8,7 +8,7 @@ from datetime import datetime
 from cluster.models import Cluster
 from cluster.observe_only.queries import WaitingWork, waiting_work
 from cluster.reads import queries as mirror
-from cluster.reads.foreign import ForeignNamespace, foreign_namespaces
+from desk.adoption.queries import ForeignNamespace, foreign_namespaces
 
 
 @dataclass(frozen=True)

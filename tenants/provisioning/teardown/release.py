@@ -8,7 +8,7 @@ from cluster.apply.reconcile import delete_row
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.manifests import namespace as manifests
-from cluster.manifests.adopted import ADOPTION_MANAGER, is_adopted, release_patch
+from cluster.manifests.adoption.labels import ADOPTION_MANAGER, is_adopted, release_patch
 from cluster.manifests.metadata import OWNER_LABEL
 from cluster.models import AppliedObject
 from cluster.reads import cluster_queue

@@ -31,8 +31,7 @@ WRITE = "get create patch delete"
 # group: resources: verbs. Nothing here may grow without the design saying so.
 WORKER = {
     "": {
-        "namespaces limitranges serviceaccounts": WRITE,
-        "resourcequotas": "get create patch",
+        "namespaces limitranges resourcequotas serviceaccounts": WRITE,
         "persistentvolumeclaims services": "get create delete",
         "secrets": "create patch delete",
     },
@@ -49,6 +48,14 @@ WORKER = {
     },
 }
 MAINTENANCE = {"": {"nodes": "get patch"}}
+ADOPTION = {
+    "": {"limitranges persistentvolumeclaims resourcequotas serviceaccounts services": "list"},
+    "apps": {"daemonsets deployments statefulsets": "list"},
+    "batch": {"cronjobs jobs": "list"},
+    "kueue.x-k8s.io": {"localqueues": "list"},
+    "networking.k8s.io": {"networkpolicies": "list"},
+    "rbac.authorization.k8s.io": {"rolebindings": "list"},
+}
 WATCHER = {
     "": {
         "nodes pods events namespaces persistentvolumeclaims resourcequotas limitranges serviceaccounts": "list watch",
@@ -75,6 +82,7 @@ TENANT = {
 }
 ROLES = {
     "gpu-portal-worker": WORKER,
+    "gpu-portal-adoption": ADOPTION,
     "gpu-portal-maintenance": MAINTENANCE,
     "gpu-portal-watcher": WATCHER,
     "gpu-portal-logs": LOGS,
@@ -92,7 +100,7 @@ def written_out(table: dict[str, dict[str, str]]) -> set[Right]:
     }
 
 
-OF_WORKER = written_out(WORKER) | written_out(MAINTENANCE)
+OF_WORKER = written_out(WORKER) | written_out(MAINTENANCE) | written_out(ADOPTION)
 
 
 def rights(rules: list[Json]) -> set[Right]:
@@ -175,6 +183,7 @@ def test_only_worker_and_watcher_have_a_role_in_the_whole_cluster() -> None:
         ("ClusterRoleBinding", f"gpu-portal-{who}", "ServiceAccount", "gpu-portal", who)
         for who in ("worker", "watcher")
     } | {
+        ("ClusterRoleBinding", "gpu-portal-adoption", "ServiceAccount", "gpu-portal", "worker"),
         ("ClusterRoleBinding", "gpu-portal-maintenance", "ServiceAccount", "gpu-portal", "worker"),
         ("RoleBinding", "gpu-portal-watcher-site", "ServiceAccount", "gpu-portal", "watcher"),
     }

@@ -13,7 +13,7 @@ from accounts.models import User
 from catalog.models import Pool
 from cluster.client.errors import ClusterRefused
 from cluster.client.kube import Kube
-from cluster.manifests.adopted import ADOPT_LABEL, BEFORE_ANNOTATION
+from cluster.manifests.adoption.labels import ADOPT_LABEL, BEFORE_ANNOTATION
 from cluster.models import Cluster
 from devcluster.client.kube import Api
 from operations.adoption import actions, queries, reconcile
@@ -303,7 +303,8 @@ def one(admin: Api, cluster: Cluster, alice: User, operator: Actor, kube_worker:
     admin.create(messy.thing("Pod"), namespace=name)
     wait_until(lambda: admin.find("v1/configmaps", "kube-root-ca.crt", namespace=name) is not None)
     wait_until(lambda: admin.find("v1/serviceaccounts", "default", namespace=name) is not None)
-    mirrored.seen(cluster, Namespace=[admin.get("v1/namespaces", name)])
+    seen = {"Namespace": [admin.get("v1/namespaces", name)], "Pod": admin.list("v1/pods", namespace=name)}
+    mirrored.seen(cluster, **seen)
     provisioning_reconcile.reconcile_pool(Pool.objects.create(cluster=cluster), Deadline(), kube=kube_worker)
     row = propose(cluster, name, alice, operator)
     work(row, kube_worker)

@@ -22,7 +22,7 @@ from accounts.core.actor import Actor
 from accounts.models import ApiToken, Role, Scope, User
 from catalog.banner.actions import put_banner
 from catalog.models import GpuClass, Image
-from operations.models import Maintenance
+from operations.models import Adoption, Maintenance
 from tenants.members.tokens import actions as token_actions
 from tenants.models import (
     ApproverFor,
@@ -70,6 +70,7 @@ EMPTY = {
     "POST api-team-grant-renew": "a line about the class is pending",
     "POST api-workload-extend": "a notebook without an end",
     "POST api-workload-keep": "no rule stops it",
+    "POST api-adoption-undo": "nothing is adopted yet",
     "POST api-maintenances": "the cluster has no node of that name",
     "POST api-maintenance-preview": "the cluster has no node of that name",
     "GET api-gpu-faults": "no GPU has a fault",
@@ -112,6 +113,7 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
         cluster=cluster, kind="other", reason=CANARY, holds_from=now, starts_at=now, ends_at=now + timedelta(days=1),
         created_by=nora,
     )  # fmt: skip
+    Adoption.objects.create(namespace=team_b, proposed_by=nora, read_at=now)
     running.known(cluster.pk)
     running.workload(team_b, named, name="works", by=nora, command=[CANARY])
     Volume.objects.create(namespace=team_b, name="works", size_gib=1, due_at=None)
@@ -184,6 +186,8 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "PUT api-budget": {"amount": "9.00", "at_limit": "tell"},
         "PUT api-banner": {"text": "Hello.", "until": None},
         "PUT api-observe-only": {"wanted": True},
+        "POST api-adoptions": {"namespace": "n1", "slug": "n1", "name": "N1", "owner": "charlie@example.org"},
+        "POST api-adoption-accept": {"accepted": []},
         "POST api-maintenances": maintenance,
         "POST api-maintenance-preview": maintenance,
         "POST api-delegations": {"email": "charlie@example.org", "ends_at": far},

@@ -1,0 +1,1 @@
+"""Namespaces that existed before the portal."""
