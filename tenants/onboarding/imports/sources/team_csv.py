@@ -55,7 +55,7 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     line = 1
     try:
         for cells in reader:
-            found = [cell.strip() for cell in cells]
+            found = [" ".join(cell.split()) for cell in cells]
             if line == 1:
                 _check_header(found)
             elif any(found):

@@ -71,6 +71,9 @@ def test_what_spreadsheets_save_is_the_same_plan(saved: Callable[[bytes], bytes]
 def test_lines_are_counted_as_an_editor_counts_them() -> None:
     plan = read('team,a,"A name\nin two lines",ada@example.org,,,,\n\n,,,,,,,\nmember,a,,bob@example.org,,,,\n')
     assert [row.place for row in plan.rows] == ["line 2", "line 6"]
+    # The name as the portal stores it, so that a second import finds it unchanged.
+    assert isinstance(plan.rows[0], ImportedTeam)
+    assert plan.rows[0].name == "A name in two lines"
 
 
 @pytest.mark.parametrize(

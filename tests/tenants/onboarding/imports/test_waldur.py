@@ -56,6 +56,14 @@ def test_what_is_left_out_says_why() -> None:
     ]
 
 
+@pytest.mark.parametrize(("amount", "units"), [(b"4.0", 4), (b"4.5", None), (b"true", None), (b"-1", None)])
+def test_a_limit_is_a_whole_number(amount: bytes, units: int | None) -> None:
+    rows = waldur.read(EXPORT.replace(b'"gpu_a100": 4', b'"gpu_a100": ' + amount), OPTIONS).rows
+    assert [row.units for row in rows if isinstance(row, ImportedGrant)] == ([units] if units else [])
+    refused = [row.field for row in rows if isinstance(row, SetAside) and row.outcome == Outcome.REFUSED]
+    assert refused == ([] if units else ["units"])
+
+
 def test_a_component_that_is_no_class_is_refused_by_name() -> None:
     rows = waldur.read(EXPORT, replace(OPTIONS, classes={})).rows
     refused = [row for row in rows if isinstance(row, SetAside) and row.outcome == Outcome.REFUSED]
