@@ -20,24 +20,11 @@ from accounts.models import User
 from portal.core.errors import Refused
 from tenants.onboarding.imports import actions, queries
 from tenants.onboarding.imports.actions import ImportHandling
-from tenants.onboarding.imports.sources import claim_names, coldfront, jupyterhub, team_csv, waldur
+from tenants.onboarding.imports.shown import counts_sentence, shown_rows
+from tenants.onboarding.imports.sources.claim_names import SCHEMES
+from tenants.onboarding.imports.sources.reading import SOURCES, name_pairs
 from tenants.onboarding.imports.types import FILE_BYTES_MAX, ImportOptions, Outcome, SettledRow
 from tenants.requests.decisions.types import OverPromise
-
-SOURCES = {
-    "csv": team_csv.read,
-    "coldfront": coldfront.read,
-    "waldur": waldur.read,
-    "jupyterhub": jupyterhub.read,
-}
-LABELS = {
-    Outcome.CREATE: ("will create", "created"),
-    Outcome.EXISTS: ("exists, unchanged",) * 2,
-    Outcome.DIFFERS: ("differs, unchanged",) * 2,
-    Outcome.REFUSED: ("refused",) * 2,
-    Outcome.LEFT_OUT: ("left out",) * 2,
-    Outcome.KEPT: ("kept where it is",) * 2,
-}
 
 
 class Command(BaseCommand):
@@ -65,7 +52,7 @@ class Command(BaseCommand):
         hub.add_argument("--into", default="", metavar="TEAM", help="team of users without a group")
         hub.add_argument("--namespace", default="", help="namespace of JupyterHub, where the claims are")
         hub.add_argument("--claim-template", default="claim-{user_server}", help="pvc_name_template of KubeSpawner")
-        hub.add_argument("--slug-scheme", default="safe", choices=claim_names.SCHEMES, help="as KubeSpawner's")
+        hub.add_argument("--slug-scheme", default="safe", choices=SCHEMES, help="as KubeSpawner's")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -76,15 +63,16 @@ class Command(BaseCommand):
             by = _person(options["as"])
             rows = actions.carry_out(plan, is_applied=options["apply"], handling=handling, by=by)
         except Refused as refused:
-            raise CommandError(str(refused)) from refused
+            name = refused.refusal.field
+            raise CommandError(f"{name}: {refused}" if name else str(refused)) from refused
         self._report(rows, is_applied=options["apply"], is_json=options["json"])
         refused_rows = sum(row.outcome == Outcome.REFUSED for row in rows)
         if refused_rows:
             raise CommandError(f"{refused_rows} of {len(rows)} rows were refused. The others are not affected.")
 
     def _report(self, rows: list[SettledRow], *, is_applied: bool, is_json: bool) -> None:
-        counts = Counter(row.outcome for row in rows)
         if is_json:
+            counts = Counter(row.outcome for row in rows)
             report = {
                 "applied": is_applied,
                 "counts": {str(one): counts[one] for one in Outcome},
@@ -92,12 +80,10 @@ class Command(BaseCommand):
             }
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
             return
-        for row in rows:
-            name = f" {row.field}:" if row.field else ""
-            became = LABELS[row.outcome][is_applied]
-            self.stdout.write(f"{row.place}: {row.kind} {row.title}: {became}:{name} {row.text}")
-        told = ", ".join(f"{counts[one]} {LABELS[one][is_applied]}" for one in Outcome if counts[one])
-        self.stdout.write(f"{told}.")
+        for one in shown_rows(rows, is_applied=is_applied):
+            row, name = one.row, f" {one.row.field}:" if one.row.field else ""
+            self.stdout.write(f"{row.place}: {row.kind} {row.title}: {one.outcome}:{name} {row.text}")
+        self.stdout.write(counts_sentence(rows, is_applied=is_applied))
         if not is_applied:
             self.stdout.write("Dry run: nothing was changed. --apply carries it out.")
 
@@ -105,8 +91,8 @@ class Command(BaseCommand):
 def _options(options: dict[str, Any]) -> ImportOptions:
     return ImportOptions(
         ours=queries.class_slugs(),
-        classes=_pairs(options["classes"], "--class"),
-        teams=_pairs(options["teams"], "--team"),
+        classes=name_pairs(options["classes"], "--class"),
+        teams=name_pairs(options["teams"], "--team"),
         until=_date(options["until"]) if options["until"] else None,
         owner=options["owner"],
         domain=options["domain"],
@@ -115,17 +101,6 @@ def _options(options: dict[str, Any]) -> ImportOptions:
         claim_template=options["claim_template"],
         slug_scheme=options["slug_scheme"],
     )
-
-
-def _pairs(words: list[str], name: str) -> dict[str, str]:
-    """Their name may contain "=", ours does not."""
-    found = {}
-    for word in words:
-        theirs, equals, ours = word.rpartition("=")
-        if not equals or not theirs:
-            raise CommandError(f"{name} '{word[:80]}' is not valid. Write THEIRS=OURS.")
-        found[theirs] = ours
-    return found
 
 
 def _date(text: str) -> date:

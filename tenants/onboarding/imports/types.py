@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
@@ -135,3 +136,8 @@ class SettledRow:
     text: str
     field: str = ""
     code: str = ""
+
+
+def report_digest(rows: Iterable[SettledRow]) -> str:
+    """The same for the same report."""
+    return hashlib.sha256("\n".join(map(repr, rows)).encode()).hexdigest()

@@ -134,8 +134,8 @@ def test_the_other_sources(mover: User, a100: GpuClass, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--class", "a100"), "--class 'a100' is not valid. Write THEIRS=OURS."),
-        (("--team", "=b"), "--team '=b' is not valid. Write THEIRS=OURS."),
+        (("--class", "a100"), "--class: 'a100' is not valid. Write THEIRS=OURS."),
+        (("--team", "=b"), "--team: '=b' is not valid. Write THEIRS=OURS."),
         (("--until", "soon"), "--until 'soon' is not a date. Use the format 2027-03-31."),
         (("--as", "nobody@example.org"), "--as: no active account has the address 'nobody@example.org'."),
     ],
