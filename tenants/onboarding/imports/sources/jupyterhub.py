@@ -60,7 +60,7 @@ def _add_homes(builder: PlanBuilder, user: Record) -> None:
         claim = recorded or claim_name(options.claim_template, name, server, scheme=options.slug_scheme)
         namespace = text_at(stored, "namespace") or options.namespace
         where = f"{namespace or 'NAMESPACE'}/{claim or '?'}"
-        text = f"Kept where it is, {where}. A claim can be mounted only in its own namespace: copy the files that the "
+        text = f"{where}. A claim can be mounted only in its own namespace: copy the files that the "
         text += "user needs into a volume of the team."
         if not claim:
             text = f"The name of its claim is unknown: the template {options.claim_template} needs more than the names."

@@ -126,7 +126,7 @@ def test_the_other_sources(mover: User, a100: GpuClass, tmp_path: Path) -> None:
     )
     told, error = import_teams("jupyterhub", EXPORTS / "jupyterhub.json", *words, "--namespace", "jhub", "--apply")
     assert error == ""
-    assert "home ada@example.org: kept where it is: Kept where it is, hub/claim-ada-40example-2eorg." in told
+    assert "home ada@example.org: kept where it is: hub/claim-ada-40example-2eorg." in told
     assert "2 kept where it is." in told
     assert [team.slug for team in Tenant.objects.all()] == ["protein-folding", "research", "vision-lab"]
 

@@ -65,16 +65,16 @@ def test_a_home_is_named_and_kept_where_it_is() -> None:
     assert {row.outcome for row in found.values()} == {Outcome.KEPT}
     # What KubeSpawner stored is true whatever the template says now.
     stored = found["ada@example.org"].text
-    assert stored.startswith("Kept where it is, hub/claim-ada-40example-2eorg. A claim can be mounted only in its own")
+    assert stored.startswith("hub/claim-ada-40example-2eorg. A claim can be mounted only in its own")
     assert "computed" not in stored
     computed = found["ada@example.org/big-model"].text
-    assert computed.startswith("Kept where it is, jupyter/claim-ada-example-org---cfe00dde--big-model.")
+    assert computed.startswith("jupyter/claim-ada-example-org---cfe00dde--big-model.")
     assert "computed from the template; check it with kubectl get pvc." in computed
 
 
 def test_what_is_unknown_of_a_home_is_said() -> None:
     nowhere = homes(replace(OPTIONS, namespace=""))["ada@example.org/big-model"].text
-    assert nowhere.startswith("Kept where it is, NAMESPACE/claim-")
+    assert nowhere.startswith("NAMESPACE/claim-")
     assert "--namespace names it here." in nowhere
     numbered = homes(replace(OPTIONS, claim_template="claim-{userid}"))["ada@example.org/big-model"].text
     assert numbered == "The name of its claim is unknown: the template claim-{userid} needs more than the names."
