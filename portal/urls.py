@@ -39,6 +39,7 @@ from tenants.approvers.delegation.queries import roles_lent_to
 from tenants.lifecycle import views as lifecycle_views
 from tenants.members.group_sync import actions as group_sync_actions
 from tenants.members.tokens import views as token_views
+from tenants.onboarding.imports import views as import_views
 from tenants.onboarding.team_requests import views as team_request_views
 from tenants.onboarding.trials import views as trial_views
 from tenants.pages.grants import views as grant_views
@@ -160,6 +161,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("operators/catalog/images/<int:pk>/move", catalog_editor_views.image_move, name="image-move"),
     path("operators/catalog/images/<int:pk>/remove", catalog_editor_views.image_remove, name="image-remove"),
     path("operators/teams", teams_views.team_list, name="all-teams"),
+    path("operators/teams/import", import_views.team_import, name="team-import"),
     path("operators/teams.csv", teams_views.teams_as_csv, name="all-teams-csv"),
     path("queue", queue_views.queue, name="queue"),
     path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),

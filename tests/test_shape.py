@@ -155,6 +155,7 @@ PURE = (
     "tenants/grants/promises.py",
     "tenants/grants/combined_promises.py",
     "tenants/provisioning/entitlements.py",
+    "tenants/onboarding/imports/sources",
     "tenants/requests/decisions/triage.py",
     "tenants/requests/escalation/working_days.py",
     "workloads/status/explain",

@@ -22,7 +22,7 @@ from portal.core.csv_text import CONTENT_TYPE
 @require_GET
 def team_list(request: HttpRequest) -> HttpResponse:
     """404 for all others, as for the CSV."""
-    staff(request)
+    by = staff(request)
     cluster = read_queries.current_cluster()
     form = TeamFilterForm(request.GET, cluster=cluster)
     chosen = form.chosen()
@@ -34,6 +34,7 @@ def team_list(request: HttpRequest) -> HttpResponse:
         "form": form,
         "class_field": form["class"],
         "next_cursor": page.next_cursor,
+        "may_import": by.operates,
         "is_filtered": replace(chosen, sort="team") != queries.ALL_TEAMS,
     }
     return render(request, "desk/teams/teams.html", context)

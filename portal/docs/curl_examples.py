@@ -90,6 +90,7 @@ PAGES_WITHOUT_CALL = {
     "image-new": "not in the API: `manage.py catalog` reads and applies the catalog as a file",
     "observe-only": f"{V1}/cluster/observe-only",
     "health": "not in the API: for operators in a browser; programs read the metrics",
+    "team-import": "not in the API: `manage.py import_teams` reads exports of other systems",
     "launch": "has its own call, made from its form",
     "live": "a stream for pages; calls wait with ?wait=",
     "livez": "a probe",

@@ -138,6 +138,10 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "until_date": today + timedelta(days=40),
         },
         "launch form": {"name": "new", "kind": "notebook", "gpu_class": slug, "units": 1, "image": "minimal"},
+        "import form": {
+            "source": "csv",
+            "text": "kind,team,name,email,role,class,units,until\nteam,new-one,New,ada@example.org,,,,\n",
+        },
         "registry form": {"registry": "registry.example.org", "username": "robot", "password": "s3cret"},
         "secret form": {"name": "NEW_KEY", "value": "s3cret"},
         "roles form": {"roles": ["approver", "admin"]},

@@ -89,6 +89,8 @@ PAGES = (
     write("POST", "image-move", "image.put image.put", NOT_THERE, "image", body="up"),
     write("POST", "image-remove", "image.removed", NOT_THERE, "image"),
     read("all-teams", everybody("not_found", operator="", admin="", auditor="")),
+    read("team-import", NOT_THERE),
+    write("POST", "team-import", "", NOT_THERE, body="import form", done=200),
     read("all-teams-csv", everybody("not_found", operator="", admin="", auditor="")),
     read("all-usage", everybody("not_found", operator="", admin="", auditor="")),
     read("all-usage-csv", everybody("not_found", operator="", admin="", auditor="")),
