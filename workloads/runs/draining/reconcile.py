@@ -1,7 +1,10 @@
-"""Sets the Workload of a run to inactive until Kueue has taken its units back, and to active again.
+"""Sets the Workload of a run to inactive until Kueue has its units back and its pods are gone, and to active again.
 
 Its Job is suspended, and its pods get their grace period. Kueue orders a queue by when it first saw a Workload, so the
 run comes before those that were queued later; what it gave up is free for those queued at that moment.
+
+Kueue has them back when the pods begin to end. The Job creates no other pod before they have ended, which nothing
+confirms on a node that does not respond: a run that was admitted again by then would hold units and use none.
 
 Every step follows from the row and the mirror, so that a worker that dies loses none and repeats none with an effect.
 """
@@ -25,12 +28,15 @@ def apply_drain(run: Run, seen: Observation, *, kube: Kube) -> None:
     if run.drain_requested_at is None or queue is None:
         return
     if run.drained_at is None:
-        if queue.active and not queue.is_true("QuotaReserved"):
+        if queue.is_true("QuotaReserved"):
+            if queue.active:
+                _set_active(queue, False, kube=kube)
+        elif any(pod.is_on_a_node for pod in seen.pods):
+            return
+        elif queue.active:
             # It left its node for another reason before.
             _store(run, drain_requested_at=None, drain_reason="")
-        elif queue.active:
-            _set_active(queue, False, kube=kube)
-        elif not queue.is_true("QuotaReserved"):
+        else:
             _store(run, drained_at=Now())
     if run.drained_at is not None:
         if queue.active:
