@@ -120,14 +120,14 @@ class Lab:
             "devices": {k: int(v) for k, v in node["status"]["allocatable"].items() if "nvidia.com/" in k and int(v)},
         }
 
-    def plan(self, **more: Any) -> Maintenance:
-        """Begins now; a repartition into slices by default."""
+    def plan(self, *, nodes: Collection[str] = (), **more: Any) -> Maintenance:
+        """Begins now, on this node by default; a repartition into slices by default."""
         now = timezone.now()
         values = {
             "kind": "repartition", "reason": "more slices", "holds_from": now, "starts_at": now,
             "ends_at": now + timedelta(hours=2), "mig_config": "all-1g.10gb", "expected": {SLICE: 28},
         }  # fmt: skip
-        return plan_maintenance(self.cluster, [self.node], **{**values, **more}, by=self.by)
+        return plan_maintenance(self.cluster, nodes or [self.node], **{**values, **more}, by=self.by)
 
     def work(self) -> None:
         """One pass of a worker. The lease of a worker that died is over."""
