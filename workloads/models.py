@@ -199,7 +199,8 @@ class Run(models.Model):
     # Why a rule or a newer push stopped it; "" if a user did, or if it was not stopped.
     stop_reason = models.CharField(max_length=60, blank=True, default="", db_default="")
     stop_message = models.CharField(max_length=500, blank=True, default="", db_default="")
-    # Maintenance moves it off its node: since when, why, and when Kueue had taken its units back. All empty otherwise.
+    # Maintenance moves it off its node: since when, why, and when Kueue had its units back and no pod
+    # was left. All empty otherwise.
     drain_requested_at = models.DateTimeField(null=True, blank=True)
     drained_at = models.DateTimeField(null=True, blank=True)
     drain_reason = models.CharField(max_length=300, blank=True, default="", db_default="")

@@ -6,6 +6,9 @@ the last layout in place until it begins.
 
 Layouts are those below, or those of the `config.yaml` of a ConfigMap, in the format `v1` of mig-parted.
 
+Its pod runs on each node: on a node that does not respond nothing reacts, and when the node is back the pod starts
+again, applies what it finds and reports it.
+
 The annotation `devcluster/mig` of a node stages what goes wrong: `fails`, `reboots`, or `silent` (it never responds).
 """
 
@@ -22,6 +25,7 @@ from pathlib import Path
 
 import yaml
 
+from devcluster.client.annotations import LOST, SIMULATED
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.list_watch import ListWatch
 from devcluster.client.types import Json
@@ -69,6 +73,9 @@ class MigManager:
     def _follow(self) -> None:
         for _type, node in self._nodes:
             name, config = node["metadata"]["name"], node["metadata"]["labels"].get(CONFIG, "")
+            if node["metadata"].get("annotations", {}).get(SIMULATED) == LOST:
+                self._applied[name] = ""
+                continue
             # What it finds at its own start was applied before.
             if self._applied.setdefault(name, config) != config:
                 self._applied[name] = config

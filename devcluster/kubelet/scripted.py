@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from devcluster.client.annotations import SCRIPTED, SIMULATED
+from devcluster.client.annotations import LOST, SCRIPTED, SIMULATED
 from devcluster.client.kube import STRATEGIC, Api, ApiError
 from devcluster.client.list_watch import ListWatch
 from devcluster.client.types import Json
@@ -230,7 +230,7 @@ class ScriptedKubelet:
         """The node stops responding: kwok no longer updates it, and its conditions become Unknown. The control plane
         then reacts. Only for a test's own nodes.
         """
-        self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: "lost"}}})
+        self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: LOST}}})
         text = "Kubelet stopped posting node status."
         kinds = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
         unknown = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": text}
@@ -241,7 +241,7 @@ class ScriptedKubelet:
 
     def node_unready(self, node: str, message: str) -> None:
         """The node responds, and reports that it cannot run pods. Only for a test's own nodes."""
-        self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: "lost"}}})
+        self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: LOST}}})
         ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message}
         body = {"status": {"conditions": [ready | {"lastTransitionTime": pod_status.now()}]}}
         self.api.patch("v1/nodes", node, body, subresource="status", content_type=STRATEGIC)

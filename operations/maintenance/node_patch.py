@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.manifests.node_removal.cordons import MAINTENANCE_TAINT
-from operations.maintenance.steps import CHANGED, DRAINED, MIG_CONFIG, MIG_STATE, PLUGIN_CONFIG, Step
+from cluster.reads.observed import parse_time
+from operations.maintenance.steps import CHANGED, DRAINED, MIG_CONFIG, MIG_STATE, PLUGIN_CONFIG, Step, Unready
 
 TAINT = ANNOTATION = MAINTENANCE_TAINT
 # The labels that a change may set.
@@ -42,9 +43,12 @@ def devices_of(body: Body) -> dict[str, int]:
     return {name: number for name, number in found.items() if number and not name.startswith("kubernetes.io/")}
 
 
-def is_ready(body: Body) -> bool:
+def unready_of(body: Body) -> Unready | None:
     conditions = (body.get("status") or {}).get("conditions") or []
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    ready: Body = next((one for one in conditions if one["type"] == "Ready"), {})
+    if ready.get("status") == "True":
+        return None
+    return Unready(parse_time(ready.get("lastTransitionTime")), is_silent=ready.get("status") == "Unknown")
 
 
 def patch_for(

@@ -47,12 +47,10 @@ def tell_canceled(row: Maintenance) -> None:
 
 
 @transaction.atomic
-def tell_stuck(row: Maintenance, node: MaintenanceNode) -> None:
-    """Tells the operator who planned it."""
-    text = (
-        f"{node_sentence(node)}\n\nThe node stays closed. Mend the cause, cancel the maintenance, or release the node "
-        "as it is."
-    )
+def tell_stuck(row: Maintenance, node: MaintenanceNode, remedy: str = "") -> None:
+    """Tells the operator who planned it. `remedy`: a sentence about this cause."""
+    closed = "The node stays closed. Mend the cause, cancel the maintenance, or release the node as it is."
+    text = f"{node_sentence(node)}\n\n{closed} {remedy}".rstrip()
     event = record(MAINTENANCE_RULE, "maintenance.stuck", row, after={"node": node.name, "problem": node.problem})
     _tell_planner(row, event, f"Maintenance of {node.name} is stuck", text)
 

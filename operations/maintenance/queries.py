@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from django.db.models import Q
+from django.utils import timezone
+
 from operations.maintenance.steps import Step
 from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
+from workloads.runs.draining.queries import TOGETHER
 
 
 def open_maintenance(cluster_id: int, node: str) -> int | None:
@@ -13,8 +17,11 @@ def open_maintenance(cluster_id: int, node: str) -> int | None:
 
 
 def moving_runs(row: Maintenance) -> list[str]:
-    """Names of runs that were moved and are not in the queue again yet: who was queued later must not come first."""
-    moved = MaintenanceNotice.Stage.MOVED
-    told = row.notices.filter(stage=moved, run__ended_at=None, run__drain_requested_at__isnull=False)
+    """Names of runs that were moved and are not in the queue again yet: who was queued later must not come first. A run
+    that does not leave its node keeps only this node: others go on after a minute.
+    """
+    left = Q(run__drained_at__isnull=False) | Q(run__drain_requested_at__gt=timezone.now() - TOGETHER)
+    told = row.notices.filter(left, stage=MaintenanceNotice.Stage.MOVED, run__ended_at=None)
+    told = told.filter(run__drain_requested_at__isnull=False)
     found = told.values_list("run__workload__tenant__slug", "run__workload__name").order_by("pk")
     return [f"{tenant}/{name}" for tenant, name in found]

@@ -10,26 +10,25 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
-from django.db.models.functions import Now
 from django.utils import timezone
 
-from accounts.events.actions import record
 from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
-from operations.maintenance import node_patch
+from operations.maintenance import node_patch, recording
 from operations.maintenance.affected import OnNodes, is_known_since, on_nodes
-from operations.maintenance.notifications import (
-    MAINTENANCE_RULE,
-    REMINDER_BEFORE,
-    tell_canceled,
-    tell_end,
-    tell_runs,
-    tell_stuck,
-)
+from operations.maintenance.notifications import MAINTENANCE_RULE, REMINDER_BEFORE, tell_canceled, tell_runs
 from operations.maintenance.queries import moving_runs
-from operations.maintenance.steps import NodeFacts, NodePlan, Step, Verdict, has_failed, next_step
-from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
+from operations.maintenance.steps import (
+    NodeFacts,
+    NodePlan,
+    Step,
+    Verdict,
+    has_failed,
+    next_step,
+    remedy,
+    waits_since,
+)
+from operations.models import Maintenance, MaintenanceNode
 from portal.core.due import DONE, Deadline, Outcome
 from workloads.runs.draining.actions import request_drain
 
@@ -65,7 +64,7 @@ def reconcile_maintenance(row: Maintenance, deadline: Deadline, *, kube: Kube) -
     if row.cancel_requested_at is not None:
         tell_canceled(row)
     if all(node.step == Step.DONE for node in nodes):
-        _end(row)
+        recording.record_end(row)
         return DONE
     if all(node.step in (Step.PLANNED, Step.HELD) for node in nodes):
         moments = (row.holds_from, row.starts_at - REMINDER_BEFORE, row.starts_at)
@@ -77,9 +76,11 @@ def _advance(one: _Pass, node: MaintenanceNode) -> None:
     """Goes on until the node has to wait. A node that refuses or has gone does not stop the others."""
     for _step in Step:
         body: dict[str, Any] | None = None
+        facts: NodeFacts | None = None
         try:
             body = one.kube.get("Node", name=node.name).body
-            verdict = _look(one, node, body)
+            facts = _look(one, node, body)
+            verdict = next_step(Step(node.step), _plan(one.row, node), facts, one.now)
         except NotFound:
             verdict = _gone(one, node)
         except Conflict:
@@ -88,39 +89,30 @@ def _advance(one: _Pass, node: MaintenanceNode) -> None:
         except ClusterRefused as refused:
             verdict = Verdict(Step(node.step), f"The cluster refused: {refused.text}")
         if verdict.step == node.step and not verdict.goes_back:
-            _wait(one, node, verdict, is_failed=body is not None and has_failed(verdict.step, _facts(one, node, body)))
+            _wait(one, node, verdict, facts)
             return
         _go_on(one, node, verdict, body)
         if node.step == Step.DONE:
             return
 
 
-def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> Verdict:
-    """Writes what the step needs, and decides on the node as it is then."""
+def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts:
+    """Writes what the step needs, and returns what the node is like then."""
     step = Step(node.step)
-    labels = _labels(one.row, node)
-    was = node.before.get("cordoned")
+    labels, was = _labels(one.row, node), node.before.get("cordoned")
     patch = node_patch.patch_for(step, body, maintenance=one.row.pk, labels=labels, was_cordoned=was)
     if patch is not None:
         one.deadline.check()
         body.update(one.kube.merge("Node", name=node.name, body=patch).body)
         if node.written_step == step:
-            _record_undone(one.row, node, patch)
-    if node.written_step != step:
-        _store(node, written_step=step)
+            recording.record_undone(one.row, node, patch)
+    recording.note_written(node)
     if step is Step.DRAINING:
         run_ids = [run.pk for run in one.found.runs.get(node.name, [])]
-        _note_drained(one.row, run_ids)
+        recording.note_moved(one.row, run_ids)
         if request_drain(run_ids, reason=_why(one.row, node), by=MAINTENANCE_RULE):
             one.moving = None
-    return next_step(step, _plan(one.row, node, labels), _facts(one, node, body), one.now)
-
-
-def _note_drained(row: Maintenance, run_ids: list[int]) -> None:
-    """Stores whom the drain moves. People are told of it when the queue has taken the units back."""
-    moved = MaintenanceNotice.Stage.MOVED
-    rows = [MaintenanceNotice(maintenance=row, run_id=pk, stage=moved) for pk in run_ids]
-    MaintenanceNotice.objects.bulk_create(rows, ignore_conflicts=True)
+    return _facts(one, node, body)
 
 
 def _why(row: Maintenance, node: MaintenanceNode) -> str:
@@ -134,12 +126,12 @@ def _labels(row: Maintenance, node: MaintenanceNode) -> dict[str, str | None]:
     return {name: value for name, value in wanted.items() if value}
 
 
-def _plan(row: Maintenance, node: MaintenanceNode, labels: dict[str, str | None]) -> NodePlan:
+def _plan(row: Maintenance, node: MaintenanceNode) -> NodePlan:
     before = node.before.get("devices", {})
     return NodePlan(
         row.holds_from,
         row.starts_at,
-        labels,
+        _labels(row, node),
         devices=before if node.is_going_back or not row.expected else row.expected,
         is_going_back=node.is_going_back,
         is_confirmed=row.confirmed_at is not None,
@@ -153,7 +145,7 @@ def _facts(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts
     there = [f"{run.workload.tenant.slug}/{run.workload.name}" for run in one.found.runs.get(node.name, [])]
     moving = _moving(one) if node.step == Step.DRAINING else []
     return NodeFacts(
-        ready=node_patch.is_ready(body),
+        unready=node_patch.unready_of(body),
         labels=node_patch.labels_of(body),
         devices=node_patch.devices_of(body),
         runs=tuple(there) if is_known else None,
@@ -174,53 +166,24 @@ def _gone(one: _Pass, node: MaintenanceNode) -> Verdict:
     return Verdict(Step(node.step), "The node is no longer in the cluster. Cancel the maintenance if it stays away.")
 
 
-@transaction.atomic
 def _go_on(one: _Pass, node: MaintenanceNode, verdict: Verdict, body: dict[str, Any] | None) -> None:
     before = dict(node.before)
     if verdict.step is Step.HELD and body is not None:
         before = node_patch.state_before(body)
     if verdict.step is Step.DRAINING and body is not None:
         before["cordoned"] = node_patch.is_cordoned(body)
-    changed: dict[str, Any] = {"step": verdict.step, "before": before, "problem": "", "stuck_told_at": None}
-    if verdict.goes_back:
-        changed |= {"is_going_back": True, "written_step": ""}
-    _store(node, **changed, step_since=Now())
-    record(MAINTENANCE_RULE, "maintenance.step_begun", one.row, after={"node": node.name, "step": verdict.step})
-    # What a step waits for is measured from its row; the mirror may be older.
-    node.refresh_from_db(fields=["step_since"])
+    recording.begin_step(one.row, node, verdict.step, before, goes_back=verdict.goes_back)
 
 
-def _wait(one: _Pass, node: MaintenanceNode, verdict: Verdict, *, is_failed: bool) -> None:
-    """Stores what the node waits for, and tells the planner once if that takes too long or cannot end."""
-    if node.problem != verdict.problem:
-        _store(node, problem=verdict.problem[:300])
-    is_late = one.now >= node.step_since + timedelta(minutes=one.row.stuck_minutes)
-    if verdict.problem and (is_late or is_failed) and node.stuck_told_at is None:
-        _store(node, stuck_told_at=one.now)
-        tell_stuck(one.row, node)
-
-
-def _record_undone(row: Maintenance, node: MaintenanceNode, patch: dict[str, Any]) -> None:
-    """Somebody changed what this step had written; it is written again."""
-    fields = sorted({*patch.get("spec", {}), *patch["metadata"].get("labels", {})})
-    with transaction.atomic():
-        record(MAINTENANCE_RULE, "maintenance.node_restored", row, after={"node": node.name, "fields": fields})
-
-
-@transaction.atomic
-def _end(row: Maintenance) -> None:
-    outcome = Maintenance.Outcome.DONE
-    if row.release_requested_at is not None:
-        outcome = Maintenance.Outcome.UNVERIFIED
-    elif row.cancel_requested_at is not None:
-        outcome = Maintenance.Outcome.CANCELED
-    if Maintenance.objects.filter(pk=row.pk, ended_at=None).update(ended_at=Now(), outcome=outcome):
-        row.outcome = outcome
-        tell_end(row)
-
-
-def _store(node: MaintenanceNode, **columns: Any) -> None:
-    MaintenanceNode.objects.filter(pk=node.pk).update(**columns)
-    for name, value in columns.items():
-        if not hasattr(value, "resolve_expression"):
-            setattr(node, name, value)
+def _wait(one: _Pass, node: MaintenanceNode, verdict: Verdict, facts: NodeFacts | None) -> None:
+    """Stores what the node waits for; it is stuck if that takes too long or cannot end."""
+    limit = waits_since(verdict.step, facts, node.step_since) + timedelta(minutes=one.row.stuck_minutes)
+    has_ended = facts is not None and has_failed(verdict.step, facts)
+    recording.note_wait(
+        one.row,
+        node,
+        verdict.problem,
+        is_stuck=bool(verdict.problem) and (one.now >= limit or has_ended),
+        remedy=remedy(verdict.step, facts),
+        now=one.now,
+    )

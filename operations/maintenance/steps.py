@@ -12,11 +12,13 @@ from datetime import datetime
 
 from django.db import models
 
-from portal.ui.text import plural
+from portal.ui.text import date_and_time, plural
 
 MIG_CONFIG, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 DRIVER_UPGRADE = "nvidia.com/gpu-driver-upgrade-state"
+# Says that a node is off; the control plane then removes pods whose end its kubelet cannot confirm.
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 NAMED_MOST = 3
 
 
@@ -56,12 +58,25 @@ class NodePlan:
 
 
 @dataclass(frozen=True)
+class Unready:
+    """A node that is not ready. `is_silent`: its kubelet does not report, so that nothing confirms the end of a pod."""
+
+    since: datetime | None
+    is_silent: bool
+
+    @property
+    def sentence(self) -> str:
+        since = f" since {date_and_time(self.since)}" if self.since is not None else ""
+        return f"The node {'has not responded' if self.is_silent else 'has not been ready'}{since}."
+
+
+@dataclass(frozen=True)
 class NodeFacts:
-    """The node now. `runs`: names of our runs on it, None: not known since it was held; `moving`: of those that left it
-    and are not in the queue yet; `others`: of other pods that use its devices.
+    """The node now. `unready`: None while it is ready; `runs`: names of our runs on it, None: not known since it was
+    held; `moving`: of those that left it and are not in the queue yet; `others`: of other pods that use its devices.
     """
 
-    ready: bool
+    unready: Unready | None
     labels: Mapping[str, str]
     devices: Mapping[str, int]
     runs: tuple[str, ...] | None = ()
@@ -79,7 +94,16 @@ class Verdict:
 
 
 def next_step(step: Step, plan: NodePlan, facts: NodeFacts, now: datetime) -> Verdict:
-    """Decides after the state of `step` was written to the node."""
+    """Decides after the state of `step` was written to the node. A node that is not ready is told in every step in
+    which the portal holds it.
+    """
+    found = _next_step(step, plan, facts, now)
+    if found.step is not step or found.goes_back or step is Step.PLANNED or facts.unready is None:
+        return found
+    return Verdict(step, " ".join(filter(None, (facts.unready.sentence, found.problem))))
+
+
+def _next_step(step: Step, plan: NodePlan, facts: NodeFacts, now: datetime) -> Verdict:
     if step in (Step.RELEASING, Step.DONE):
         return Verdict(Step.DONE)
     if step is Step.PLANNED and plan.is_canceled:
@@ -107,7 +131,7 @@ def next_step(step: Step, plan: NodePlan, facts: NodeFacts, now: datetime) -> Ve
             return Verdict(step, problem) if problem else Verdict(Step.VERIFYING)
         case Step.VERIFYING:
             problem = _differs(plan, facts)
-            return Verdict(step, problem) if problem else Verdict(Step.RELEASING)
+            return Verdict(step, problem) if problem or facts.unready else Verdict(Step.RELEASING)
     raise AssertionError(step)
 
 
@@ -116,9 +140,29 @@ def has_failed(step: Step, facts: NodeFacts) -> bool:
     return step is Step.WAITING and facts.labels.get(MIG_STATE) == "failed"
 
 
+def waits_since(step: Step, facts: NodeFacts | None, step_since: datetime) -> datetime:
+    """Since when something other than time has to happen. A node is held for as long as was planned."""
+    if step is not Step.HELD or facts is None or facts.unready is None or facts.unready.since is None:
+        return step_since
+    return max(step_since, facts.unready.since)
+
+
+def remedy(step: Step, facts: NodeFacts | None) -> str:
+    """What else ends the wait of this step, "" for nothing special."""
+    if step is not Step.DRAINING or facts is None or facts.unready is None or not facts.unready.is_silent:
+        return ""
+    return (
+        "If the machine is off and does not come back, delete the node, or give it the taint "
+        f"{OUT_OF_SERVICE}: Kubernetes then removes its pods, and the workloads are queued again."
+    )
+
+
 def _still_there(facts: NodeFacts) -> str:
     if facts.runs is None:
         return "It is not known what runs on the node: there are no current updates from the cluster."
+    if facts.runs and facts.unready is not None and facts.unready.is_silent:
+        verb = "runs" if len(facts.runs) == 1 else "run"
+        return f"Whether {plural(len(facts.runs), 'workload')} ({_listed(facts.runs)}) still {verb} there is unknown."
     if facts.runs:
         return f"{_named(facts.runs, 'workload')} still on the node."
     if facts.moving:
@@ -144,8 +188,9 @@ def _not_applied(plan: NodePlan, facts: NodeFacts) -> str:
 
 
 def _differs(plan: NodePlan, facts: NodeFacts) -> str:
-    if not facts.ready:
-        return "The node is not ready."
+    if facts.unready is not None:
+        # What it offers is what it reported last.
+        return ""
     vendors = {name.partition("/")[0] for name in plan.devices}
     unplanned = {name for name in facts.devices if name not in plan.devices and name.partition("/")[0] in vendors}
     names = sorted({*plan.devices, *unplanned})
@@ -158,6 +203,9 @@ def _differs(plan: NodePlan, facts: NodeFacts) -> str:
 
 
 def _named(names: tuple[str, ...], noun: str) -> str:
-    shown = ", ".join(names[:NAMED_MOST])
+    return f"{plural(len(names), noun)} ({_listed(names)}) {'is' if len(names) == 1 else 'are'}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
     more = f" and {len(names) - NAMED_MOST} more" if len(names) > NAMED_MOST else ""
-    return f"{plural(len(names), noun)} ({shown}{more}) {'is' if len(names) == 1 else 'are'}"
+    return f"{', '.join(names[:NAMED_MOST])}{more}"

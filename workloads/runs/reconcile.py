@@ -175,8 +175,9 @@ def _follow(work: _Work, run: Run) -> Outcome:
     if end is None:
         run_secret.recreate_if_missing(run, spec, job, work.sent.get(("Secret", job.name)), seen, kube=work.kube)
         priority_reconcile.apply_priority(run, job, seen, kube=work.kube)
-        drain_reconcile.apply_drain(run, seen, kube=work.kube)
-        return Outcome(again_in_s=ALIVE_AGAIN_S, clock=interruption_notices.settles_at(run, seen))
+        moments = (drain_reconcile.apply_drain(run, seen, kube=work.kube), interruption_notices.settles_at(run, seen))
+        clock = min((at for at in moments if at is not None), default=None)
+        return Outcome(again_in_s=ALIVE_AGAIN_S, clock=clock)
     if run.drain_requested_at is not None:
         end = status_outcome.drained_outcome(end, run.drain_reason)
     is_back = end.reason in status_outcome.INTERRUPTED_REASONS and requeue.may_requeue(run, end.reason)

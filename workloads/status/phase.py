@@ -136,6 +136,9 @@ def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
         return _without_job(wish, now)
     if seen.queue is None:
         return _without_queue(wish, seen, now)
+    if wish.drain_reason and pod is not None and seen.lost is not None and seen.lost.is_silent:
+        # It is queued again only when its end is certain.
+        return _replacing(seen, pod)
     return _queued(wish, seen, seen.queue, now)
 
 

@@ -6,12 +6,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Event, User
+from catalog.models import GpuClass
 from cluster.models import Cluster
-from operations.models import Maintenance, MaintenanceNode
+from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
 from tenants.models import Namespace
 from tests.support.rows import make, mirrored, running, waiting_runs
 
@@ -178,3 +181,55 @@ def test_a_stuck_node_is_seen_in_the_list(client_of_olga: Client, cluster: Clust
     assert ">stuck<" not in client_of_olga.get("/maintenance").content.decode()
     MaintenanceNode.objects.update(step="waiting", stuck_told_at=timezone.now())
     assert "stuck</span>" in client_of_olga.get("/maintenance").content.decode()
+
+
+def part(text: str, name: str) -> str:
+    """What the open page fetches again: from this element on. Its attributes come first."""
+    return text[text.index(f'id="{name}"') :]
+
+
+def test_open_pages_follow_the_worker_until_the_end(client_of_olga: Client, cluster: Cluster) -> None:
+    mirrored.hardware_seen(cluster)
+    client_of_olga.post(NEW, typed(kind="hardware", mig_config="", expected=""))
+    row = Maintenance.objects.get()
+    page = f"/maintenance/{row.pk}"
+    MaintenanceNode.objects.update(step="changing", problem="It waits.", stuck_told_at=timezone.now())
+    text = part(client_of_olga.get(page).content.decode(), "maintenance")
+    attributes = text[: text.index(">", text.index("hx-swap"))]
+    assert f'hx-get="{page}" hx-select="#maintenance > *" hx-trigger="every 10s"' in attributes
+    for shown in ("stuck</span>", "It waits.", "The work is done", "Affected workloads", "Told"):
+        assert shown in text, "the state, what it waits for, the controls, who is affected and who was told"
+    assert '<details id="open-as-they-are">' in text, "stays open when the page is fetched again"
+    many = part(client_of_olga.get("/maintenance").content.decode(), "maintenances")
+    assert 'hx-get="/maintenance" hx-select="#maintenances > *" hx-trigger="every 15s"' in many
+    assert "stuck</span>" in many
+    Maintenance.objects.update(ended_at=timezone.now(), outcome="done")
+    ended = part(client_of_olga.get(page).content.decode(), "maintenance")
+    assert "hx-get" not in ended[: ended.index("<h1>")]
+
+
+def test_the_number_of_nodes_and_of_told_runs_costs_no_queries(
+    client_of_olga: Client, cluster: Cluster, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    mirrored.hardware_seen(cluster)
+    client_of_olga.post(NEW, typed(kind="hardware", mig_config="", expected=""))
+    row = Maintenance.objects.get()
+    for name in ("one", "two"):
+        run = running.workload(namespace_a, a100, name=name, by=alice).runs.get()
+        MaintenanceNotice.objects.create(maintenance=row, run=run, stage="announced")
+
+    def queries(address: str) -> int:
+        client_of_olga.get(address)
+        with CaptureQueriesContext(connection) as found:
+            client_of_olga.get(address)
+        return len(found)
+
+    addresses = ("/maintenance", f"/maintenance/{row.pk}")
+    few = {address: queries(address) for address in addresses}
+    for name in ("a100-1", "a100-2"):
+        MaintenanceNode.objects.create(maintenance=row, cluster=cluster, name=name, step="draining", problem="Waits.")
+    for name in ("three", "four"):
+        run = running.workload(namespace_a, a100, name=name, by=alice).runs.get()
+        MaintenanceNotice.objects.create(maintenance=row, run=run, stage="announced")
+    assert {address: queries(address) for address in addresses} == few
+    assert list(few.values()) == [6, 18]

@@ -23,16 +23,14 @@ from operations.cordons.following import follow_cordons
 from operations.models import NodeCordon
 from portal.ui.text import date_and_time
 from tenants.models import Namespace, Tenant
-from tests.operations.maintenance.lab import DyingKube, Lab
-from tests.support.cluster.worker import Worker, provision
-from tests.support.rows import make
+from tests.operations.maintenance.lab import Lab, class_of_own_nodes, nodes_of_their_own
+from tests.support.cluster.worker import Worker
 from tests.support.waiting import wait_until
 from tests.workloads.cases.live import RUNNING, told
 from workloads.launch import actions as launch_actions
 from workloads.launch.types import LaunchSpec
 
 pytestmark = pytest.mark.django_db(transaction=True)
-OWN = "test.example/own-node"
 Kubectl = Callable[..., str]
 
 
@@ -55,26 +53,17 @@ def kubectl(services: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def lab(admin: Api, cluster: Cluster, kube_worker: Kube, olga: User, unique: str, watcher: None) -> Iterator[Lab]:
-    found = Lab(
-        admin, cluster, DyingKube(kube_worker), Actor(olga, via="page"), f"cordoned-{unique}", labels={OWN: unique}
-    )
-    found.add()
-    try:
-        yield found
-    finally:
-        found.remove()
+    name = f"cordoned-{unique}"
+    with nodes_of_their_own(admin, cluster, kube_worker, olga, names=[name], own=unique) as found:
+        yield found[name]
 
 
 @pytest.fixture
 def own(
-    cluster: Cluster, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, unique: str, lab: Lab,
-    clean_cluster: None,
-) -> GpuClass:  # fmt: skip
+    team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, unique: str, lab: Lab, clean_cluster: None
+) -> GpuClass:
     """A class of this one node, with more quota than it has units."""
-    found = make.gpu_class(cluster, slug=f"own-{unique}", name="Own", node_labels={OWN: unique})
-    make.grant(team_a, found, units=8)
-    provision(namespace_a, kube_worker)
-    return found
+    return class_of_own_nodes(namespace_a, team_a, kube_worker, own=unique, units=8)
 
 
 def causes() -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -11,6 +12,8 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.core.actor import Actor
+from accounts.models import User
+from catalog.models import GpuClass
 from cluster.client.kube import Kube
 from cluster.client.types import ApiObject
 from cluster.models import Cluster, MirrorNode
@@ -20,11 +23,18 @@ from operations.maintenance.actions import plan_maintenance
 from operations.maintenance.reconcile import reconcile_maintenance
 from operations.models import Maintenance, MaintenanceNode
 from portal.core import due
+from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import provision
+from tests.support.rows import make
 from tests.support.waiting import wait_until
 
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 NVIDIA_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+
+
+# Label of the nodes of one test, by which a class finds them.
+OWN = "test.example/own-node"
 
 
 class WorkerDied(BaseException):
@@ -110,14 +120,14 @@ class Lab:
             "devices": {k: int(v) for k, v in node["status"]["allocatable"].items() if "nvidia.com/" in k and int(v)},
         }
 
-    def plan(self, **more: Any) -> Maintenance:
-        """Begins now; a repartition into slices by default."""
+    def plan(self, *, nodes: Collection[str] = (), **more: Any) -> Maintenance:
+        """Begins now, on this node by default; a repartition into slices by default."""
         now = timezone.now()
         values = {
             "kind": "repartition", "reason": "more slices", "holds_from": now, "starts_at": now,
             "ends_at": now + timedelta(hours=2), "mig_config": "all-1g.10gb", "expected": {SLICE: 28},
         }  # fmt: skip
-        return plan_maintenance(self.cluster, [self.node], **{**values, **more}, by=self.by)
+        return plan_maintenance(self.cluster, nodes or [self.node], **{**values, **more}, by=self.by)
 
     def work(self) -> None:
         """One pass of a worker. The lease of a worker that died is over."""
@@ -144,6 +154,30 @@ class Lab:
             for one in m.nodes.all()
         ]
         return f"{rows} {self.admin.find('v1/nodes', self.node)}"
+
+
+@contextmanager
+def nodes_of_their_own(
+    admin: Api, cluster: Cluster, kube: Kube, olga: User, *, names: Collection[str], own: str
+) -> Iterator[dict[str, Lab]]:
+    """By name. `own`: value of their label OWN."""
+    by = Actor(olga, via="page")
+    labs = {name: Lab(admin, cluster, DyingKube(kube), by, name, labels={OWN: own}) for name in names}
+    for lab in labs.values():
+        lab.add()
+    try:
+        yield labs
+    finally:
+        for lab in labs.values():
+            lab.remove()
+
+
+def class_of_own_nodes(namespace: Namespace, team: Tenant, kube: Kube, *, own: str, units: int) -> GpuClass:
+    """A class of these nodes, with `units` granted, and an open queue."""
+    found = make.gpu_class(namespace.cluster, slug=f"own-{own}", name="Own", node_labels={OWN: own})
+    make.grant(team, found, units=units)
+    provision(namespace, kube)
+    return found
 
 
 def nodes_of(admin: Api, namespace: str) -> dict[str, str]:

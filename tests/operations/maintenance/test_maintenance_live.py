@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from accounts.core.actor import Actor
 from accounts.events.queries import row_label
-from accounts.models import Delivery, Event, User
-from cluster.client.kube import Kube
-from cluster.models import Cluster
-from devcluster.client.kube import Api
+from accounts.models import Delivery, Event
 from devcluster.kubelet.mig_manager import FAILS, REBOOTS, SILENT, STAGED, MigManager
 from operations.maintenance import actions
 from operations.models import Maintenance, MaintenanceNode
@@ -20,22 +14,6 @@ from tests.operations.maintenance.lab import GPU, SLICE, DyingKube, Lab, WorkerD
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 OPEN = {"cordoned": False, "held": False, "taints": [GPU], "noted": False}
 CLOSED = {"cordoned": True, "held": True, "taints": [GPU], "noted": True}
-
-
-@pytest.fixture
-def lab(admin: Api, cluster: Cluster, kube_worker: Kube, olga: User, unique: str) -> Iterator[Lab]:
-    found = Lab(admin, cluster, DyingKube(kube_worker), Actor(olga, via="page"), f"maintained-{unique}")
-    found.add()
-    try:
-        yield found
-    finally:
-        found.remove()
-
-
-@pytest.fixture
-def manager(admin: Api, lab: Lab) -> Iterator[MigManager]:
-    with MigManager(admin, labels=f"nvidia.com/gpu.product={lab.node}", pause_s=0.1) as found:
-        yield found
 
 
 def ended() -> str:

@@ -26,10 +26,11 @@ NODES = ("a100-1", "a100-2", "a100-3")
 
 
 class Nodes:
-    """The worker's client, for nodes that are as they were left."""
+    """The worker's client, for nodes that are ready and as they were left."""
 
     def get(self, kind: str, *, name: str) -> ApiObject:
-        return ApiObject({"metadata": {"name": name, "resourceVersion": "1"}, "spec": {}, "status": {}})
+        status = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return ApiObject({"metadata": {"name": name, "resourceVersion": "1"}, "spec": {}, "status": status})
 
     def merge(self, kind: str, *, name: str, body: dict[str, Any]) -> ApiObject:
         return self.get(kind, name=name)

@@ -7,14 +7,27 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from operations.maintenance.steps import MIG_CONFIG, MIG_STATE, NodeFacts, NodePlan, Step, has_failed, next_step
+from operations.maintenance.steps import (
+    MIG_CONFIG,
+    MIG_STATE,
+    NodeFacts,
+    NodePlan,
+    Step,
+    Unready,
+    has_failed,
+    next_step,
+    remedy,
+    waits_since,
+)
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 SLICE = "nvidia.com/mig-1g.10gb"
 PLAN = NodePlan(NOW, NOW, {MIG_CONFIG: "all-1g.10gb"}, {SLICE: 7})
 BY_HAND = replace(PLAN, labels={}, devices={"nvidia.com/gpu": 4})
-FACTS = NodeFacts(True, {MIG_STATE: "success"}, {SLICE: 7})
+UNWELL, SILENT = Unready(None, is_silent=False), Unready(NOW - HOUR, is_silent=True)
+SAID = "The node has not responded since 1 Dec 2026, 08:00."
+FACTS = NodeFacts(None, {MIG_STATE: "success"}, {SLICE: 7})
 
 
 @pytest.mark.parametrize(
@@ -44,7 +57,27 @@ FACTS = NodeFacts(True, {MIG_STATE: "success"}, {SLICE: 7})
             Step.WAITING, "is in the state pod-restart-required",
         ),
         (Step.VERIFYING, PLAN, FACTS, Step.RELEASING, ""),
-        (Step.VERIFYING, PLAN, replace(FACTS, ready=False), Step.VERIFYING, "not ready"),
+        (Step.VERIFYING, PLAN, replace(FACTS, unready=UNWELL), Step.VERIFYING, "The node has not been ready."),
+        (Step.VERIFYING, PLAN, replace(FACTS, unready=SILENT), Step.VERIFYING, SAID),
+        (Step.PLANNED, replace(PLAN, holds_from=NOW + HOUR), replace(FACTS, unready=SILENT), Step.PLANNED, ""),
+        (Step.PLANNED, PLAN, replace(FACTS, unready=SILENT), Step.HELD, ""),
+        (Step.HELD, replace(PLAN, starts_at=NOW + HOUR), replace(FACTS, unready=SILENT), Step.HELD, SAID),
+        (Step.HELD, PLAN, replace(FACTS, unready=SILENT), Step.DRAINING, ""),
+        (
+            Step.DRAINING, PLAN, replace(FACTS, unready=SILENT, runs=("a/one",)),
+            Step.DRAINING, f"{SAID} Whether 1 workload (a/one) still runs there is unknown.",
+        ),
+        (
+            Step.DRAINING, PLAN, replace(FACTS, unready=UNWELL, runs=("a/one",)),
+            Step.DRAINING, "The node has not been ready. 1 workload (a/one) is still on the node.",
+        ),
+        (Step.DRAINING, PLAN, replace(FACTS, unready=SILENT, runs=None), Step.DRAINING, "It is not known what runs"),
+        (Step.DRAINING, PLAN, replace(FACTS, unready=SILENT), Step.CHANGING, ""),
+        (Step.CHANGING, BY_HAND, replace(FACTS, unready=SILENT), Step.CHANGING, f"{SAID} It waits until an operator"),
+        (
+            Step.WAITING, PLAN, replace(FACTS, labels={}, unready=SILENT),
+            Step.WAITING, f"{SAID} The MIG manager has not responded",
+        ),
         (Step.VERIFYING, PLAN, replace(FACTS, devices={SLICE: 6}), Step.VERIFYING, f"offers 6 of 7 {SLICE}."),
         (Step.VERIFYING, PLAN, replace(FACTS, devices={}), Step.VERIFYING, f"offers 0 of 7 {SLICE}."),
         (
@@ -76,7 +109,7 @@ def test_a_cancel_goes_back_only_after_the_change() -> None:
 
 @pytest.mark.parametrize("step", [one for one in Step if one not in (Step.RELEASING, Step.DONE)])
 def test_a_release_waits_for_nothing(step: Step) -> None:
-    facts = NodeFacts(False, {}, {}, None)
+    facts = NodeFacts(SILENT, {}, {}, None)
     assert (
         next_step(step, replace(PLAN, is_released=True, is_canceled=step != Step.PLANNED), facts, NOW).step
         == Step.RELEASING
@@ -88,3 +121,20 @@ def test_only_a_failure_is_reported_at_once() -> None:
     assert has_failed(Step.WAITING, failed)
     assert not has_failed(Step.VERIFYING, failed), "the state of an older layout"
     assert not has_failed(Step.WAITING, FACTS)
+
+
+def test_a_held_node_waits_for_something_only_while_it_is_not_ready() -> None:
+    """It may be held for hours before it is stuck."""
+    silent, long_ago = replace(FACTS, unready=SILENT), NOW - 9 * HOUR
+    assert waits_since(Step.HELD, silent, long_ago) == NOW - HOUR
+    assert waits_since(Step.HELD, silent, NOW) == NOW, "silent before it was held"
+    assert {waits_since(step, silent, long_ago) for step in Step if step is not Step.HELD} == {long_ago}
+    assert waits_since(Step.HELD, FACTS, long_ago) == waits_since(Step.HELD, None, long_ago) == long_ago
+
+
+def test_only_pods_whose_end_nothing_confirms_have_to_be_removed_by_hand() -> None:
+    silent = replace(FACTS, unready=SILENT)
+    assert "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in remedy(Step.DRAINING, silent)
+    assert not remedy(Step.DRAINING, replace(FACTS, unready=UNWELL))
+    assert not any(remedy(step, silent) for step in Step if step is not Step.DRAINING)
+    assert not remedy(Step.DRAINING, None)

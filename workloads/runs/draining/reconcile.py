@@ -1,42 +1,64 @@
-"""Sets the Workload of a run to inactive until Kueue has taken its units back, and to active again.
+"""Sets the Workload of a run to inactive until Kueue has its units back and its pods are gone, and to active again.
 
 Its Job is suspended, and its pods get their grace period. Kueue orders a queue by when it first saw a Workload, so the
 run comes before those that were queued later; what it gave up is free for those queued at that moment.
+
+Kueue has them back when the pods begin to end. The Job creates no other pod before they have ended, which nothing
+confirms on a node that does not respond: a run that was admitted again by then would hold units and use none.
+
+Runs that leave at the same time are queued again in the order of their priority: one that comes first would take units
+that another one then takes from it.
 
 Every step follows from the row and the mirror, so that a worker that dies loses none and repeats none with an effect.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db.models.functions import Now
 
 from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
 from cluster.reads.observed import KueueWorkload
-from portal.core.due import TryLater
+from portal.core.due import TryLater, wake
 from portal.core.hints import page_hint
 from workloads.core.observation import Observation
-from workloads.models import Run
+from workloads.models import Run, Workload
+from workloads.runs.draining.queries import that_wait_for, waits_until
 
 
-def apply_drain(run: Run, seen: Observation, *, kube: Kube) -> None:
-    """Raises TryLater if the cluster refuses it. Without a Workload nothing is done: no queue knows the run."""
+def apply_drain(run: Run, seen: Observation, *, kube: Kube) -> datetime | None:
+    """Returns when to look again at the latest, None if only a change matters. Raises TryLater if the cluster refuses
+    it. Without a Workload nothing is done: no queue knows the run.
+    """
     queue = seen.queue
     if run.drain_requested_at is None or queue is None:
-        return
+        return None
     if run.drained_at is None:
-        if queue.active and not queue.is_true("QuotaReserved"):
-            # It left its node for another reason before.
-            _store(run, drain_requested_at=None, drain_reason="")
+        if queue.is_true("QuotaReserved"):
+            if queue.active:
+                _set_active(queue, False, kube=kube)
+        elif any(pod.is_on_a_node for pod in seen.pods):
+            return None
         elif queue.active:
-            _set_active(queue, False, kube=kube)
-        elif not queue.is_true("QuotaReserved"):
+            # It left its node for another reason before.
+            _end(run)
+        else:
             _store(run, drained_at=Now())
     if run.drained_at is not None:
         if queue.active:
-            _store(run, drain_requested_at=None, drained_at=None, drain_reason="")
+            _end(run)
+        elif (until := waits_until(run)) is not None:
+            return until
         else:
             _set_active(queue, True, kube=kube)
+    return None
+
+
+def _end(run: Run) -> None:
+    _store(run, drain_requested_at=None, drained_at=None, drain_reason="")
+    wake(Workload, that_wait_for(run))
 
 
 def _set_active(queue: KueueWorkload, is_active: bool, *, kube: Kube) -> None:

@@ -1,0 +1,82 @@
+"""What the worker writes to the rows of a maintenance and its nodes: a step that has begun, what a node waits for, whom
+the drain moves, the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from accounts.events.actions import record
+from operations.maintenance.notifications import MAINTENANCE_RULE, tell_end, tell_stuck
+from operations.maintenance.steps import Step
+from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
+
+
+@transaction.atomic
+def begin_step(row: Maintenance, node: MaintenanceNode, step: Step, before: dict[str, Any], *, goes_back: bool) -> None:
+    changed: dict[str, Any] = {"step": step, "before": before, "problem": "", "stuck_told_at": None}
+    if goes_back:
+        changed |= {"is_going_back": True, "written_step": ""}
+    _store(node, **changed, step_since=Now())
+    record(MAINTENANCE_RULE, "maintenance.step_begun", row, after={"node": node.name, "step": step})
+    # What a step waits for is measured from its row; the mirror may be older.
+    node.refresh_from_db(fields=["step_since"])
+
+
+def note_written(node: MaintenanceNode) -> None:
+    """The node is what its step needs."""
+    if node.written_step != node.step:
+        _store(node, written_step=node.step)
+
+
+def note_moved(row: Maintenance, run_ids: Collection[int]) -> None:
+    """Stores whom the drain moves. People are told of it when the queue has taken the units back."""
+    moved = MaintenanceNotice.Stage.MOVED
+    rows = [MaintenanceNotice(maintenance=row, run_id=pk, stage=moved) for pk in run_ids]
+    MaintenanceNotice.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def note_wait(
+    row: Maintenance, node: MaintenanceNode, problem: str, *, is_stuck: bool, remedy: str, now: datetime
+) -> None:
+    """`problem`: what the node waits for. The planner is told once that it is stuck. A node that waits only for time
+    again, because it responds, is not stuck any more.
+    """
+    if node.problem != problem:
+        _store(node, problem=problem[:300])
+    if is_stuck and node.stuck_told_at is None:
+        _store(node, stuck_told_at=now)
+        tell_stuck(row, node, remedy)
+    elif not problem and node.stuck_told_at is not None:
+        _store(node, stuck_told_at=None)
+
+
+@transaction.atomic
+def record_undone(row: Maintenance, node: MaintenanceNode, patch: dict[str, Any]) -> None:
+    """Somebody changed what this step had written; it is written again."""
+    fields = sorted({*patch.get("spec", {}), *patch["metadata"].get("labels", {})})
+    record(MAINTENANCE_RULE, "maintenance.node_restored", row, after={"node": node.name, "fields": fields})
+
+
+@transaction.atomic
+def record_end(row: Maintenance) -> None:
+    outcome = Maintenance.Outcome.DONE
+    if row.release_requested_at is not None:
+        outcome = Maintenance.Outcome.UNVERIFIED
+    elif row.cancel_requested_at is not None:
+        outcome = Maintenance.Outcome.CANCELED
+    if Maintenance.objects.filter(pk=row.pk, ended_at=None).update(ended_at=Now(), outcome=outcome):
+        row.outcome = outcome
+        tell_end(row)
+
+
+def _store(node: MaintenanceNode, **columns: Any) -> None:
+    MaintenanceNode.objects.filter(pk=node.pk).update(**columns)
+    for name, value in columns.items():
+        if not hasattr(value, "resolve_expression"):
+            setattr(node, name, value)
