@@ -59,7 +59,7 @@ def node_record(raw: Raw) -> RecordContent:
 def node_pool_record(raw: Raw) -> RecordContent:
     """What a new node has: labels, requirements [{key, operator, values}], taints. limits and resources, which its
     nodes have together: {resource: amount}, also of `nodes`; resources is null until Karpenter has counted them.
-    conditions.
+    is_static: it has a fixed number of nodes. conditions.
     """
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     template = spec.get("template") or {}
@@ -67,6 +67,7 @@ def node_pool_record(raw: Raw) -> RecordContent:
     return record_only(
         labels=(template.get("metadata") or {}).get("labels") or {},
         limits=_with_nodes(spec.get("limits") or {}),
+        is_static=spec.get("replicas") is not None,
         resources=None if resources is None else _with_nodes(resources),
         conditions=condition_records(status),
         **_new_node(template.get("spec") or {}),

@@ -12,11 +12,14 @@ POOL, CLAIM = "NodePool", "NodeClaim"
 
 
 def pools_and_claims(cluster_id: int) -> tuple[list[NodePool], list[NodeClaim]] | None:
-    """Returns None while they are not known; two empty lists without Karpenter. Two queries."""
+    """The pools that add nodes for pods, and the orders. Returns None while they are not known; two empty lists without
+    Karpenter. Two queries.
+    """
     if not mirror.is_known(cluster_id, POOL, CLAIM):
         return None
     rows = select(MirrorObject, "cluster_id = %s AND kind IN (%s, %s)", [cluster_id, POOL, CLAIM])
-    pools = [_pool(row) for row in rows if row.kind == POOL and row.deleting_since is None]
+    open_rows = [row for row in rows if row.kind == POOL and row.deleting_since is None]
+    pools = [_pool(row) for row in open_rows if not row.record["is_static"]]
     return pools, [_claim(row) for row in rows if row.kind == CLAIM]
 
 

@@ -12,8 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from cluster.models import Cluster
 from cluster.reads.autoscaler.pools import Autoscaler, NewNode, PodNeed, Shortfall, autoscaler_for
 from cluster.reads.autoscaler.queries import pools_and_claims
-from tests.support.rows import karpenter, mirrored
-from tests.support.rows.karpenter import GPU, condition
+from tests.support.cluster import karpenter
+from tests.support.cluster.karpenter import GPU, condition
+from tests.support.rows import mirrored
 
 POD = PodNeed(
     labels={"test.example/own": "x"},
@@ -72,6 +73,16 @@ def test_a_node_that_is_ordered_comes_until_it_is_initialized(cluster: Cluster) 
     assert found(cluster, karpenter.node_pool(labels=OWN), claims=[smaller]).coming is None
     other = karpenter.node_claim("other", labels={"test.example/own": "y"})
     assert found(cluster, karpenter.node_pool(labels=OWN), claims=[other]).coming is None
+
+
+@pytest.mark.django_db
+def test_a_pool_with_a_fixed_number_of_nodes_adds_none_for_a_pod(cluster: Cluster) -> None:
+    static = karpenter.node_pool("static", labels=OWN)
+    static["spec"]["replicas"] = 3
+    deleted = karpenter.node_pool("deleted", labels=OWN)
+    deleted["metadata"]["deletionTimestamp"] = "2026-11-21T11:59:00Z"
+    told = found(cluster, static, deleted, karpenter.node_pool(labels=OWN))
+    assert [pool.name for pool in told.pools] == ["gpus"]
 
 
 @pytest.mark.django_db

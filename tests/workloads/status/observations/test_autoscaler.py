@@ -12,8 +12,9 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import Namespace
-from tests.support.rows import karpenter, mirrored, running
-from tests.support.rows.karpenter import GPU
+from tests.support.cluster import karpenter
+from tests.support.cluster.karpenter import GPU
+from tests.support.rows import mirrored, running
 from tests.workloads.cases.cluster_objects import ADMITTED, condition, job, pod
 from workloads.core.observation import Observation
 from workloads.models import Run

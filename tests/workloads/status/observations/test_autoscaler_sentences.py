@@ -9,7 +9,7 @@ import pytest
 
 from cluster.reads.autoscaler.pools import Autoscaler, NewNode, NodeClaim, NodePool, Shortfall
 from cluster.reads.observed import WarningEvent
-from tests.support.rows.karpenter import GPU, TOO_FEW
+from tests.support.cluster.karpenter import GPU, TOO_FEW
 from tests.workloads.cases.cluster_objects import ADMITTED, AGO, NOW, WISH, condition, job, pod, warning
 from workloads.core.observation import Observation
 from workloads.status.explain.types import FACTS, Who, who_acts

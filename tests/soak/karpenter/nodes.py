@@ -1,6 +1,6 @@
 """Karpenter, with nodes that kwok simulates: runs that wait for a node, its limits, and what it may consolidate.
 
-Takes about five minutes, and as long once more to build Karpenter. No other test may use the cluster meanwhile:
+Takes about eight minutes, and three once to build Karpenter. No other test may use the cluster meanwhile:
 Karpenter reports an event for every pod that waits.
 """
 
