@@ -26,6 +26,12 @@ Name = Annotated[str, typer.Argument(help="Name of a notebook or job.")]
 
 # Width of tables if the output is not a terminal.
 UNBOUNDED = 10_000
+# What to add to a command, by the code of the refusal.
+OPTIONS_THAT_ANSWER = {
+    WHICH_TEAM: "Use --team or set GPU_TEAM.",
+    "checkpoints_not_confirmed": "Use --checkpoints to confirm it.",
+    "interruption_not_accepted": "Use --accept-interruption to accept it.",
+}
 
 
 @dataclass(frozen=True)
@@ -104,8 +110,8 @@ class Session:
         if self.wants_json and isinstance(problem, Refused):
             typer.echo(json.dumps(problem.body, indent=2))
         self.say(str(problem))
-        if isinstance(problem, Refused) and problem.code == WHICH_TEAM:
-            self.say("Use --team or set GPU_TEAM.")
+        if isinstance(problem, Refused) and (option := OPTIONS_THAT_ANSWER.get(problem.code)):
+            self.say(option)
 
 
 def console(stream: TextIO) -> Console:

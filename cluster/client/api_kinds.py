@@ -6,6 +6,7 @@ from cluster.manifests.metadata import KUEUE_API
 
 _KUEUE = f"apis/{KUEUE_API}"
 _DEVICES = "apis/resource.k8s.io/v1"
+_KARPENTER = "apis/karpenter.sh/v1"
 
 # kind → (path prefix, plural)
 API_KINDS = {
@@ -39,6 +40,8 @@ API_KINDS = {
     "ResourceFlavor": (_KUEUE, "resourceflavors"),
     "Topology": (_KUEUE, "topologies"),
     "Workload": (_KUEUE, "workloads"),
+    "NodePool": (_KARPENTER, "nodepools"),
+    "NodeClaim": (_KARPENTER, "nodeclaims"),
 }
 
 

@@ -15,6 +15,7 @@ from cluster.manifests import names, workers
 from cluster.manifests.metadata import CLASS_LABEL, IDENTITY_LABEL, RUN_LABEL, Manifest, object_meta
 from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
 from cluster.manifests.node_affinity import NodeTerms, off_gpu_nodes, required_affinity
+from cluster.manifests.node_removal.protection import protection
 from cluster.manifests.run_spec import (
     DEFAULT_PRIORITY,
     HOME,
@@ -205,10 +206,10 @@ def _identity_label(spec: RunSpec) -> dict[str, str]:
 
 
 def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
-    metadata = {"labels": object_meta("", owner=spec.owner, labels=labels)["labels"]}
-    if spec.interface == "device-plugin" and not spec.is_autoscaled:
-        return {**metadata, "annotations": _topology(spec)}
-    return metadata
+    has_topology = spec.interface == "device-plugin" and not spec.is_autoscaled
+    annotations = {**(_topology(spec) if has_topology else {}), **protection(spec)}
+    labels = object_meta("", owner=spec.owner, labels=labels)["labels"]
+    return {"labels": labels, **({"annotations": annotations} if annotations else {})}
 
 
 def _topology(spec: RunSpec) -> dict[str, str]:

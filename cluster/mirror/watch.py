@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from cluster.client.errors import ClusterRefused, ClusterUnavailable, Gone
+from cluster.client.errors import ClusterRefused, ClusterUnavailable, Gone, NotFound
 from cluster.mirror.records.kinds import MirroredKind
 from cluster.mirror.records.types import Raw
 
@@ -98,8 +98,18 @@ def follow_kind(
             yield WatchNote(kind, NoteType.TROUBLE, text=TOO_OLD)
             wait.after_failure()
         except _FAILURES as error:
+            if _is_not_installed(kind, error):
+                # Where it was listed before, its objects are gone too.
+                yield WatchNote(kind, NoteType.LISTING)
+                yield WatchNote(kind, NoteType.LISTED)
+                wait.quietly()
+                continue
             yield WatchNote(kind, NoteType.TROUBLE, text=_sentence(error))
             wait.after_failure(error)
+
+
+def _is_not_installed(kind: MirroredKind, error: Exception) -> bool:
+    return kind.is_optional and isinstance(error, NotFound)
 
 
 def _list_then_watch(source: WatchSource, kind: MirroredKind, wait: _Wait, limits: WatchLimits) -> Iterator[WatchNote]:
@@ -122,6 +132,8 @@ def _list_then_watch(source: WatchSource, kind: MirroredKind, wait: _Wait, limit
                 if time.monotonic() >= compare_at:
                     return
         except _FAILURES as error:
+            if _is_not_installed(kind, error):
+                raise
             if time.monotonic() - opened_at >= limits.silence_s:
                 # The connection was open for that long.
                 wait.succeeded()
@@ -211,6 +223,8 @@ def _until_it_answers(source: WatchSource, kind: MirroredKind, wait: _Wait, erro
         try:
             source.list_page(kind.path, limit=1, field_selector=kind.field_selector)
         except _FAILURES as still:
+            if _is_not_installed(kind, still):
+                raise
             error, is_trouble = still, True
         else:
             # Without this a restored connection would look broken until its next event or bookmark.
@@ -250,6 +264,10 @@ class _Wait:
 
     def succeeded(self) -> None:
         self._failures = 0
+
+    def quietly(self) -> None:
+        self._failures = 0
+        self.is_to_stop = self._pause(self._limits.quiet_s)
 
     def after_failure(self, error: Exception | None = None) -> bool:
         asked_s = error.after_s if isinstance(error, ClusterUnavailable) else 0.0

@@ -103,6 +103,15 @@ MONITORING = Recipe(
     manifests={},
     tags=("remove_all_sd", "enable_file_sd", "enable_http_sd", "netgo"),
 )
+# Only for `run.py soak karpenter`.
+KARPENTER = Recipe(
+    folder="karpenter-programs",
+    what="Karpenter with simulated nodes, once per user: 2 to 5 minutes on two cores",
+    builds={"karpenter": [("bin/karpenter", ["sigs.k8s.io/karpenter/kwok"])]},
+    manifests={
+        "sigs.k8s.io/karpenter": [("kwok/charts/crds", "karpenter/crd"), ("kwok/apis/crds", "karpenter/kwok-crd")]
+    },
+)
 _KUSTOMIZE = ("bin/kustomize", ["sigs.k8s.io/kustomize/kustomize/v5"])
 NODE = Recipe(
     folder="node-programs",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster.manifests.node_removal.notices import RemovalNotice
+from cluster.reads.autoscaler.pools import Autoscaler
 from cluster.reads.observed import Container, Job, KueueWorkload, Pod, RemovedPod, WarningEvent, WithConditions
 from cluster.reads.volume_place import EVERYWHERE, VolumePlace
 from workloads.core.class_nodes import ClassNodes, SizedDevices
@@ -133,6 +134,8 @@ class Observation:
     namespace_ends: datetime | None = None
     # Errors of GPUs that the nodes of its failed pods reported, latest first.
     gpu_errors: tuple[WarningEvent, ...] = ()
+    # Read only for a pod of an autoscaled class that waits for a node; None: not known.
+    autoscaler: Autoscaler | None = None
     # Read only by the worker: pods that the cluster removed and that are gone.
     removed: tuple[RemovedPod, ...] = ()
 

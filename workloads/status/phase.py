@@ -23,6 +23,7 @@ from workloads.status import workers
 from workloads.status.desired_run import DesiredRun
 from workloads.status.explain import admission, container_start, nodes, queue_holds, scheduling
 from workloads.status.explain import queue as explain_queue
+from workloads.status.explain.autoscaler import by_autoscaler, refusal_of
 from workloads.status.explain.endings.node_errors import with_node_errors
 from workloads.status.explain.endings.pod_termination import AGAIN, last_container, pod_termination
 from workloads.status.explain.endings.termination import termination_explanation
@@ -36,6 +37,8 @@ PATIENCE = timedelta(seconds=15)
 POD_PATIENCE = timedelta(minutes=3)
 # An event that was not repeated for longer no longer applies.
 WARNING_LIFE = timedelta(minutes=3)
+# A node comes; how long that takes is set in the class.
+NODE_REASONS = ("node_coming", "node_starting")
 SLOW_PULL = timedelta(minutes=5)
 
 
@@ -328,9 +331,11 @@ def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> St
     if found is None and scheduled is not None and scheduled.reason == "Unschedulable" and not scheduled.is_true:
         found = scheduling.unschedulable(scheduled.message, seen.nodes, seen.claim, seen.devices)
         found = nodes.for_pod(seen.nodes, found, wish.class_name, max_units=wish.max_units, minutes=wish.node_minutes)
+        if found.reason == "node_coming":
+            found = by_autoscaler(seen.autoscaler, found, refusal_of(seen.warnings, now)) or found
     if found is None:
         return Status(Phase.PREPARING, "placing", scheduling.placing(seen.claim), pod.created_at, {}, ("stop",))
-    patience = timedelta(minutes=wish.node_minutes) if found.reason == "node_coming" else PATIENCE
+    patience = timedelta(minutes=wish.node_minutes) if found.reason in NODE_REASONS else PATIENCE
     phase = Phase.BLOCKED if now - pod.created_at > patience else Phase.PREPARING
     at = pod.created_at if scheduled is None or scheduled.since is None else scheduled.since
     return Status(phase, found.reason, found.sentence, at, dict(found.facts), found.actions, found)

@@ -30,6 +30,7 @@ from workloads.status.desired_run import DesiredRun
 from workloads.status.estimates.queries import estimates_of
 from workloads.status.explain import unexplained
 from workloads.status.explain.container_start import RegistryAccess, UnreadableSecrets
+from workloads.status.observations.autoscaler import with_autoscaler
 from workloads.status.observations.claims import with_claims
 from workloads.status.observations.device_memory import with_devices
 from workloads.status.observations.node_capacity import with_nodes
@@ -121,6 +122,7 @@ def _seen(
 ) -> dict[int, Observation]:
     identities = {pk: run.spec.get("identity", "") for pk, run in runs.items()}
     found = with_nodes(namespace.cluster_id, observe(namespace, run_names, images, identities), runs)
+    found = with_autoscaler(namespace.cluster_id, found, runs)
     found = with_devices(namespace.cluster, found, runs, classes)
     return with_claims(namespace.cluster_id, namespace.name, found, runs)
 

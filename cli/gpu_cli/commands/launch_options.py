@@ -36,6 +36,14 @@ File = Annotated[
     str, typer.Option("--file", "-f", help="File with the request body as JSON, - for stdin. Options override it.")
 ]
 AcceptTerms = Annotated[int | None, typer.Option(help="Version of the class's terms that you accept.")]
+Checkpoints = Annotated[
+    bool,
+    typer.Option("--checkpoints", help="Confirm that the job saves its state and continues from it when interrupted."),
+]
+AcceptInterruption = Annotated[
+    bool,
+    typer.Option("--accept-interruption", help="Accept that a notebook loses its memory with its spot node."),
+]
 Command = Annotated[list[str] | None, typer.Argument(help="Command of a job, after --.")]
 
 
@@ -54,6 +62,8 @@ def launch_body(
     run_hours: RunHours = None,
     file: File = "",
     accept_terms: AcceptTerms = None,
+    checkpoints: Checkpoints = False,
+    accept_interruption: AcceptInterruption = False,
     command: Command = None,
 ) -> Json:
     """Returns a body with only the values that were given; {} if there are none. Required values and defaults are
@@ -68,6 +78,8 @@ def launch_body(
         "gpu_memory_gib": gpu_memory_gib,
         "topology_level": topology_level,
         "topology_required": topology_required or None,
+        "checkpoints": checkpoints or None,
+        "accepts_interruption": accept_interruption or None,
     }
     values = {
         "gpu_class": gpu_class,

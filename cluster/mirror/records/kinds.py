@@ -16,6 +16,7 @@ from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
 _NEVER_APPLIED = {
     *("Node", "Pod", "Job", "Workload", "Event", "ConfigMap"),
     *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology", "PersistentVolume", "StorageClass"),
+    *("NodePool", "NodeClaim"),
 }
 
 
@@ -23,7 +24,7 @@ _NEVER_APPLIED = {
 class MirroredKind:
     """`table`: node, pod, job, workload, warning or object. `is_everywhere`: all objects are kept; of other kinds only
     our objects and those in our namespaces. `namespace`: the only one that is read, "" for all. `has_bookmarks`: the
-    API server serves it from its watch cache.
+    API server serves it from its watch cache. `is_optional`: of a cluster that does not serve it, there are none.
     """
 
     name: str
@@ -33,6 +34,7 @@ class MirroredKind:
     namespace: str = ""
     field_selector: str = ""
     has_bookmarks: bool = True
+    is_optional: bool = False
 
     @property
     def is_applied(self) -> bool:
@@ -80,6 +82,9 @@ _ALL = (
     # Where the storage of a claim can be mounted.
     MirroredKind("PersistentVolume", namespaces.volume_record, is_everywhere=True),
     MirroredKind("StorageClass", namespaces.storage_class_record, is_everywhere=True),
+    # Karpenter's, where it is installed.
+    MirroredKind("NodePool", nodes.node_pool_record, is_everywhere=True, is_optional=True),
+    MirroredKind("NodeClaim", nodes.node_claim_record, is_everywhere=True, is_optional=True),
     MirroredKind("NetworkPolicy", namespaces.network_policy_record),
     MirroredKind("RoleBinding", namespaces.role_binding_record),
     MirroredKind("Event", namespaces.warning_record, "warning", field_selector="type=Warning", has_bookmarks=False),

@@ -1,12 +1,13 @@
-"""Records of nodes. Pure."""
+"""Records of nodes, and of Karpenter's pools and orders of nodes. Pure."""
 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 from cluster.client.managed_fields import writer_of
-from cluster.mirror.records.quantities import amounts
-from cluster.mirror.records.types import Raw, RecordContent, truncated
+from cluster.mirror.records.quantities import amount, amounts
+from cluster.mirror.records.types import Raw, RecordContent, condition_records, record_only, truncated
 
 IMAGES_LIMIT = 50
 
@@ -39,10 +40,7 @@ def node_record(raw: Raw) -> RecordContent:
     ready = by_type.get("Ready", {})
     record = {
         "labels": {k: v for k, v in (raw["metadata"].get("labels") or {}).items() if not k.startswith(_NOISY_LABELS)},
-        "taints": [
-            {"key": taint["key"], "value": taint.get("value", ""), "effect": taint.get("effect", "")}
-            for taint in spec.get("taints") or []
-        ],
+        "taints": _taints(spec),
         "capacity": amounts(status.get("capacity") or {}),
         "allocatable": amounts(status.get("allocatable") or {}),
         "ready_since": ready.get("lastTransitionTime"),
@@ -56,6 +54,58 @@ def node_record(raw: Raw) -> RecordContent:
     }
     columns = {"schedulable": not spec.get("unschedulable", False), "ready": ready.get("status") == "True"}
     return RecordContent(columns, record)
+
+
+def node_pool_record(raw: Raw) -> RecordContent:
+    """What a new node has: labels, requirements [{key, operator, values}], taints. limits and resources, which its
+    nodes have together: {resource: amount}, also of `nodes`; resources is null until Karpenter has counted them.
+    is_static: it has a fixed number of nodes. conditions.
+    """
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    template = spec.get("template") or {}
+    resources = status.get("resources")
+    return record_only(
+        labels=(template.get("metadata") or {}).get("labels") or {},
+        limits=_with_nodes(spec.get("limits") or {}),
+        is_static=spec.get("replicas") is not None,
+        resources=None if resources is None else _with_nodes(resources),
+        conditions=condition_records(status),
+        **_new_node(template.get("spec") or {}),
+    )
+
+
+def node_claim_record(raw: Raw) -> RecordContent:
+    """pool, labels, requirements and taints of the node, requests of the pods that it was ordered for, capacity (empty
+    until it is launched), conditions.
+    """
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    labels = raw["metadata"].get("labels") or {}
+    return record_only(
+        pool=labels.get("karpenter.sh/nodepool", ""),
+        labels=labels,
+        requests=amounts((spec.get("resources") or {}).get("requests") or {}),
+        capacity=amounts(status.get("capacity") or {}),
+        conditions=condition_records(status),
+        **_new_node(spec),
+    )
+
+
+def _new_node(spec: Raw) -> dict[str, Any]:
+    wanted = spec.get("requirements") or []
+    requirements = [{"key": w["key"], "operator": w["operator"], "values": w.get("values") or []} for w in wanted]
+    return {"requirements": requirements, "taints": _taints(spec)}
+
+
+def _with_nodes(quantities: Raw) -> dict[str, int]:
+    nodes = {"nodes": amount("nodes", quantities["nodes"])} if "nodes" in quantities else {}
+    return {**amounts(quantities), **nodes}
+
+
+def _taints(spec: Raw) -> list[dict[str, str]]:
+    return [
+        {"key": taint["key"], "value": taint.get("value", ""), "effect": taint.get("effect", "")}
+        for taint in spec.get("taints") or []
+    ]
 
 
 def _label_writers(managed_fields: list[Raw]) -> dict[str, dict[str, str]]:

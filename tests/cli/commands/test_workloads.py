@@ -84,6 +84,41 @@ def test_a_level_of_the_topology(gpu: Gpu, what: tuple[str, ...]) -> None:
     assert "A100 80GB whole card has no topology with levels." in done.err
 
 
+@pytest.fixture
+def spot(a100: GpuClass) -> GpuClass:
+    a100.node_labels = {**a100.node_labels, "karpenter.sh/capacity-type": "spot"}
+    a100.save()
+    return a100
+
+
+def test_a_job_on_spot_nodes_needs_checkpoints(gpu: Gpu, what: tuple[str, ...], spot: GpuClass) -> None:
+    job = ("launch", "train", *what, "--kind", "job")
+    refused = gpu(*job)
+    assert refused.code == 6
+    assert "has spot nodes, which the provider can reclaim at any time." in refused.err
+    assert "Use --checkpoints" in refused.err
+    assert not Workload.objects.exists()
+    done = gpu(*job, "--checkpoints")
+    assert done.code == 0, done.err
+    assert Workload.objects.get().options["checkpoints"] is True
+    # Nothing is confirmed for a job by what is for notebooks.
+    assert gpu("run", "other", *what, "--accept-interruption", "--detach").code == 6
+    assert gpu("run", "other", *what, "--checkpoints", "--detach").code == 0
+
+
+def test_a_notebook_on_spot_nodes_needs_the_consent_of_its_owner(
+    gpu: Gpu, what: tuple[str, ...], spot: GpuClass
+) -> None:
+    notebook = ("launch", "lab", "--class", spot.slug, "--image", "minimal")
+    refused = gpu(*notebook)
+    assert (refused.code, Workload.objects.count()) == (6, 0)
+    assert "the notebook then loses its memory and restarts." in refused.err
+    assert "Use --accept-interruption" in refused.err
+    done = gpu(*notebook, "--accept-interruption")
+    assert done.code == 0, done.err
+    assert Workload.objects.get().options["accepts_interruption"] is True
+
+
 # ---- run -----------------------------------------------------------------------------------------------------------
 
 

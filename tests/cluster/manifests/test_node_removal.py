@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from cluster.manifests import run as manifests
 from cluster.manifests.node_removal.cordons import Cordon
 from cluster.manifests.node_removal.notices import removal_notice
+from cluster.manifests.node_removal.protection import PROTECTION
+from cluster.manifests.run_spec import RunSpec
+from tests.cluster.manifests.test_manifests_run import CPU, DRA, JOB, NOTEBOOK
 
 AT = datetime(2026, 11, 27, 14, 2, tzinfo=UTC)
 
@@ -65,3 +70,26 @@ def test_the_more_specific_notice_counts() -> None:
 )
 def test_who_cordoned_a_node_is_said_and_never_guessed(found: Cordon, how: str) -> None:
     assert found.how == how
+
+
+def annotations(spec: RunSpec) -> dict[str, str]:
+    found: dict[str, str] = manifests.job(spec)["spec"]["template"]["metadata"].get("annotations", {})
+    return found
+
+
+@pytest.mark.parametrize("spec", [NOTEBOOK, DRA, CPU], ids=["notebook", "job with DRA", "job without GPUs"])
+def test_what_would_lose_its_work_is_protected_from_autoscalers(spec: RunSpec) -> None:
+    assert PROTECTION.items() <= annotations(spec).items()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        replace(JOB, checkpoints=True),
+        # Karpenter would not evict it from a node that is reclaimed.
+        replace(NOTEBOOK, node_labels={"karpenter.sh/capacity-type": "spot"}),
+    ],
+    ids=["job with checkpoints", "notebook on spot nodes"],
+)
+def test_what_continues_or_may_be_reclaimed_is_not_protected(spec: RunSpec) -> None:
+    assert not PROTECTION.keys() & annotations(spec).keys()

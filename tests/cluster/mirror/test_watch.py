@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,36 @@ def test_it_ends_when_told_to(api: ScriptedApi, following: Following) -> None:
 
     following.stopped.set()
     assert following.rest() == []
+
+
+# ---- a kind that not every cluster serves ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def optional(api: ScriptedApi, tmp_path: Path) -> Iterator[Following]:
+    found = Following(api, tmp_path, replace(QUICK, quiet_s=0.05), "NodePool")
+    yield found
+    found.close()
+
+
+def test_of_a_kind_that_is_not_installed_there_are_none(api: ScriptedApi, optional: Following) -> None:
+    api.lists.extend([404, 404, listing(10, pod("a", 3))])
+    api.watches.append([added(pod("b", 11)), silent])
+
+    assert optional.until("seen b@11") == [
+        "listing", "listed", "listing", "listed", "listing 10", "seen a@3", "listed 10", "seen b@11"
+    ]  # fmt: skip
+
+
+def test_a_kind_that_is_removed_has_no_objects_any_more(api: ScriptedApi, optional: Following) -> None:
+    api.lists.extend([listing(10, pod("a", 3)), 404, listing(20)])
+    api.watches.append([drop])
+
+    words = optional.until("listed 20")
+    assert words[:3] == ["listing 10", "seen a@3", "listed 10"]
+    assert words[-4:] == ["listing", "listed", "listing 20", "listed 20"]
+
+
+def test_a_kind_that_may_not_be_read_is_trouble(api: ScriptedApi, optional: Following) -> None:
+    api.lists.append(403)
+    assert optional.until("trouble") == ["trouble"]

@@ -40,6 +40,7 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
     "most_on_one_node": int,
     "most_units": int,
     "node": str,
+    "node_pool": str,
     "nodes": int,
     "nodes_with_image": int,
     "position": int,
@@ -114,23 +115,23 @@ _BY_WHO: dict[Who, str] = {
         volume_refused waiting_for_quota workers_not_joined working_directory
     """,
     Who.OPERATORS: """
-        admission_denied cluster_not_read container_config controllers_silent deactivated device_class_missing
-        device_class_not_counted device_driver_missing device_plugin_down devices_not_prepared gpu_driver_down
-        gpu_fault gpu_lost gpu_not_injected gpu_not_visible gpu_runtime_missing kubelet_silent kueue_silent
-        mirror_stale namespace_ending no_node_matches no_nodes no_pod no_units_offered no_worker_key node_disk_full
-        node_given_up node_gpu_error nodes_closed not_in_queue not_placed observe_only pod_not_set_up pod_refused
-        pod_security queue_held queue_inactive quota_forbids quota_missing quota_needs_sizes refused_by_cluster
-        registry_untrusted scheduler_silent scheduling_gated storage_driver_missing volume_damaged volume_denied
-        volume_not_attached volume_not_mounted volume_unbound
+        admission_denied autoscaler_limit autoscaler_not_ready autoscaler_refused cluster_not_read container_config
+        controllers_silent deactivated device_class_missing device_class_not_counted device_driver_missing
+        device_plugin_down devices_not_prepared gpu_driver_down gpu_fault gpu_lost gpu_not_injected gpu_not_visible
+        gpu_runtime_missing kubelet_silent kueue_silent mirror_stale namespace_ending no_node_matches no_nodes no_pod
+        no_units_offered no_worker_key node_disk_full node_given_up node_gpu_error nodes_closed not_in_queue not_placed
+        observe_only pod_not_set_up pod_refused pod_security queue_held queue_inactive quota_forbids quota_missing
+        quota_needs_sizes refused_by_cluster registry_untrusted scheduler_silent scheduling_gated storage_driver_missing
+        volume_damaged volume_denied volume_not_attached volume_not_mounted volume_unbound
     """,
     Who.NOBODY: """
         admission_unavailable checked class_held cluster_unavailable device_unavailable devices_unavailable disrupted
         drained draining evicted gang_fits_in_part gpu_memory_unavailable image_slow level_fits_in_part namespace_going
         namespace_missing no_cpu_or_memory no_node_fits no_pod_address node_changed node_coming node_full node_lost
-        node_not_ready node_pressure node_refused node_runtime_down node_shutdown node_volume_limit nodes_down
-        port_taken preempted preempted_in_team preempted_on_node previous_ending put_back queue_missing quota_full
-        quota_starting reclaiming registry_limit registry_unavailable reserved secret_incomplete secret_missing
-        service_account volume_in_use
+        node_not_ready node_pressure node_refused node_runtime_down node_shutdown node_starting node_volume_limit
+        nodes_down port_taken preempted preempted_in_team preempted_on_node previous_ending put_back queue_missing
+        quota_full quota_starting reclaiming registry_limit registry_unavailable reserved secret_incomplete
+        secret_missing service_account volume_in_use
     """,
 }
 _WHO = {reason: who for who, reasons in _BY_WHO.items() for reason in reasons.split()}

@@ -36,7 +36,8 @@ def racked(a100: GpuClass) -> GpuClass:
 
 
 def annotations(run: Run) -> Any:
-    return manifests.job(RunSpec.from_json(run.spec))["spec"]["template"]["metadata"]["annotations"]
+    found = manifests.job(RunSpec.from_json(run.spec))["spec"]["template"]["metadata"]["annotations"]
+    return {name: value for name, value in found.items() if name.startswith("kueue.x-k8s.io/")}
 
 
 @pytest.mark.parametrize(
