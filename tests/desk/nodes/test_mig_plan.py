@@ -106,7 +106,10 @@ def test_another_demand_and_strategy(cluster: Cluster, olga: User) -> None:
     assert found.context["changes"] == [*lost, ("7g.80gb", 0, 4)]
     assert "3g.40gb: 4 → 0, 7g.80gb: 0 → 4" in found.content.decode()
     # A plan for one of four GPUs does not say which instances the others have.
-    assert shown(olga, f"{PATH}?7g.80gb=1").context["changes"] == []
+    partial = shown(olga, f"{PATH}?7g.80gb=1")
+    assert partial.context["changes"] == []
+    assert "Maintenance cannot be planned with this layout" in partial.content.decode()
+    assert "Maintenance cannot be planned" not in found.content.decode()
     assert found.context["plan"].served == {"7g.80gb": 4}
     assert found.context["plan"].unserved == {"7g.80gb": 1}
     assert len(found.context["drawn"].cards) == 4
