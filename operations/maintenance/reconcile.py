@@ -19,6 +19,7 @@ from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
 from operations.maintenance import node_patch
 from operations.maintenance.affected import OnNodes, is_known_since, on_nodes
+from operations.maintenance.layout_file import LayoutFile, with_layout
 from operations.maintenance.notifications import (
     MAINTENANCE_RULE,
     REMINDER_BEFORE,
@@ -39,8 +40,8 @@ SOON_S, LATER_S = 10.0, 60.0
 
 @dataclass
 class _Pass:
-    """`moving`: names of runs that were moved and are not in the queue again. None: to be read, also after a node of
-    this pass has asked further runs to move.
+    """`layout`: the file with the layout of the plan, once it was read. `moving`: names of runs that were moved and are
+    not in the queue again. None: to be read, also after a node of this pass has asked further runs to move.
     """
 
     kube: Kube
@@ -49,6 +50,7 @@ class _Pass:
     found: OnNodes
     now: datetime
     moving: list[str] | None = None
+    layout: LayoutFile | None = None
 
 
 def reconcile_maintenance(row: Maintenance, deadline: Deadline, *, kube: Kube) -> Outcome:
@@ -100,12 +102,16 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> Verdict:
     step = Step(node.step)
     labels = _labels(one.row, node)
     was = node.before.get("cordoned")
-    patch = node_patch.patch_for(step, body, maintenance=one.row.pk, labels=labels, was_cordoned=was)
+    waits = _layout_waits(one, node)
+    written = {} if waits else labels
+    patch = node_patch.patch_for(step, body, maintenance=one.row.pk, labels=written, was_cordoned=was)
     if patch is not None:
         one.deadline.check()
         body.update(one.kube.merge("Node", name=node.name, body=patch).body)
         if node.written_step == step:
             _record_undone(one.row, node, patch)
+    if waits:
+        return Verdict(step, waits)
     if node.written_step != step:
         _store(node, written_step=step)
     if step is Step.DRAINING:
@@ -114,6 +120,23 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> Verdict:
         if request_drain(run_ids, reason=_why(one.row, node), by=MAINTENANCE_RULE):
             one.moving = None
     return next_step(step, _plan(one.row, node, labels), _facts(one, node, body), one.now)
+
+
+def _layout_waits(one: _Pass, node: MaintenanceNode) -> str:
+    """Why the node may not go on yet for its layout. Nobody is moved off for a layout that cannot be written, so it is
+    added while the node is held; and looked for again before the node is told to have it.
+    """
+    step, row = Step(node.step), one.row
+    if step not in (Step.HELD, Step.CHANGING) or node.written_step == Step.CHANGING:
+        return ""
+    if not row.mig_config or node.is_going_back or row.cancel_requested_at or row.release_requested_at:
+        return ""
+    if one.layout is None:
+        one.layout = with_layout(one.kube, row.mig_config, one.deadline)
+        if one.layout.is_added:
+            with transaction.atomic():
+                record(MAINTENANCE_RULE, "maintenance.layout_added", row, after={"layout": row.mig_config})
+    return one.layout.problem if step is Step.HELD else one.layout.waits(one.now)
 
 
 def _note_drained(row: Maintenance, run_ids: list[int]) -> None:
