@@ -19,8 +19,8 @@ from django.core.exceptions import ImproperlyConfigured
 from accounts.schema.enum_names import ENUM_NAMES
 from portal.core import single_sign_on
 from portal.core.connections import redis_server
+from portal.core.connections.object_names import namespaced_name
 from portal.core.connections.prometheus_server import prometheus_server
-from portal.core.object_names import namespaced_name
 from portal.core.postgresql.session import database
 from portal.core.secret_settings import former_keys, require_encryption_keys, secret
 from portal.ops import logs

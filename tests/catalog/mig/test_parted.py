@@ -10,7 +10,7 @@ from catalog.mig.layout_names import UNNAMED, layout_name, named_shares
 from catalog.mig.layouts import layouts
 from catalog.mig.parted import NotAdded, parted_groups, parted_text, shares_of, with_config
 from catalog.mig.profile_names import profile_names
-from portal.core.object_names import namespaced_name
+from portal.core.connections.object_names import namespaced_name
 
 SHARES = [({"1g.10gb": 7}, 2), ({"3g.40gb": 2}, 2)]
 NAME = "portal-2gpu_7x1g.10gb-2gpu_2x3g.40gb"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from portal.core.object_names import namespaced_name
+from portal.core.connections.object_names import namespaced_name
 from tests.deploy.helm.chart import Chart
 from tests.deploy.helm.test_same_objects import overlay
 
