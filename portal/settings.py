@@ -19,6 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from accounts.schema.enum_names import ENUM_NAMES
 from portal.core import single_sign_on
 from portal.core.connections import redis_server
+from portal.core.connections.object_names import namespaced_name
 from portal.core.connections.prometheus_server import prometheus_server
 from portal.core.postgresql.session import database
 from portal.core.secret_settings import former_keys, require_encryption_keys, secret
@@ -198,6 +199,9 @@ PROMETHEUS = prometheus_server(
     metrics=env.dict("PROMETHEUS_METRICS", default={}),
 )
 
+MIG_LAYOUTS_CONFIG_MAP = parsed(
+    "MIG_LAYOUTS_CONFIG_MAP", namespaced_name, env.str("MIG_LAYOUTS_CONFIG_MAP", default="")
+)  # None: the portal writes no layouts
 RETENTION_ARCHIVE: str = env.str("RETENTION_ARCHIVE", default="")  # a folder; "": what it would get stays
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")

@@ -33,6 +33,7 @@ VERB_TEXTS = {
     "maintenance.confirmed": "reported the work as done for",
     "maintenance.cancel_requested": "canceled",
     "maintenance.release_requested": "released without verification the nodes of",
+    "maintenance.layout_added": "added to the MIG manager's file the layout of",
     "maintenance.step_begun": "began the next step of",
     "maintenance.node_restored": "restored, after a change by others, a node of",
     "maintenance.stuck": "reported as stuck",

@@ -101,9 +101,10 @@ def _not_offered(site: CheckedSite) -> Iterator[Finding]:
             Severity.WARNING,
             Subject("node", min(left)),
             f"No class offers {units} {sort} {kind.resource} ({kind.name}) on {first_names(left)}.",
-            f"The draft class {draft.name} would offer them: open it."
+            f"The draft class {draft.name} would offer them: activate it."
             if draft
             else f"Accept the proposal {kind.slug}, or dismiss it with a reason.",
+            remedy_on=draft.subject if draft else Subject("proposal", kind.slug),
         )
 
 

@@ -26,7 +26,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Subject:
-    """What a finding is about: sort "class", "node", "queue", "product" or "catalog". `slug`: of a class."""
+    """What a finding is about: sort "class", "node", "queue", "product" or "catalog"; what its remedy is done to: also
+    "proposal". `slug`: of a class.
+    """
 
     sort: str
     name: str = ""
@@ -35,7 +37,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Finding:
-    """`since`: the state is at least this old; None: unknown."""
+    """`since`: the state is at least this old; None: unknown. `remedy_on`: what the remedy is done to, if that is not
+    the subject.
+    """
 
     code: str
     severity: Severity
@@ -43,6 +47,7 @@ class Finding:
     sentence: str
     remedy: str
     since: datetime | None = None
+    remedy_on: Subject | None = None
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def close_refusal(name: str, claims: ClassCommitments) -> Refusal | None:
     if not left:
         return None
     text = (
-        f"{name} cannot be retired yet: {' and '.join(left)}. Set an end time for runs, and wait until the grants "
+        f"{name} cannot be closed yet: {' and '.join(left)}. Set an end time for runs, and wait until the grants "
         "expire or ask the teams to return them."
     )
     return Refusal("orphans_grants" if claims.units else "orphans_runs", text, "life_cycle", status=409)

@@ -20,7 +20,9 @@ SHOWN = 30
 
 @dataclass(frozen=True)
 class FindingLine:
-    """`since`: at least since then. `href` "": there is no page, or this user may not open it."""
+    """`since`: at least since then. `href`: of what it is about, `remedy_href`: where the remedy is done, if elsewhere.
+    "": there is no page, or this user may not open it.
+    """
 
     code: str
     severity: str
@@ -28,6 +30,7 @@ class FindingLine:
     href: str
     sentence: str
     remedy: str
+    remedy_href: str
     since: datetime | None
 
 
@@ -91,7 +94,8 @@ def _verdict(found: CheckReport) -> str:
 def _line(one: Finding, *, is_staff: bool) -> FindingLine:
     about = "the catalog" if one.subject.sort == "catalog" else f"{one.subject.sort} {one.subject.name}"
     href = _href(one.subject) if is_staff else ""
-    return FindingLine(one.code, one.severity.value, about, href, one.sentence, one.remedy, one.since)
+    there = _href(one.remedy_on) if is_staff and one.remedy_on else ""
+    return FindingLine(one.code, one.severity.value, about, href, one.sentence, one.remedy, there, one.since)
 
 
 def _href(subject: Subject) -> str:
@@ -100,6 +104,8 @@ def _href(subject: Subject) -> str:
             return reverse("class-edit", args=[subject.slug])
         if subject.sort == "node":
             return reverse("node", args=[subject.name])
+        if subject.sort == "proposal":
+            return reverse("admin:catalog_gpuclass_proposed")
     except NoReverseMatch:
         return ""
     return ""

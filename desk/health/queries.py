@@ -111,6 +111,11 @@ class ForeignLimit:
     name: str
     content: str
 
+    @property
+    def do(self) -> str:
+        what = f"{self.kind.lower()} {self.name}"
+        return f"Ask who created it, or delete it: kubectl -n {self.namespace} delete {what}."
+
 
 @dataclass(frozen=True)
 class OrphanedObject:

@@ -140,9 +140,7 @@ def _objects(found: Health) -> Iterator[ReportLine]:
             yield ReportLine(about, f"Deleted at {_at(stuck.since)}. {blocker.said}{left}", blocker.do)
     for limit in found.foreign:
         text = f"It is not the portal's, and it can hold workloads back{f': {limit.content}' if limit.content else ''}."
-        yield ReportLine(
-            f"foreign {limit.kind} {limit.namespace}/{limit.name}", text, "Delete it with kubectl if it is not wanted."
-        )
+        yield ReportLine(f"foreign {limit.kind} {limit.namespace}/{limit.name}", text, limit.do)
     for orphan in found.orphans:
         where = f"{orphan.namespace}/{orphan.name}" if orphan.namespace else orphan.name
         text = "It has the portal's label, but no record."

@@ -79,6 +79,7 @@ def maintenance_page(request: HttpRequest, pk: int) -> HttpResponse:
         "steps": ORDER,
         "told": told,
         "preview": preview(row.cluster, row, [node.name for node in nodes]) if is_open else None,
+        "is_closed": any(node.step not in (Step.PLANNED, Step.DONE) for node in nodes),
         "may_confirm": is_open and row.is_by_hand and row.confirmed_at is None,
         "may_cancel": is_open and row.cancel_requested_at is None,
         "may_release": is_open and row.release_requested_at is None and any(n.step != Step.PLANNED for n in nodes),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from accounts.core.request_actor import operator
-from catalog.mig.parted import parted_text
+from catalog.mig.layout_names import layout_name, named_shares
+from catalog.mig.parted import parted_text, shares_of
 from cluster.reads import queries as read_queries
 from desk.nodes import mig_plan
 from desk.nodes import queries as node_queries
@@ -18,9 +20,6 @@ from desk.nodes.forms import MigDemandForm
 from desk.nodes.mig_drawing import planned_cards
 from operations.maintenance.queries import open_maintenance
 from usage.faults.shown import node_view, reading_sentence
-
-# The name of a planned layout in the configuration of mig-parted.
-PLANNED = "planned"
 
 
 @login_required
@@ -75,6 +74,10 @@ def mig_plan_page(request: HttpRequest, name: str) -> HttpResponse:
     if form.is_valid():
         demand = form.demand()
         plan = mig_plan.plan_for(found, demand, form.cleaned_data["strategy"])
+        shares = shares_of(plan.layouts)
+        config = layout_name(shares)
+        place = settings.MIG_LAYOUTS_CONFIG_MAP if named_shares(config) is not None else None
+        devices = mig_plan.devices_after(found, plan, form.cleaned_data["strategy"])
         context |= {
             "plan": plan,
             "drawn": planned_cards(found.card, plan),
@@ -82,15 +85,16 @@ def mig_plan_page(request: HttpRequest, name: str) -> HttpResponse:
             "served_now": mig_plan.served_now(found, demand),
             "changes": mig_plan.changes(found, plan),
             "unchanged": found.gpus - sum(number for _layout, number in plan.layouts),
-            "parted": parted_text(PLANNED, plan.layouts),
-            "commands": mig_plan.commands(name, PLANNED),
-            "maintenance": _maintenance_query(name, mig_plan.devices_after(found, plan, form.cleaned_data["strategy"])),
+            "parted": parted_text(config, shares),
+            "config_map": "/".join(place or ()),
+            "commands": mig_plan.commands(name, config),
+            "maintenance": _maintenance_query(name, config, devices),
         }
     return render(request, "desk/nodes/mig_plan.html", context)
 
 
-def _maintenance_query(node: str, devices: dict[str, int]) -> str:
+def _maintenance_query(node: str, config: str, devices: dict[str, int]) -> str:
     """Values for the form of a maintenance, as a query; "" without any devices to verify."""
     expected = " ".join(f"{name}={number}" for name, number in devices.items())
-    values = {"nodes": node, "kind": "repartition", "mig_config": PLANNED, "expected": expected}
+    values = {"nodes": node, "kind": "repartition", "mig_config": config, "expected": expected}
     return urlencode(values) if devices else ""

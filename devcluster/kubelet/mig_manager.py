@@ -29,6 +29,7 @@ from devcluster.client.annotations import LOST, SIMULATED
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.list_watch import ListWatch
 from devcluster.client.types import Json
+from devcluster.processes.paths import ROOT
 
 CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 STAGED = "devcluster/mig"
@@ -42,6 +43,45 @@ LAYOUTS = {
     "all-7g.80gb": {"mig-7g.80gb": 1},
     "all-balanced": {"mig-1g.10gb": 2, "mig-2g.20gb": 1, "mig-3g.40gb": 1},
 }
+
+# Of the demo, as deploy/mig names it. The labels of the simulated nodes name this layout.
+LAYOUT_FILE = ("gpu-operator", "mig-layouts")
+FIRST_LAYOUTS = """\
+version: v1
+mig-configs:
+  # Half of each GPU, and one engine for media.
+  all-balanced-one-me:
+    - devices: [0, 1, 2]
+      mig-enabled: true
+      mig-devices: {"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}
+    - devices: [3]
+      mig-enabled: true
+      mig-devices: {"1g.10gb": 1, "1g.10gb+me": 1, "2g.20gb": 1, "3g.40gb": 1}
+"""
+
+
+def install_layout_file(api: Api, *, namespace: str = LAYOUT_FILE[0], name: str = LAYOUT_FILE[1]) -> None:
+    """What a site has that lets the portal add layouts: the file, if it is missing, and the rights of deploy/mig."""
+    labels = {"gpu-portal/mig-layouts": "true"}
+    for obj in (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"namespace": namespace, "name": name, "labels": labels},
+            "data": {"config.yaml": FIRST_LAYOUTS},
+        },
+    ):
+        try:
+            api.create(obj)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+    for obj in yaml.safe_load_all((ROOT / "deploy" / "mig" / "rights.yaml").read_text()):
+        obj["metadata"]["namespace"] = namespace
+        for rule in obj.get("rules", ()):
+            rule["resourceNames"] = [name]
+        api.apply(obj)
 
 
 class MigManager:
@@ -129,9 +169,12 @@ class MigManager:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Apply MIG layouts on simulated nodes.")
     parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--config-map", required=True, metavar="NAMESPACE/NAME", help="with layouts of its own")
+    given = parser.parse_args()
+    namespace, _, name = given.config_map.partition("/")
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    with MigManager(Api(parser.parse_args().kubeconfig), pause_s=1.0):
+    with MigManager(Api(given.kubeconfig), pause_s=1.0, config_map=(namespace, name)):
         signal.sigwait(ends)
 
 

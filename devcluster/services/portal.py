@@ -101,6 +101,7 @@ class Portal:
             "DATABASE_URL": self.database_url(name),
             "REDIS_URL": self.services["redis_url"],
             "PROMETHEUS_URL": self.services.get("prometheus_url", ""),
+            "MIG_LAYOUTS_CONFIG_MAP": self.services.get("mig_layouts", ""),
             "ALLOWED_HOSTS": "localhost,127.0.0.1",
             "PORTAL_URL": self.url,
             "NOTEBOOKS_DOMAIN": self.notebooks_domain,

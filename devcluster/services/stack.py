@@ -29,6 +29,7 @@ from devcluster.controlplane.external import ExternalCluster
 from devcluster.controlplane.kueue import Kueue, private_root
 from devcluster.controlplane.kwok import Kwok
 from devcluster.controlplane.programs import Programs
+from devcluster.kubelet import mig_manager
 from devcluster.monitoring import prometheus
 from devcluster.node import images, machine, node
 from devcluster.node.node import RealNode
@@ -127,10 +128,24 @@ class Stack:
         if self.options.monitoring and self.options.kubeconfig is None:
             self._start_monitoring()
         if self.options.mig_manager and self.options.kubeconfig is None:
-            argv = [sys.executable, "-m", "devcluster.kubelet.mig_manager", "--kubeconfig"]
-            self._run(Command("mig-manager", [*argv, self.services["kubeconfigs"]["admin"]], cwd=ROOT))
+            mig_manager.install_layout_file(self.admin)
+            self.services["mig_layouts"] = "/".join(mig_manager.LAYOUT_FILE)
+            argv = [sys.executable, "-m", "devcluster.kubelet.mig_manager"]
+            argv += [
+                "--kubeconfig",
+                self.services["kubeconfigs"]["admin"],
+                "--config-map",
+                self.services["mig_layouts"],
+            ]
+            self._run(Command("mig-manager", argv, cwd=ROOT))
         self.write()
         return self.services
+
+    def _start_mig_manager(self) -> None:
+        mig_manager.install_layout_file(self.admin)
+        self.services["mig_layouts"] = place = "/".join(mig_manager.LAYOUT_FILE)
+        argv = [sys.executable, "-m", "devcluster.kubelet.mig_manager", "--config-map", place, "--kubeconfig"]
+        self._run(Command("mig-manager", [*argv, self.services["kubeconfigs"]["admin"]], cwd=ROOT))
 
     def write(self) -> None:
         self.services["pids"] = {**self.supervisor.pids(), "supervisor": os.getpid()}

@@ -16,6 +16,7 @@ from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
 from operations.maintenance import node_patch, recording
 from operations.maintenance.affected import OnNodes, is_known_since, on_nodes
+from operations.maintenance.layout_file import LayoutFile, with_layout
 from operations.maintenance.notifications import MAINTENANCE_RULE, REMINDER_BEFORE, tell_canceled, tell_runs
 from operations.maintenance.queries import moving_runs
 from operations.maintenance.steps import (
@@ -38,8 +39,8 @@ SOON_S, LATER_S = 10.0, 60.0
 
 @dataclass
 class _Pass:
-    """`moving`: names of runs that were moved and are not in the queue again. None: to be read, also after a node of
-    this pass has asked further runs to move.
+    """`layout`: the file with the layout of the plan, once it was read. `moving`: names of runs that were moved and are
+    not in the queue again. None: to be read, also after a node of this pass has asked further runs to move.
     """
 
     kube: Kube
@@ -48,6 +49,7 @@ class _Pass:
     found: OnNodes
     now: datetime
     moving: list[str] | None = None
+    layout: LayoutFile | None = None
 
 
 def reconcile_maintenance(row: Maintenance, deadline: Deadline, *, kube: Kube) -> Outcome:
@@ -79,8 +81,10 @@ def _advance(one: _Pass, node: MaintenanceNode) -> None:
         facts: NodeFacts | None = None
         try:
             body = one.kube.get("Node", name=node.name).body
-            facts = _look(one, node, body)
-            verdict = next_step(Step(node.step), _plan(one.row, node), facts, one.now)
+            waits = _layout_waits(one, node)
+            facts = _look(one, node, body, is_waiting=bool(waits))
+            step = Step(node.step)
+            verdict = Verdict(step, waits) if waits else next_step(step, _plan(one.row, node), facts, one.now)
         except NotFound:
             verdict = _gone(one, node)
         except Conflict:
@@ -96,16 +100,21 @@ def _advance(one: _Pass, node: MaintenanceNode) -> None:
             return
 
 
-def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts:
-    """Writes what the step needs, and returns what the node is like then."""
+def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any], *, is_waiting: bool) -> NodeFacts:
+    """Writes what the step needs, without the labels of a layout that it waits for, and returns what the node is like
+    then.
+    """
     step = Step(node.step)
     labels, was = _labels(one.row, node), node.before.get("cordoned")
-    patch = node_patch.patch_for(step, body, maintenance=one.row.pk, labels=labels, was_cordoned=was)
+    written = {} if is_waiting else labels
+    patch = node_patch.patch_for(step, body, maintenance=one.row.pk, labels=written, was_cordoned=was)
     if patch is not None:
         one.deadline.check()
         body.update(one.kube.merge("Node", name=node.name, body=patch).body)
         if node.written_step == step:
             recording.record_undone(one.row, node, patch)
+    if is_waiting:
+        return _facts(one, node, body)
     recording.note_written(node)
     if step is Step.DRAINING:
         run_ids = [run.pk for run in one.found.runs.get(node.name, [])]
@@ -113,6 +122,22 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any]) -> NodeFacts:
         if request_drain(run_ids, reason=_why(one.row, node), by=MAINTENANCE_RULE):
             one.moving = None
     return _facts(one, node, body)
+
+
+def _layout_waits(one: _Pass, node: MaintenanceNode) -> str:
+    """Why the node may not go on yet for its layout. Nobody is moved off for a layout that cannot be written, so it is
+    added while the node is held; and looked for again before the node is told to have it.
+    """
+    step, row = Step(node.step), one.row
+    if step not in (Step.HELD, Step.CHANGING) or node.written_step == Step.CHANGING:
+        return ""
+    if not row.mig_config or node.is_going_back or row.cancel_requested_at or row.release_requested_at:
+        return ""
+    if one.layout is None:
+        one.layout = with_layout(one.kube, row.mig_config, one.deadline)
+        if one.layout.is_added:
+            recording.record_layout(row)
+    return one.layout.problem if step is Step.HELD else one.layout.waits(one.now)
 
 
 def _why(row: Maintenance, node: MaintenanceNode) -> str:

@@ -57,6 +57,11 @@ def note_wait(
 
 
 @transaction.atomic
+def record_layout(row: Maintenance) -> None:
+    record(MAINTENANCE_RULE, "maintenance.layout_added", row, after={"layout": row.mig_config})
+
+
+@transaction.atomic
 def record_undone(row: Maintenance, node: MaintenanceNode, patch: dict[str, Any]) -> None:
     """Somebody changed what this step had written; it is written again."""
     fields = sorted({*patch.get("spec", {}), *patch["metadata"].get("labels", {})})

@@ -72,7 +72,7 @@ def _decide(request: HttpRequest, slug: str, by: Actor) -> HttpResponse:
         messages.success(request, f"{slug} is open." if made else f"{slug} already exists.")
     elif verb == "edit":
         draft = class_actions.create_class(slug=slug, by=by, **proposal_actions.class_values(_proposal(slug)))
-        messages.success(request, f"{slug} is a draft; edit it, then open it.")
+        messages.success(request, f"{slug} is a draft: edit and save it, then activate it.")
         return redirect("class-edit", draft.slug)
     return redirect("admin:catalog_gpuclass_proposed")
 

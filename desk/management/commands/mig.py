@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from catalog.discovery.mig_placement import MigLayout
 from catalog.discovery.mig_profiles import MigCard, MigProfile, card_of, from_resource, has_mig
 from catalog.mig.layouts import arrangements, full_layouts, layouts, misfit, profiles_of
-from catalog.mig.parted import parted_text
+from catalog.mig.parted import parted_text, shares_of
 from catalog.mig.planning import MigPlan, mixed_plan, single_plan
 from catalog.mig.profile_names import profile_names
 from portal.ui.text import plural
@@ -89,7 +89,7 @@ class Command(BaseCommand):
         demand = _counts(options["counts"], profiles)
         plan = (single_plan if options["single"] else mixed_plan)(card, profiles, demand, options["gpus"])
         if options["parted"]:
-            self.stdout.write(parted_text(options["parted"], plan.layouts), ending="")
+            self.stdout.write(parted_text(options["parted"], shares_of(plan.layouts)), ending="")
         elif options["json"]:
             self.stdout.write(json.dumps(_plan_as_json(plan)))
         else:

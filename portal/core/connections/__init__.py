@@ -1,1 +1,3 @@
-"""How connections to PostgreSQL and Redis are kept and tested, and where Redis and Prometheus are. No queries."""
+"""How connections to PostgreSQL and Redis are kept and tested, where Redis and Prometheus are, and how settings name
+objects of the cluster. No queries.
+"""

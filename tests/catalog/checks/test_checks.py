@@ -520,7 +520,7 @@ def test_retired_and_draft_classes_are_not_checked() -> None:
 
 def test_a_draft_is_named_where_it_would_help() -> None:
     (finding,) = found(site(node(), classes=(offer(is_open=False, is_draft=True),)), "resource_not_offered")
-    assert finding.remedy == "The draft class A100 would offer them: open it."
+    assert finding.remedy == "The draft class A100 would offer them: activate it."
 
 
 def test_devices_that_kueue_does_not_count_are_named() -> None:

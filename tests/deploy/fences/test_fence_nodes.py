@@ -13,6 +13,7 @@ import pytest
 from cluster.manifests.metadata import KUEUE_API
 from devcluster.client.kube import MERGE, Api, path_of
 from devcluster.controlplane import hardware
+from devcluster.kubelet.mig_manager import install_layout_file
 from operations.maintenance.node_patch import ANNOTATION, LABELS, TAINT
 from tests.deploy.fences.test_fence_worker import assert_fenced
 from tests.support.cluster.identities import until
@@ -113,3 +114,56 @@ def test_of_a_workload_only_whether_it_is_active(worker: Api, workload: str) -> 
         {"metadata": {"finalizers": ["example.org/keep"]}},
     ):
         assert_fenced(tried(worker, workload, body))
+
+
+LAYOUTS = {"gpu-portal/mig-layouts": "true"}
+REFUSED_OF_LAYOUTS: dict[str, Json] = {
+    "another key": {"data": {"notes": "x"}},
+    "another key goes": {"data": {"more": None}},
+    "another key changes": {"data": {"more": "x"}},
+    "binary data": {"binaryData": {"more-bytes": "eA=="}},
+    "its label": of("labels", **{"gpu-portal/mig-layouts": "yes"}),
+    "another label": of("labels", team="a"),
+    "an annotation": of("annotations", **{"example.org/owner": "me"}),
+    "a finalizer": {"metadata": {"finalizers": ["example.org/keep"]}},
+    "for good": {"immutable": True},
+}
+
+
+@pytest.fixture
+def layouts(admin: Api, worker: Api) -> Iterator[str]:
+    """A namespace of the site with the rights of deploy/mig."""
+    name = f"fence-{uuid.uuid4().hex[:8]}"
+    install_layout_file(admin, namespace=name, name="layouts")
+    admin.patch("v1/configmaps", "layouts", {"data": {"more": "y"}}, namespace=name)
+    path = path_of("v1/configmaps", "layouts", namespace=name)
+    until(lambda: worker.raw("GET", path)[0] == 200, "the right is known")
+    yield path
+    admin.delete("v1/namespaces", name)
+
+
+def test_layouts_may_be_added_to_the_file_that_the_site_labels(worker: Api, admin: Api, layouts: str) -> None:
+    change = {"data": {"config.yaml": "version: v1"}}
+    status, text = tried(worker, layouts, change)
+    assert status == 200, text
+    for case, body in REFUSED_OF_LAYOUTS.items():
+        assert_fenced(tried(worker, layouts, body))
+        status, text = tried(admin, layouts, body)
+        assert status == 200, (case, text)
+    admin.request("PATCH", layouts, of("labels", **{"gpu-portal/mig-layouts": None}), content_type=MERGE)
+    assert_fenced(tried(worker, layouts, change))
+    assert_fenced(tried(worker, layouts, change | of("labels", **LAYOUTS)))
+
+
+def test_no_other_config_map_beside_it_may_be_read_or_written(worker: Api, admin: Api, layouts: str) -> None:
+    namespace = layouts.split("/")[4]
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "x", "namespace": namespace, "labels": LAYOUTS},
+    }
+    admin.create(body)
+    other = path_of("v1/configmaps", "x", namespace=namespace)
+    assert worker.raw("GET", other)[0] == 403
+    assert tried(worker, other, {"data": {"config.yaml": "x"}})[0] == 403
+    assert worker.raw("DELETE", layouts)[0] == 403

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from accounts.core.actor import system_actor
 from accounts.models import User
+from catalog.classes import actions as class_actions
 from catalog.classes.proposals import actions
 from catalog.discovery import queries
 from catalog.models import GpuClass
@@ -52,6 +53,26 @@ def test_a_finding_has_word_sentence_remedy_and_link(gone: GpuClass, olga: User)
     link = reverse("class-edit", args=[gone.slug])
     assert f'href="{link}"' in entry
     assert make.administrator(Client(), olga).get(link).status_code == 200
+
+
+def test_devices_without_a_class_lead_to_their_proposal_or_draft(cluster: Cluster, olga: User) -> None:
+    """The node is linked, and so is the place where the class is accepted: nobody has to search for it."""
+    mirrored.hardware_seen(cluster)
+    found = queries.discover_cluster(cluster)
+    assert found is not None
+    client = make.administrator(Client(), olga)
+    line = next(one for one in shown.catalog_checks(cluster, is_staff=True).lines or () if "(H100" in one.sentence)
+    assert line.href == reverse("node", args=["h100"])
+    assert line.remedy_href == reverse("admin:catalog_gpuclass_proposed")
+    assert f'href="{line.remedy_href}">Accept the proposal' in section(client)
+    assert "h100-80gb-hbm3" in client.get(line.remedy_href).content.decode()
+
+    values = next(actions.class_values(one) for one in found.proposals if one.slug == "h100-80gb-hbm3")
+    draft = class_actions.create_class(slug="h100-draft", by=system_actor("test"), **values)
+    line = next(one for one in shown.catalog_checks(cluster, is_staff=True).lines or () if "(H100" in one.sentence)
+    assert line.remedy_href == reverse("class-edit", args=[draft.slug])
+    lines = shown.catalog_checks(cluster, is_staff=False).lines or ()
+    assert {one.remedy_href for one in lines} == {""}, "no links to pages that this user may not open"
 
 
 def test_the_verdict_on_everything_counts_faults_of_the_catalog(cluster: Cluster, olga: User) -> None:

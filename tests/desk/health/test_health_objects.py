@@ -104,6 +104,7 @@ def test_limits_of_other_clients_are_listed(cluster: Cluster, namespace_a: Names
     assert "Foreign limits" in shown
     assert f"{namespace_a.name}/theirs" in shown
     assert "pods 0, requests.nvidia.com/gpu 1" in shown
+    assert f"kubectl -n {namespace_a.name} delete resourcequota theirs" in shown
     assert f"{namespace_a.name}/gpu-portal" not in shown
 
 

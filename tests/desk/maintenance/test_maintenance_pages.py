@@ -123,6 +123,31 @@ def test_the_preview_names_runs_others_and_broken_grants(
     assert "1 pod outside the portal uses devices" in answer.content.decode()
 
 
+def test_the_page_says_who_is_told_next_and_why_no_class_has_units_there(
+    client_of_olga: Client, cluster: Cluster, namespace_a: Namespace, alice: User
+) -> None:
+    """Before the worker's first pass nobody is told, which is not the same as nobody to tell; and a closed node."""
+    own = make.gpu_class(cluster, slug="whole", name="Whole")
+    mirrored.hardware_seen(cluster, Pod=[], Workload=[], Job=[])
+    found = running.workload(namespace_a, own, name="mine", by=alice)
+    running.make_ready(found)
+    pods = type(running.pod_of(found, uid="mine-pod")).objects
+    pods.filter(owner=f"workloads.workload.{found.pk}").update(node="a100-1")
+    client_of_olga.post(NEW, typed(nodes=["a100-1"], kind="hardware", mig_config="", expected=""))
+    row = Maintenance.objects.get()
+    text = client_of_olga.get(f"/maintenance/{row.pk}").content.decode()
+    assert "Nobody yet. The worker tells the people" in text
+    assert "no workload of the portal was on the nodes" not in text
+    assert "no class has units there" not in text
+    pods.all().delete()
+    GpuClass.objects.update(life_cycle=GpuClass.LifeCycle.RETIRED)
+    MaintenanceNode.objects.update(step="draining")
+    text = client_of_olga.get(f"/maintenance/{row.pk}").content.decode()
+    assert "Nobody: no workload of the portal was on the nodes." in text
+    assert "no class has units there until they are opened" in text
+    assert "No open class has units" not in text
+
+
 def test_fewer_units_than_granted_are_said(client_of_olga: Client, cluster: Cluster, namespace_a: Namespace) -> None:
     a100 = make.gpu_class(cluster, slug="whole", name="Whole")
     make.grant(namespace_a.tenant, a100, units=14)

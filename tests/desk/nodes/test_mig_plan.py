@@ -67,7 +67,7 @@ def test_the_demand_is_what_is_used_and_queued(
     (pod,) = found.context["page"].work.pods
     assert "3g.40gb" in pod.units
     assert f"elsewhere: {pod.units}" in text
-    groups = yaml.safe_load(found.context["parted"])["mig-configs"]["planned"]
+    [groups] = yaml.safe_load(found.context["parted"])["mig-configs"].values()
     assert sum(len(group["devices"]) * group["mig-devices"].get("3g.40gb", 0) for group in groups) >= 2
 
 
@@ -106,7 +106,10 @@ def test_another_demand_and_strategy(cluster: Cluster, olga: User) -> None:
     assert found.context["changes"] == [*lost, ("7g.80gb", 0, 4)]
     assert "3g.40gb: 4 → 0, 7g.80gb: 0 → 4" in found.content.decode()
     # A plan for one of four GPUs does not say which instances the others have.
-    assert shown(olga, f"{PATH}?7g.80gb=1").context["changes"] == []
+    partial = shown(olga, f"{PATH}?7g.80gb=1")
+    assert partial.context["changes"] == []
+    assert "Maintenance cannot be planned with this layout" in partial.content.decode()
+    assert "Maintenance cannot be planned" not in found.content.decode()
     assert found.context["plan"].served == {"7g.80gb": 4}
     assert found.context["plan"].unserved == {"7g.80gb": 1}
     assert len(found.context["drawn"].cards) == 4
@@ -184,3 +187,20 @@ def test_queries_do_not_grow_with_classes_and_pods(
         counts.append(len(captured))
     assert counts[0] == counts[1]
     assert counts[0] <= 30
+
+
+def test_the_name_of_a_layout_says_it_and_the_page_who_writes_it(cluster: Cluster, olga: User, settings: Any) -> None:
+    mirrored.hardware_seen(cluster, Workload=[], Job=[])
+    path, name = f"{PATH}?1g.10gb=14&3g.40gb=4", "portal-2gpu_7x1g.10gb-2gpu_2x3g.40gb"
+    found = shown(olga, path)
+    text = found.content.decode()
+    assert f"nvidia.com/mig.config={name} " in text
+    assert f"mig_config={name}&" in found.context["maintenance"]
+    assert list(yaml.safe_load(found.context["parted"])["mig-configs"]) == [name]
+    assert "of the ConfigMap that the ClusterPolicy names" in text
+    assert "the portal adds it" not in text
+    settings.MIG_LAYOUTS_CONFIG_MAP = ("gpu-operator", "mig-layouts")
+    text = shown(olga, path).content.decode()
+    assert "the portal adds it to the ConfigMap <code>gpu-operator/mig-layouts</code>" in text
+    assert "of the ConfigMap that the ClusterPolicy names" not in text
+    assert "of the ConfigMap that the ClusterPolicy names" in shown(olga, f"{PATH}?7g.80gb=1").content.decode()

@@ -32,7 +32,7 @@ def test_a_planned_layout_becomes_a_maintenance(
     expect(page.get_by_role("heading", name="More small slices")).to_be_visible()
     look_at(page)
     row = Maintenance.objects.get()
-    assert (row.mig_config, row.expected) == ("planned", {"nvidia.com/mig-1g.10gb": 28})
+    assert (row.mig_config, row.expected) == ("portal-4gpu_7x1g.10gb", {"nvidia.com/mig-1g.10gb": 28})
 
     MaintenanceNode.objects.update(
         step="waiting", problem="The MIG manager reports pending; the layout is not applied yet."

@@ -52,7 +52,8 @@ READY, RUNNING = ("ready", "ready"), ("running", "running")
 SMALL = {"small-1": 7, "small-2": 7, "small-3": 5}
 ON_NODE = {"paper", "plots", "train"}
 UNTOUCHED = {"cordoned": False, "held": False, "config": "all-disabled", "state": "success", "devices": {GPU: 3}}
-CUT = {**UNTOUCHED, "config": "planned", "devices": {SLICE: 21}}
+LAYOUT = "portal-3gpu_7x1g.18gb"
+CUT = {**UNTOUCHED, "config": LAYOUT, "devices": {SLICE: 21}}
 # A start of three processes, or a sweep of 5 s and what it finds, on a machine that does much else.
 PATIENCE_S = 90.0
 
@@ -214,9 +215,7 @@ def test_a_queue_for_slices_gets_a_node_that_is_cut(
     expect(desk.get_by_text("serves 19 of 19 instances; the present layout serves 0")).to_be_visible()
     look_at(desk)
     parted = yaml.safe_load(desk.locator("#parted").inner_text())
-    assert parted["mig-configs"]["planned"] == [
-        {"devices": [0, 1, 2], "mig-enabled": True, "mig-devices": {"1g.18gb": 7}}
-    ]
+    assert parted["mig-configs"][LAYOUT] == [{"devices": [0, 1, 2], "mig-enabled": True, "mig-devices": {"1g.18gb": 7}}]
     site.admin.create(
         {
             "apiVersion": "v1",
@@ -258,7 +257,7 @@ def test_a_queue_for_slices_gets_a_node_that_is_cut(
     site.wait(lambda: states[-1] == CUT, "the watch has seen the last change")
     held = {**UNTOUCHED, "held": True}
     closed = {**held, "cordoned": True}
-    planned = {**closed, "config": "planned", "state": None}
+    planned = {**closed, "config": LAYOUT, "state": None}
     assert states == [
         UNTOUCHED,
         held,

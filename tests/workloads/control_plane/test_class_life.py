@@ -79,7 +79,7 @@ def test_what_runs_on_a_retiring_class_goes_on_until_its_date_and_then_ends_with
         in client.get("/teams/team-a/workloads/runs").content.decode()
     )
     granted.grants.all().delete()
-    with pytest.raises(Refused, match="cannot be retired yet: 2 runs not ended"):
+    with pytest.raises(Refused, match="cannot be closed yet: 2 runs not ended"):
         catalog.move_class(a100.pk, to="retired", by=BY)
 
     over = timezone.now() - timedelta(seconds=1)
