@@ -16,7 +16,7 @@ class NewAdoptionSerializer(StrictSerializer):
     namespace = serializers.CharField(max_length=63, help_text="It exists in the cluster.")
     slug = serializers.CharField(max_length=40, help_text="Short name of the new team.")
     name = serializers.CharField(max_length=80)
-    owner = serializers.EmailField(help_text="The address of an account. Only this person can accept.")
+    owner = serializers.EmailField(help_text="The address of an account. Owners of the team accept the adoption.")
     purpose = serializers.CharField(max_length=300, required=False, allow_blank=True)
 
 

@@ -48,7 +48,8 @@ def adoption(request: HttpRequest, tenant: str) -> HttpResponse:
     by = actor(request)
     row = queries.adoption_of_team(by, tenant)
     role = queries.role_in(by, row)
-    missing = losses(row.findings) - {tuple(key) for key in row.accepted} if row.accepted_at else set()
+    is_accepted = row.state is Adoption.State.ACCEPTED
+    missing = losses(row.findings) - {tuple(key) for key in row.accepted} if is_accepted else set()
     is_open = row.state in (Adoption.State.PROPOSED, Adoption.State.ACCEPTED, Adoption.State.UNDONE)
     context = {
         "row": row,
