@@ -13,7 +13,9 @@ class AdoptionForm(forms.Form):
         label="Short name of the team", max_length=40, help_text="The value of the namespace's label."
     )
     name = forms.CharField(label="Name of the team", max_length=80)
-    owner = forms.EmailField(label="Owner", help_text="The address of an account. Owners of the team accept the adoption.")
+    owner = forms.EmailField(
+        label="Owner", help_text="The address of an account. Owners of the team accept the adoption."
+    )
     purpose = forms.CharField(label="Purpose", max_length=300, required=False)
 
     def values(self) -> dict[str, Any]:
