@@ -8,18 +8,23 @@ from cluster.apply.reconcile import delete_row
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.manifests import namespace as manifests
-from cluster.manifests.adoption.labels import ADOPTION_MANAGER, is_adopted, release_patch
+from cluster.manifests.adoption.labels import ADOPTION_MANAGER, BEFORE_ANNOTATION, is_adopted, release_patch
 from cluster.manifests.metadata import OWNER_LABEL
 from cluster.models import AppliedObject
 from cluster.reads import cluster_queue
-from portal.core.due import Deadline, owner_label
+from portal.core.due import Deadline, TryLater, owner_label
 from tenants.models import Namespace
 from tenants.provisioning import queries
+
+_LABELS_LOST = (
+    f"The namespace cannot be given back: somebody removed its annotation {BEFORE_ANNOTATION}. Set it again, one line "
+    "KEY=VALUE for each label that the namespace had; or remove the portal's labels from it."
+)
 
 
 def release_namespace(row: Namespace, deadline: Deadline, *, kube: Kube, keep: Collection[str] = ()) -> None:
     """Requires that the queue is gone. Objects of others stay, and the portal's of the kinds `keep`. Can be repeated.
-    Raises Conflict if somebody changes the namespace at the same moment.
+    Raises Conflict if somebody changes the namespace at the same moment, TryLater if the labels of before are lost.
     """
     sent = AppliedObject.objects.filter(cluster=row.cluster, namespace=row.name).exclude(kind__in=keep)
     for one in sent.order_by("pk"):
@@ -30,7 +35,9 @@ def release_namespace(row: Namespace, deadline: Deadline, *, kube: Kube, keep: C
     except NotFound:
         pass
     else:
-        if body.labels.get(OWNER_LABEL) == owner_label(row) and is_adopted(body.body):
+        if body.labels.get(OWNER_LABEL) == owner_label(row):
+            if not is_adopted(body.body):
+                raise TryLater("adoption", _LABELS_LOST)
             spec = queries.namespace_spec(row, [], cluster_queue.ABSENT_QUEUE, is_held=True)
             deadline.check()
             patch = release_patch(body.body, manifests.namespace(spec))

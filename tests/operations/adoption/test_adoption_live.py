@@ -243,6 +243,31 @@ def test_closing_an_adopted_team_gives_the_namespace_back(
     assert Adoption.objects.get(pk=one.pk).state is Adoption.State.UNDONE
 
 
+def test_an_undo_without_the_labels_of_before_says_so_and_continues_when_they_are_back(
+    admin: Api, one: Adoption, alice: User, operator: Actor, kube_worker: Kube
+) -> None:
+    name = one.namespace.name
+    before = messy.content_of(admin, name)
+    adopt(admin, one, alice, kube_worker)
+    kept = admin.get("v1/namespaces", name)["metadata"]["annotations"][BEFORE_ANNOTATION]
+    admin.patch("v1/namespaces", name, {"metadata": {"annotations": {BEFORE_ANNOTATION: None}}})
+    actions.undo_adoption(one.pk, by=operator)
+
+    def is_told() -> bool:
+        try:
+            work(one, kube_worker)
+        except TryLater as later:
+            return BEFORE_ANNOTATION in later.text
+        return False
+
+    wait_until(is_told)
+    assert is_owned(admin, name)
+    admin.patch("v1/namespaces", name, {"metadata": {"annotations": {BEFORE_ANNOTATION: kept}}})
+    work(one, kube_worker)
+    assert one.state is Adoption.State.UNDONE
+    assert messy.content_of(admin, name) == before
+
+
 def test_the_worker_cannot_take_a_namespace_without_consent(
     admin: Api, one: Adoption, kube_worker: Kube, unique: str
 ) -> None:
