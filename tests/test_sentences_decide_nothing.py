@@ -31,6 +31,7 @@ OTHERS_TEXTS: dict[str, tuple[Collection[str], str]] = {
     "cluster/reads/namespace_deletion.py": ({"message"}, "conditions of a namespace, by Kubernetes"),
     "workloads/interruption/preemption.py": ({"message"}, "Kueue's condition Preempted"),
     "workloads/status/explain/admission.py": ({"message"}, "answers of the API server and of webhooks"),
+    "workloads/status/explain/autoscaler.py": ({"message"}, "Karpenter's events"),
     "workloads/status/explain/container_start.py": ({"message"}, "the kubelet and registries"),
     "workloads/status/explain/devices.py": ({"message"}, "container runtimes, NVIDIA's toolkit and device plugins"),
     "workloads/status/explain/endings/exit_code.py": ({"message"}, "the kubelet"),

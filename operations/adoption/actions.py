@@ -74,7 +74,7 @@ def accept_adoption(pk: int, accepted: Collection[str], *, by: Actor) -> Adoptio
     """Only an owner of the team. `accepted`: the losses that were shown, each as `code kind name`. After an undo it
     begins again.
 
-    Raises Refused: not_found (404), not_allowed (403), bad_adoption (409), changed_meanwhile (412).
+    Raises Refused: not_found (404), not_allowed (403), bad_adoption, conflict (409).
     """
     row = _locked(pk, by)
     refuse_if(policy.may_accept(by, role=queries.role_in(by, row), state=row.state, team=row.namespace.tenant.name))

@@ -52,7 +52,7 @@ def accepted_refusal(wanted: Collection[str], given: Collection[str]) -> Refusal
     text = (
         f"The namespace has changed since the page was loaded: {'; '.join(filter(None, said))}. Check the list again."
     )
-    return Refusal("changed_meanwhile", text, "accepted", status=412)
+    return Refusal("conflict", text, "accepted", status=409)
 
 
 def may_undo(state: State, *, active_runs: int) -> Refusal | None:

@@ -29,7 +29,7 @@ from tests.support.http.bodies import Call
 from tests.support.http.routes import all_routes, filled
 from tests.support.http.visits import undone
 from tests.support.processes.streaming import Doors, Stream, session_of
-from tests.support.rows import make, mirrored
+from tests.support.rows import make
 from tests.support.waiting import wait_until
 from tests.test_bodies import calls
 
@@ -38,6 +38,9 @@ __all__ = ["browser_type_launch_args", "calls", "open_page"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pytest.mark.timeout(480)]
 # These rules accept no part of the payload: names, addresses, choices. Each field answers with a sentence.
 REFUSED = {
+    "adoptions_accept accepted.[]: 409 conflict",
+    "adoptions_propose namespace: 422 bad_adoption",
+    "adoptions_propose slug: 422 bad_name",
     "image_prefixes_allow prefix: 422 bad_prefix",
     "joins_ask team: 404 not_found",
     "maintenances_plan mig_config: 422 bad_maintenance",
@@ -216,7 +219,6 @@ def test_whatever_is_typed_is_text_for_everybody(
     olga: User, doors: Doors, open_page: Callable[..., Page], tmp_path: Path,
 ) -> None:  # fmt: skip
     """One long test: planting the payloads takes longer than one kind of check."""
-    mirrored.hardware_seen(a100.cluster)
     silent = MirrorNode.objects.order_by("name")[0]
     silent.ready, silent.record = False, {**silent.record, "ready_reason": SHORT, "ready_message": LONG}
     silent.save()
