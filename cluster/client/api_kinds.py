@@ -40,6 +40,8 @@ API_KINDS = {
     "ResourceFlavor": (_KUEUE, "resourceflavors"),
     "Topology": (_KUEUE, "topologies"),
     "Workload": (_KUEUE, "workloads"),
+    "ClusterPolicy": ("apis/nvidia.com/v1", "clusterpolicies"),
+    "NVIDIADriver": ("apis/nvidia.com/v1alpha1", "nvidiadrivers"),
     "NodePool": (_KARPENTER, "nodepools"),
     "NodeClaim": (_KARPENTER, "nodeclaims"),
 }

@@ -13,7 +13,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
-from cluster.models import AppliedObject, Certificate, Cluster, MirrorEpoch
+from cluster.models import AppliedObject, Certificate, Cluster, MirrorEpoch, MirrorObject
+from desk.health.gpu_operator import DRIVER, IGNORED, NOT_READY, POLICY
 
 # A higher number of orphans is reported as this number.
 ORPHANS_COUNTED = 1000
@@ -22,6 +23,7 @@ ORPHANS_COUNTED = 1000
 def cluster_families() -> Iterator[Metric]:
     """Called at every scrape."""
     yield mirror_age()
+    yield gpu_operator_ready()
     yield object_states()
     yield from certificates()
 
@@ -33,6 +35,18 @@ def mirror_age() -> GaugeMetricFamily:
     ages = dict(MirrorEpoch.objects.annotate(age=age).values_list("cluster_id", "age"))
     for pk, name in Cluster.objects.values_list("pk", "name"):
         family.add_metric([name], ages[pk].total_seconds() if pk in ages else math.inf)
+    return family
+
+
+def gpu_operator_ready() -> GaugeMetricFamily:
+    """No sample for what has not reported its state, or is switched off."""
+    text = "1 if the ClusterPolicy or NVIDIADriver of NVIDIA's GPU Operator is ready, else 0."
+    family = GaugeMetricFamily("portal_gpu_operator_ready", text, labels=["cluster", "kind", "name"])
+    rows = MirrorObject.objects.filter(kind__in=(POLICY, DRIVER), record__state__in=("ready", NOT_READY, IGNORED))
+    names = dict(Cluster.objects.values_list("pk", "name"))
+    for cluster_id, kind, name, state in rows.values_list("cluster_id", "kind", "name", "record__state"):
+        if cluster_id in names:
+            family.add_metric([names[cluster_id], kind, name], state == "ready")
     return family
 
 

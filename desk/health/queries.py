@@ -31,6 +31,7 @@ from cluster.observe_only.queries import WAITING
 from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf
 from desk.health.catalog_checks import CatalogChecks
+from desk.health.gpu_operator import GpuOperator, gpu_operator
 from desk.health.inconsistencies import Inconsistency
 from desk.health.inconsistencies import inconsistencies as contradictions_of
 from portal.core import due
@@ -149,6 +150,8 @@ class Health:
     certificates: list[CertificateState]
     # None: unknown, because the data is outdated.
     contradictions: list[Inconsistency] | None
+    # None: unknown.
+    gpu_operator: GpuOperator | None
     # Open faults of GPUs that count as unhealthy.
     gpu_faults: list[Fault]
     # Of the last 30 days, repaired or not. Not in the verdict.
@@ -183,6 +186,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     is_urgent = bool(late or silent)
     if problem := redis_problem():
         silent.append(SilentComponent("Redis", f"{problem} {_WITHOUT_REDIS}", None, "Check Redis and its sentinels."))
+    operator = gpu_operator(cluster, timezone.now())
     bad = [f"{one.name} does not respond" for one in silent]
     certificates = certificate_states()
     bad += [
@@ -202,6 +206,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         bad.append(f"{plural(len(orphans), 'orphaned object')}")
     if blocked:
         bad.append(f"{plural(len(blocked), 'namespace')} stuck in termination")
+    if operator and operator.wrong:
+        bad.append("GPU Operator not ready")
     if faults:
         bad.append(plural(len(faults), "GPU fault"))
     if contradictions:
@@ -230,6 +236,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         foreign=_foreign(cluster),
         certificates=certificates,
         contradictions=contradictions,
+        gpu_operator=operator,
         gpu_faults=faults[:SHOWN],
         drift=apply_queries.drift_records(limit=SHOWN, cluster_id=cluster.pk),
         repaired_today=apply_queries.repaired_count(cluster.pk, since=timezone.now() - timedelta(days=1)),

@@ -53,6 +53,7 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
     return [
         *_silent(found.health),
         *_certificates(found.health),
+        *_gpu_operator(found.health),
         *_gpu_faults(found.health),
         *_catalog(found.checks),
         *_late(found.health),
@@ -73,6 +74,12 @@ def _certificates(found: Health) -> Iterator[ReportLine]:
         if one.is_to_renew:
             verb = "Expired" if one.is_expired else "Expires"
             yield ReportLine(one.name, f"{verb} at {_at(one.ends_at)}; read at {_at(one.read_at)}.", one.do)
+
+
+def _gpu_operator(found: Health) -> Iterator[ReportLine]:
+    for one in found.gpu_operator.wrong if found.gpu_operator else ():
+        since = f" since {_at(one.since)}" if one.since else ""
+        yield ReportLine(f"{one.kind} {one.name}", f"{one.state}{since}. {one.sentence}", one.do)
 
 
 def _gpu_faults(found: Health) -> Iterator[ReportLine]:

@@ -16,7 +16,7 @@ from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
 _NEVER_APPLIED = {
     *("Node", "Pod", "Job", "Workload", "Event", "ConfigMap"),
     *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology", "PersistentVolume", "StorageClass"),
-    *("NodePool", "NodeClaim"),
+    *("NodePool", "NodeClaim", "ClusterPolicy", "NVIDIADriver"),
 }
 
 
@@ -85,6 +85,9 @@ _ALL = (
     # Karpenter's, where it is installed.
     MirroredKind("NodePool", nodes.node_pool_record, is_everywhere=True, is_optional=True),
     MirroredKind("NodeClaim", nodes.node_claim_record, is_everywhere=True, is_optional=True),
+    # Of NVIDIA's GPU Operator, where it is installed.
+    MirroredKind("ClusterPolicy", nodes.gpu_operator_record, is_everywhere=True, is_optional=True),
+    MirroredKind("NVIDIADriver", nodes.gpu_operator_record, is_everywhere=True, is_optional=True),
     MirroredKind("NetworkPolicy", namespaces.network_policy_record),
     MirroredKind("RoleBinding", namespaces.role_binding_record),
     MirroredKind("Event", namespaces.warning_record, "warning", field_selector="type=Warning", has_bookmarks=False),

@@ -74,6 +74,19 @@ def node_pool_record(raw: Raw) -> RecordContent:
     )
 
 
+def gpu_operator_record(raw: Raw) -> RecordContent:
+    """Of a ClusterPolicy or NVIDIADriver: state ("ready", "notReady", "ignored", "disabled"; "" if not reported),
+    conditions; version of the driver, "" for the operator's own.
+    """
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    driver = spec.get("driver") or {} if raw.get("kind") == "ClusterPolicy" else spec
+    return record_only(
+        state=status.get("state", ""),
+        version=str(driver.get("version") or ""),
+        conditions=condition_records(status),
+    )
+
+
 def node_claim_record(raw: Raw) -> RecordContent:
     """pool, labels, requirements and taints of the node, requests of the pods that it was ordered for, capacity (empty
     until it is launched), conditions.

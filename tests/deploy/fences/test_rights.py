@@ -68,6 +68,7 @@ WATCHER = {
     "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors topologies workloads": "list watch"},
     "resource.k8s.io": {"resourceclaims resourceslices deviceclasses": "list watch"},
     "karpenter.sh": {"nodepools nodeclaims": "list watch"},
+    "nvidia.com": {"clusterpolicies nvidiadrivers": "list watch"},
     "coordination.k8s.io": {
         "leases[c1f6bfd2.kueue.x-k8s.io] leases[kube-scheduler] leases[kube-controller-manager]": "list"
     },
