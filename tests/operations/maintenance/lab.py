@@ -25,6 +25,7 @@ from operations.models import Maintenance, MaintenanceNode
 from portal.core import due
 from tenants.models import Namespace, Tenant
 from tests.support.cluster.worker import provision
+from tests.support.processes.deaths import WorkerDied
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
@@ -35,10 +36,6 @@ CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 
 # Label of the nodes of one test, by which a class finds them.
 OWN = "test.example/own-node"
-
-
-class WorkerDied(BaseException):
-    """Not an Exception: nothing may handle the end of a process."""
 
 
 @dataclass

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from accounts.core.actor import Actor
@@ -22,8 +21,9 @@ from operations.maintenance import actions
 from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
 from portal.core import due
 from tenants.models import Namespace
-from tests.operations.maintenance.lab import Lab, WorkerDied, nodes_of
+from tests.operations.maintenance.lab import Lab, nodes_of
 from tests.support.cluster.worker import Worker
+from tests.support.processes.deaths import Deaths, WorkerDied
 from tests.support.waiting import wait_until
 from tests.workloads.cases.live import RUNNING, told
 from workloads.launch import actions as launch_actions
@@ -32,63 +32,6 @@ from workloads.models import Run, Workload
 from workloads.runs.restart import reconcile_and_restart
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
-WRITE = re.compile(r"\s*(?:WITH\b.*?\b)?(INSERT INTO|UPDATE|DELETE FROM)\s+\"?(\w+)", re.DOTALL)
-CLUSTER_WRITES = ("merge", "apply", "create", "delete")
-
-
-@dataclass
-class Deaths:
-    """Ends the worker once before and once after each write that it has not died at: a statement in one step of the
-    node, or a request in that step. After a statement: before its transaction is committed.
-    """
-
-    kube: Any
-    step: Callable[[], str]
-    sites: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
-    _is_working: bool = False
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        self._is_working = True
-        try:
-            with connection.execute_wrapper(self._execute):
-                yield
-        finally:
-            self._is_working = False
-
-    def _execute(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        found = WRITE.match(str(sql))
-        if not found or not self._is_working:
-            return execute(sql, params, many, context)
-        site = f"{found[1]} {found[2]} {hash(str(sql))}"
-        self._die(site, is_after=False)
-        answer = execute(sql, params, many, context)
-        self._die(site, is_after=True)
-        return answer
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self.kube, name)
-        if name not in CLUSTER_WRITES:
-            return call
-
-        def written(kind: Any, **what: Any) -> Any:
-            wanted = (what.get("body") or {}).get("spec") or {}
-            site = f"{name} {kind if isinstance(kind, str) else kind['kind']} {wanted.get('active', '')}"
-            self._die(site, is_after=False)
-            answer = call(kind, **what)
-            self._die(site, is_after=True)
-            return answer
-
-        return written
-
-    def _die(self, site: str, *, is_after: bool) -> None:
-        self._is_working, was = False, self._is_working
-        step = self.step()
-        self._is_working = was
-        if not was or self.sites[step, site, is_after]:
-            return
-        self.sites[step, site, is_after] += 1
-        raise WorkerDied
 
 
 def step_now() -> str:
