@@ -61,8 +61,9 @@ def propose_adoption(
         subject=f"Decide whether {team.name} takes over the namespace {namespace}",
         body=(
             f"{by.name} proposes that your team {team.name} takes over the namespace {namespace} of the cluster "
-            f"{cluster.name}. Until you accept, nothing changes there. This page lists what would stay and what would "
-            f"be lost:\n\n{page_url(f'/teams/{slug}/adoption')}"
+            f"{cluster.name}. Until you accept, nothing changes there. Once an administrator of the cluster has "
+            "consented, this page lists what would stay and what would be lost:\n\n"
+            f"{page_url(f'/teams/{slug}/adoption')}"
         ),
     )
     touch(Adoption, row.pk)
@@ -77,7 +78,16 @@ def accept_adoption(pk: int, accepted: Collection[str], *, by: Actor) -> Adoptio
     Raises Refused: not_found (404), not_allowed (403), bad_adoption, conflict (409).
     """
     row = _locked(pk, by)
-    refuse_if(policy.may_accept(by, role=queries.role_in(by, row), state=row.state, team=row.namespace.tenant.name))
+    refuse_if(
+        policy.may_accept(
+            by,
+            role=queries.role_in(by, row),
+            state=row.state,
+            is_read=row.read_at is not None,
+            is_closed=row.namespace.wanted == Namespace.Wanted.CLOSED,
+            team=row.namespace.tenant.name,
+        )
+    )
     wanted = sorted(losses(row.findings))
     refuse_if(policy.accepted_refusal([loss_text(key) for key in wanted], accepted))
     Adoption.objects.filter(pk=pk).update(
@@ -111,8 +121,9 @@ def undo_adoption(pk: int, *, by: Actor) -> Adoption:
         managers_of(team),
         subject=f"{namespace} is given back: the portal no longer manages it",
         body=(
-            f"{by.name} undoes the adoption of {namespace} by {team.name}. What others have there stays; volumes of "
-            f"the portal stay too.\n\n{page_url(f'/teams/{team.slug}/adoption')}"
+            f"{by.name} undoes the adoption of {namespace} by {team.name}. What others have there stays. Volumes of "
+            "the portal stay as PersistentVolumeClaims, and are no longer listed in the portal.\n\n"
+            f"{page_url(f'/teams/{team.slug}/adoption')}"
         ),
     )
     return row

@@ -13,9 +13,11 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.apply.types import ObjectKey
+from cluster.manifests import names
 from cluster.manifests.adoption.labels import label_changes, labels_of
 from cluster.manifests.metadata import Manifest
-from portal.ui.text import plural
+from cluster.manifests.specs import OBJECT_COUNTS
+from portal.ui.text import first_names, plural
 
 Body = Mapping[str, Any]
 # Kinds whose pods come again when one ends, and what it is that the fence refuses then.
@@ -36,6 +38,7 @@ READ_KINDS = (
 # Controllers whose pods are told of with another kind.
 _TOLD_ELSEWHERE = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
 _RUN_ON = "Pods that run go on. New ones are refused, because they are not in the team's queue."
+_FIXED = "It cannot be changed any more, only deleted."
 
 
 class Effect(StrEnum):
@@ -90,6 +93,7 @@ def findings_of(
         *_blocks(namespace, found, wanted, taken),
         *_labels(namespace, wanted),
         *_limits(found),
+        _own_quota(),
         *_queues(found["LocalQueue"]),
         *_rights(found["RoleBinding"]),
         *_controllers(found),
@@ -133,6 +137,15 @@ def _labels(namespace: Body, wanted: Collection[Manifest]) -> Iterable[Finding]:
         yield Finding(Effect.CHANGED, "label", "Namespace", key, text)
 
 
+def _own_quota() -> Finding:
+    counts = _listed(f"{most} {key}" for key, most in sorted(OBJECT_COUNTS.items()))
+    text = (
+        f"The team's quota counts everything in the namespace. New objects beyond it are refused: {counts}. CPU and "
+        "memory of pods that exist count too: the team can start less until they end."
+    )
+    return Finding(Effect.LOST, "own_quota", "ResourceQuota", names.QUOTA, text)
+
+
 def _limits(found: Mapping[str, list[Body]]) -> Iterable[Finding]:
     for quota in found["ResourceQuota"]:
         used = quota.get("status", {}).get("used") or {}
@@ -171,20 +184,22 @@ def _rights(bindings: list[Body]) -> Iterable[Finding]:
 def _controllers(found: Mapping[str, list[Body]]) -> Iterable[Finding]:
     for kind in CONTROLLERS:
         for body in found[kind]:
-            text = f"{_RUN_ON} Also replacements."
+            text = f"{_RUN_ON} Also replacements. {_FIXED}"
             yield Finding(Effect.LOST, "controller", kind, _name(body), text)
-    for job in found["Job"]:
-        if _is_over(job) or _controller(job):
-            continue
-        queue = labels_of(job).get("kueue.x-k8s.io/queue-name")
-        text = f"{_RUN_ON} Also retries."
-        if queue:
-            text = f"{_RUN_ON} Also if queue {queue} admits it."
-        yield Finding(Effect.LOST, "job", "Job", _name(job), text)
+    # In one: where Jobs come and go, a list of them would change faster than somebody can accept it.
+    if jobs := [job for job in found["Job"] if not _is_over(job) and not _controller(job)]:
+        queues = sorted({labels_of(job).get("kueue.x-k8s.io/queue-name", "") for job in jobs} - {""})
+        text = (
+            f"{_RUN_ON} Also retries, and when queue {_listed(queues)} admits them."
+            if queues
+            else f"{_RUN_ON} Also retries."
+        )
+        told = first_names(sorted(map(_name, jobs)))
+        yield Finding(Effect.LOST, "job", "Job", "all", f"{plural(len(jobs), 'Job')} ({told}). {text}")
 
 
 def _pods(pods: Collection[ForeignPod]) -> Iterable[Finding]:
-    others: Counter[tuple[str, str]] = Counter()
+    others: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for pod in pods:
         total.update(pod.devices)
@@ -193,10 +208,10 @@ def _pods(pods: Collection[ForeignPod]) -> Iterable[Finding]:
             text = "It runs on until it ends, outside of the queue." + (f" It holds {held}." if held else "")
             yield Finding(Effect.KEPT, "pod", "Pod", pod.name, text)
         elif pod.controller[0] not in _TOLD_ELSEWHERE:
-            others[pod.controller] += 1
-    for (kind, name), number in sorted(others.items()):
-        text = f"{_RUN_ON} It has {plural(number, 'pod')}."
-        yield Finding(Effect.LOST, "controller", kind, name, text)
+            others[pod.controller[0]] += 1
+    for kind, number in sorted(others.items()):
+        text = f"{_RUN_ON} They have {plural(number, 'pod')}."
+        yield Finding(Effect.LOST, "controller", kind, "all", text)
     for resource, number in sorted(total.items()):
         text = f"Pods of the namespace hold {number}: as long as they run, the team can use {number} less of its quota."
         yield Finding(Effect.KEPT, "devices_held", "Pod", resource, text)
@@ -212,7 +227,8 @@ def _network(pods: Collection[ForeignPod], found: Mapping[str, list[Body]]) -> I
     for service in found["Service"]:
         spec = _spec(service)
         if spec.get("type") != "ExternalName":
-            text = f"Type {spec.get('type', 'ClusterIP')}: only pods of this namespace reach it."
+            fixed = "" if spec.get("clusterIP") == "None" else f" {_FIXED}"
+            text = f"Type {spec.get('type', 'ClusterIP')}: only pods of this namespace reach it.{fixed}"
             yield Finding(Effect.LOST, "network", "Service", _name(service), text)
     for policy in found["NetworkPolicy"]:
         text = "It stays; what it opens stays open beside the portal's."

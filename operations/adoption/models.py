@@ -12,14 +12,14 @@ from portal.core.hints import BACKGROUND
 
 class Adoption(Due):
     """`findings`: what the worker found in the namespace and what becomes of it, {effect, code, kind, name, text} each;
-    [] until `read_at`. `consent`: the value of the namespace's label gpu-portal/adopt, as read then. `accepted`: the
-    losses that the owner has accepted, [code, kind, name] each.
+    [] while `read_at` is None. `consent`: the value of the namespace's label gpu-portal/adopt, without which nothing
+    else is read. `accepted`: the losses that the owner has accepted, [code, kind, name] each.
     """
 
     class State(models.TextChoices):
-        READING = "reading", "being read"
-        PROPOSED = "proposed", "waiting for consent"
-        ACCEPTED = "accepted", "accepted, waiting for the cluster"
+        READING = "reading", "waiting for the cluster"
+        PROPOSED = "proposed", "waiting for the owner"
+        ACCEPTED = "accepted", "accepted"
         ADOPTED = "adopted", "adopted"
         UNDOING = "undoing", "being undone"
         UNDONE = "undone", "undone"

@@ -28,16 +28,21 @@ def namespace_refusal(name: str, *, is_known: bool | None) -> Refusal | None:
         text = f"'{name[:63]}' cannot be used: at most 63 lower-case letters, digits and single hyphens."
         return Refusal("bad_adoption", text, "namespace")
     if is_known is False:
-        text = f"The cluster has no namespace '{name}' that the portal did not create. A new team gets its own."
+        text = f"'{name}' does not exist in the cluster, or it is or was the namespace of a team."
         return Refusal("bad_adoption", text, "namespace")
     return None
 
 
-def may_accept(by: Actor, *, role: str, state: State, team: str) -> Refusal | None:
+def may_accept(by: Actor, *, role: str, state: State, is_read: bool, is_closed: bool, team: str) -> Refusal | None:
     if refusal := scope_refusal(by, Scope.LAUNCH):
         return refusal
     if role != "owner":
         return Refusal("not_allowed", f"Only owners of {team} can accept its adoption.", status=403)
+    if is_closed:
+        return Refusal("closed", f"{team} is closed.", status=409)
+    if not is_read:
+        text = "What the namespace contains is not known yet: it is read when the namespace has the label of the team."
+        return Refusal("bad_adoption", text, status=409)
     if state not in (State.PROPOSED, State.ACCEPTED, State.UNDONE):
         return Refusal("bad_adoption", f"The adoption is {state.label}; it cannot be accepted now.", status=409)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from accounts.core.actor import system_actor
 from accounts.events.actions import record
@@ -29,6 +29,7 @@ from tenants.provisioning import queries as provisioning_queries
 from tenants.provisioning.apply import WantedState
 from tenants.provisioning.teardown.reconcile import CLAIM, queue_remains
 from tenants.provisioning.teardown.release import release_namespace
+from workloads.models import Volume
 
 ADOPTION_RULE = system_actor("adoption")
 Origin = Namespace.Origin
@@ -42,7 +43,7 @@ def reconcile_adoption(row: Adoption, deadline: Deadline, *, kube: Kube) -> Outc
     namespace = Namespace.objects.select_related("cluster", "tenant").get(pk=row.namespace_id)
     if row.state is Adoption.State.UNDOING:
         return _undo(row, namespace, deadline, kube=kube)
-    if row.adopted_at is not None or namespace.wanted == WantedState.CLOSED:
+    if row.adopted_at is not None:
         return DONE
     wanted = _wanted(namespace)
     try:
@@ -50,23 +51,31 @@ def reconcile_adoption(row: Adoption, deadline: Deadline, *, kube: Kube) -> Outc
     except NotFound as gone:
         raise TryLater("adoption", f"The cluster has no namespace {namespace.name} any more.") from gone
     body = answer.body
-    if answer.labels.get(OWNER_LABEL) == owner_label(namespace) and is_adopted(body):
+    is_taken = answer.labels.get(OWNER_LABEL) == owner_label(namespace) and is_adopted(body)
+    if is_taken and row.accepted_at is not None:
         # A worker died between the write to the cluster and that of the rows.
         _record_taken(row, namespace, wanted[0], answer.uid, kube=kube)
         return DONE
-    findings = [one.as_json() for one in _read(namespace, body, wanted, deadline, kube=kube)]
+    if namespace.wanted == WantedState.CLOSED:
+        # It may be resumed.
+        return DONE if namespace.gone_at else Outcome(again_in_s=LATER_S, is_applied=False)
     consent = labels_of(body).get(ADOPT_LABEL, "")
-    _store(row, namespace, findings, consent)
-    if row.accepted_at is None:
+    if consent != namespace.tenant.slug:
+        # What is in the namespace is nobody's business before.
+        _store(row, namespace, [], consent, is_read=False)
         return Outcome(again_in_s=LATER_S if row.undone_at else LOOK_AGAIN_S, is_applied=False)
+    findings = [one.as_json() for one in _read(namespace, body, wanted, deadline, kube=kube)]
+    _store(row, namespace, findings, consent, is_read=True)
     is_more_lost = losses(findings) - {tuple(key) for key in row.accepted}
-    if is_more_lost or consent != namespace.tenant.slug or is_blocked(findings):
+    if row.accepted_at is None or is_more_lost or is_blocked(findings):
         return Outcome(again_in_s=LOOK_AGAIN_S, is_applied=False)
     deadline.check()
     try:
         _take_over(row, namespace, body, wanted[0], kube=kube)
     except Conflict:
         return Outcome(again_in_s=SOON_S, is_applied=False)
+    except ClusterRefused as refused:
+        raise TryLater("adoption", f"The cluster refused the adoption: {refused.text}") from refused
     return DONE
 
 
@@ -131,9 +140,10 @@ def _taken(namespace: Namespace, wanted: list[Manifest], *, kube: Kube) -> set[O
     return taken
 
 
-def _store(row: Adoption, namespace: Namespace, findings: list[dict[str, str]], consent: str) -> None:
-    is_new = row.findings != findings or row.consent != consent or row.read_at is None
-    Adoption.objects.filter(pk=row.pk).update(findings=findings, consent=consent, read_at=Now())
+def _store(row: Adoption, namespace: Namespace, findings: list[dict[str, str]], consent: str, *, is_read: bool) -> None:
+    is_new = row.findings != findings or row.consent != consent or (row.read_at is not None) != is_read
+    read_at = Now() if is_read else None
+    Adoption.objects.filter(pk=row.pk).update(findings=findings, consent=consent, read_at=read_at)
     if is_new:
         page_hint(namespace.name)
 
@@ -169,7 +179,9 @@ def _record_taken(row: Adoption, namespace: Namespace, manifest: Manifest, uid: 
 
 
 def _undo(row: Adoption, namespace: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    if queue_remains(namespace, deadline, kube=kube):
+    # A pass that began before the undo may still create objects; later ones do not.
+    is_busy = Namespace.objects.filter(pk=namespace.pk, leased_until__gt=Now()).exists()
+    if is_busy or queue_remains(namespace, deadline, kube=kube):
         return Outcome(again_in_s=SOON_S, is_applied=False)
     try:
         # Volumes hold data of the team: they stay, as everything else that is not the portal's.
@@ -178,8 +190,10 @@ def _undo(row: Adoption, namespace: Namespace, deadline: Deadline, *, kube: Kube
         return Outcome(again_in_s=SOON_S, is_applied=False)
     with transaction.atomic():
         Namespace.objects.filter(pk=namespace.pk).update(applied_as_of=None)
+        kept = Volume.objects.filter(namespace=namespace, gone_at=None)
+        kept.update(delete_requested_at=Coalesce("delete_requested_at", Now()), gone_at=Now())
         Adoption.objects.filter(pk=row.pk).update(
-            undone_at=Now(), accepted_at=None, adopted_at=None, undo_requested_at=None, consent=""
+            undone_at=Now(), accepted_at=None, adopted_at=None, undo_requested_at=None
         )
         record(ADOPTION_RULE, "adoption.undone", row, tenant=namespace.tenant.slug)
     page_hint(namespace.name)

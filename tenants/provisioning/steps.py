@@ -22,6 +22,7 @@ from tenants.provisioning.alerts import actions as alerts
 from tenants.provisioning.dry_run.reconcile import reconcile_plan
 from tenants.provisioning.reconcile import reconcile_namespace
 from tenants.provisioning.teardown.reconcile import RETRY_SOON, retained_claims, tear_down
+from tenants.provisioning.teardown.release import forget_deleted_namespace
 from tenants.requests.escalation import actions as escalation
 
 NOT_APPLIED = frozenset(map(str, (AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN)))
@@ -39,6 +40,8 @@ def work_on_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outc
     reminders.notify_ended_grants(row, held.ended)
     if row.origin == Namespace.Origin.UNADOPTED:
         return Outcome(clock=expires_at, is_applied=False)
+    if row.origin == Namespace.Origin.ADOPTED:
+        forget_deleted_namespace(row, kube=kube)
     try:
         outcome = reconcile_namespace(row, deadline, now=now, held=held, kube=kube)
     except TryLater as later:

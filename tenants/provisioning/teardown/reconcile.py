@@ -59,7 +59,9 @@ def queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
     live = queue_of(row, kube)
     if live.is_terminating:
         return True
-    if live.is_open:
+    # A queue without a record, because a worker died before it wrote one, would not be deleted.
+    is_recorded = live is cluster_queue.ABSENT_QUEUE or applied_objects(row).filter(kind="ClusterQueue").exists()
+    if live.is_open or not is_recorded:
         spec = provisioning_queries.namespace_spec(row, provisioning_queries.class_shares(row, {}), live, is_held=True)
         apply_objects(row, [manifests.cluster_queue(spec, spec.cells or ())], deadline, kube=kube, is_all=False)
     for job in AppliedObject.objects.filter(cluster=row.cluster, kind="Job", namespace=row.name).exclude(uid=""):
@@ -78,6 +80,9 @@ def queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
 def _claims(row: Namespace) -> int | None:
     sent = AppliedObject.objects.filter(cluster=row.cluster, kind=CLAIM, namespace=row.name)
     ours = set(sent.filter(result=Result.APPLIED).values_list("name", flat=True))
+    if row.origin != Namespace.Origin.PORTAL:
+        # Claims of others stay in a namespace that is given back.
+        return len(ours)
     if not mirror.is_known(row.cluster_id, CLAIM):
         return len(ours) or None
     return len(ours | {one.name for one in mirror.objects(row.cluster_id, kind=CLAIM, namespace=row.name)})

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from cluster.apply.reconcile import delete_row
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
+from cluster.client.types import ApiObject
 from cluster.manifests import namespace as manifests
 from cluster.manifests.adoption.labels import ADOPTION_MANAGER, BEFORE_ANNOTATION, is_adopted, release_patch
 from cluster.manifests.metadata import OWNER_LABEL
@@ -26,20 +27,36 @@ def release_namespace(row: Namespace, deadline: Deadline, *, kube: Kube, keep: C
     """Requires that the queue is gone. Objects of others stay, and the portal's of the kinds `keep`. Can be repeated.
     Raises Conflict if somebody changes the namespace at the same moment, TryLater if the labels of before are lost.
     """
-    sent = AppliedObject.objects.filter(cluster=row.cluster, namespace=row.name).exclude(kind__in=keep)
-    for one in sent.order_by("pk"):
-        deadline.check()
-        delete_row(kube, one)
-    try:
-        body = kube.get("Namespace", name=row.name)
-    except NotFound:
-        pass
-    else:
-        if body.labels.get(OWNER_LABEL) == owner_label(row):
-            if not is_adopted(body.body):
-                raise TryLater("adoption", _LABELS_LOST)
-            spec = queries.namespace_spec(row, [], cluster_queue.ABSENT_QUEUE, is_held=True)
+    sent = AppliedObject.objects.filter(cluster=row.cluster, namespace=row.name)
+    live = _own_namespace(row, kube)
+    if live is not None:
+        if not is_adopted(live.body):
+            raise TryLater("adoption", _LABELS_LOST)
+        for one in sent.exclude(kind__in=keep).order_by("pk"):
             deadline.check()
-            patch = release_patch(body.body, manifests.namespace(spec))
-            kube.merge("Namespace", name=row.name, body=patch, manager=ADOPTION_MANAGER)
+            delete_row(kube, one)
+        spec = queries.namespace_spec(row, [], cluster_queue.ABSENT_QUEUE, is_held=True)
+        deadline.check()
+        patch = release_patch(live.body, manifests.namespace(spec))
+        kube.merge("Namespace", name=row.name, body=patch, manager=ADOPTION_MANAGER)
+    # What is left in a namespace that is not the portal's is not the portal's either.
+    sent.delete()
     AppliedObject.objects.filter(cluster=row.cluster, kind="Namespace", name=row.name).delete()
+
+
+def forget_deleted_namespace(row: Namespace, *, kube: Kube) -> None:
+    """An adopted namespace that somebody has deleted: the portal creates its own, which goes with its team."""
+    try:
+        kube.get("Namespace", name=row.name)
+    except NotFound:
+        AppliedObject.objects.filter(cluster=row.cluster, owner=owner_label(row)).delete()
+        Namespace.objects.filter(pk=row.pk).update(origin=Namespace.Origin.PORTAL)
+        row.origin = Namespace.Origin.PORTAL
+
+
+def _own_namespace(row: Namespace, kube: Kube) -> ApiObject | None:
+    try:
+        found = kube.get("Namespace", name=row.name)
+    except NotFound:
+        return None
+    return found if found.labels.get(OWNER_LABEL) == owner_label(row) else None

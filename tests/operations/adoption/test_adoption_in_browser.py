@@ -55,17 +55,19 @@ def test_an_operator_proposes_the_owner_accepts_and_the_operator_undoes(
     page.get_by_role("textbox", name="Owner").fill(alice.email)
     page.get_by_role("button", name="Propose").click()
     expect(page.get_by_role("heading", name="Adoption of physics")).to_be_visible()
-    expect(page.get_by_text("The worker has not read the namespace yet.")).to_be_visible()
+    expect(
+        page.get_by_text("What the namespace contains is read and shown when the cluster has consented.")
+    ).to_be_visible()
+    expect(page.get_by_text("kubectl label namespace physics gpu-portal/adopt=physics")).to_be_visible()
     [mail] = Delivery.objects.all()
     assert (mail.user, mail.subject) == (alice, "Decide whether Physics takes over the namespace physics")
 
-    Adoption.objects.update(read_at=timezone.now(), findings=[one.as_json() for one in READ])
+    Adoption.objects.update(consent="physics", read_at=timezone.now(), findings=[one.as_json() for one in READ])
     page = open_page("/teams/physics/adoption", as_user=alice)
     expect(page.get_by_role("heading", name="Lost 1")).to_be_visible()
-    expect(page.get_by_text("kubectl label namespace physics gpu-portal/adopt=physics")).to_be_visible()
     look_at(page)
     page.get_by_role("button", name="Accept the adoption").click()
-    expect(page.get_by_text("accepted, waiting for the cluster")).to_be_visible()
+    expect(page.get_by_text("accepted", exact=True)).to_be_visible()
     row = Adoption.objects.get()
     assert (row.accepted_by, row.accepted) == (alice, [["controller", "Deployment", "web"]])
 

@@ -10,9 +10,11 @@ import pytest
 
 from accounts.core.actor import Actor
 from accounts.models import User
-from catalog.models import Pool
+from catalog.models import GpuClass, Pool
+from cluster.apply.reconcile import create_once
 from cluster.client.errors import ClusterRefused
 from cluster.client.kube import Kube
+from cluster.manifests import run as run_manifests
 from cluster.manifests.adoption.labels import ADOPT_LABEL, BEFORE_ANNOTATION
 from cluster.models import Cluster
 from devcluster.client.kube import Api
@@ -20,18 +22,22 @@ from operations.adoption import actions, queries, reconcile
 from operations.adoption.findings import losses
 from operations.adoption.reconcile import reconcile_adoption
 from operations.models import Adoption
-from portal.core.due import Deadline, TryLater
+from portal.core.due import Deadline, TryLater, owner_label
 from portal.core.errors import Refused
 from tenants.lifecycle.actions import set_namespace_state
-from tenants.models import Namespace
+from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as provisioning_reconcile
 from tenants.provisioning import steps
 from tests.operations.adoption import messy
+from tests.support.cluster import queued
+from tests.support.cluster.removal import remove_namespace
 from tests.support.rows import mirrored
 from tests.support.waiting import wait_until
+from workloads.models import Volume
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clean_cluster")]
 NAMESPACES = 20
+NOBODY = {"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "no-such"}
 
 
 @pytest.fixture
@@ -111,13 +117,11 @@ def test_twenty_messy_namespaces_are_adopted_and_given_back(
         steps.work_on_namespace(Namespace.objects.get(pk=row.namespace_id), Deadline(), kube=kube_worker)
     assert {name: messy.content_of(admin, name) for name in names} == before, "a proposal writes nothing"
 
-    for row in rows.values():
-        accept(row, alice)
-        work(row, kube_worker)
-    assert {name: messy.content_of(admin, name) for name in names} == before, "without the label nothing is written"
-
     for name, row in rows.items():
+        assert (row.findings, row.read_at) == ([], None), "nothing is read without the label"
         consent(admin, name, name)
+        work(row, kube_worker)
+        accept(row, alice)
         work(row, kube_worker)
         assert row.state is Adoption.State.ADOPTED, (name, row.findings)
         provision(row, kube_worker)
@@ -138,9 +142,10 @@ def test_twenty_messy_namespaces_are_adopted_and_given_back(
 
 def test_a_loss_that_is_new_asks_the_owner_again(admin: Api, one: Adoption, alice: User, kube_worker: Kube) -> None:
     name = one.namespace.name
+    consent(admin, name, name)
+    work(one, kube_worker)
     accept(one, alice)
     admin.create(messy.thing("Deployment"), namespace=name)
-    consent(admin, name, name)
     work(one, kube_worker)
     assert one.state is Adoption.State.ACCEPTED
     assert not is_owned(admin, name)
@@ -150,12 +155,15 @@ def test_a_loss_that_is_new_asks_the_owner_again(admin: Api, one: Adoption, alic
     assert is_owned(admin, name)
 
 
-def test_it_waits_for_a_consent_that_names_the_team(admin: Api, one: Adoption, alice: User, kube_worker: Kube) -> None:
+def test_nothing_is_read_or_accepted_before_a_consent_that_names_the_team(
+    admin: Api, one: Adoption, alice: User, kube_worker: Kube
+) -> None:
     name = one.namespace.name
-    accept(one, alice)
     consent(admin, name, "other-team")
     work(one, kube_worker)
-    assert (one.state, one.consent) == (Adoption.State.ACCEPTED, "other-team")
+    assert (one.state, one.consent, one.findings) == (Adoption.State.READING, "other-team", [])
+    with pytest.raises(Refused, match="is not known yet"):
+        accept(one, alice)
     assert not is_owned(admin, name)
 
 
@@ -165,8 +173,9 @@ def test_an_object_that_the_team_needs_blocks_it_until_it_is_gone(
     name = one.namespace.name
     quota = {**messy.thing("ResourceQuota"), "metadata": {"name": "gpu-portal"}}
     admin.create(quota, namespace=name)
-    accept(one, alice)
     consent(admin, name, name)
+    work(one, kube_worker)
+    accept(one, alice)
     work(one, kube_worker)
     assert [(one["kind"], one["name"], one["code"]) for one in one.findings if one["effect"] == "blocked"] == [
         ("ResourceQuota", "gpu-portal", "name_taken")
@@ -180,8 +189,9 @@ def test_an_object_that_the_team_needs_blocks_it_until_it_is_gone(
 def test_a_worker_that_dies_after_the_write_to_the_cluster_is_continued(
     admin: Api, one: Adoption, alice: User, kube_worker: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accept(one, alice)
     consent(admin, one.namespace.name, one.namespace.name)
+    work(one, kube_worker)
+    accept(one, alice)
     with monkeypatch.context() as dying:
         dying.setattr(reconcile, "_record_taken", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -294,15 +304,134 @@ def test_the_worker_cannot_take_a_namespace_without_consent(
             take("kube-public", {BEFORE_ANNOTATION: "kubernetes.io/metadata.name=kube-public"})
     finally:
         consent(admin, "kube-public", None)
-    take(name, before)
+    with refused:  # not all of them
+        take(name, before)
+    had = admin.get("v1/namespaces", name)["metadata"]["labels"]
+    lines = "\n".join(f"{key}={value}" for key, value in had.items())
+    with refused:
+        kube_worker.merge(
+            "Namespace",
+            name=name,
+            body={
+                "metadata": {"labels": labels, "annotations": {BEFORE_ANNOTATION: lines}, "ownerReferences": [NOBODY]}
+            },
+        )
+    take(name, {BEFORE_ANNOTATION: lines})
     with refused:  # what it gets back is fixed now
-        take(name, {BEFORE_ANNOTATION: f"kubernetes.io/metadata.name={name}\n{ADOPT_LABEL}={name}"})
+        take(name, {BEFORE_ANNOTATION: f"{lines}\na=b"})
     with refused:
         kube_worker.delete("Namespace", name=name)
-    with refused:  # given back with another label than it had
-        change = {"labels": {"app.kubernetes.io/managed-by": None, "pod-security.kubernetes.io/enforce": "privileged"}}
-        body = {"metadata": {**change, "annotations": {BEFORE_ANNOTATION: None}}}
-        kube_worker.merge("Namespace", name=name, body=body)
+    gone = {"app.kubernetes.io/managed-by": None}
+    for enforce in ("baseline", None, "restricted"):  # given back with another label than it had: privileged
+        with refused:
+            release(kube_worker, name, gone | {"pod-security.kubernetes.io/enforce": enforce})
+    with refused:
+        release(kube_worker, name, gone | {"pod-security.kubernetes.io/enforce": "privileged", "new": ""})
+    admin.create(messy.thing("Secret"), namespace=name)
+    foreign = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": name}}
+    with refused:  # also a dry run would show its content
+        kube_worker.apply(foreign, dry_run=True)
+    with refused:
+        kube_worker.delete("Secret", name="token", namespace=name)
+    ours = {"app.kubernetes.io/managed-by": "gpu-portal"}
+    account = {"kubernetes.io/service-account.name": "default"}
+    token = {"name": "made", "namespace": name, "labels": ours, "annotations": account}
+    with refused:
+        kube_worker.create(foreign | {"metadata": token, "type": "kubernetes.io/service-account-token"})
+
+
+def test_the_worker_cannot_give_up_a_namespace_of_its_own(
+    admin: Api, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube
+) -> None:
+    """Released, Pod Security and the fences for teams would end for what was planted before."""
+    provisioning_reconcile.reconcile_pool(
+        Pool.objects.create(cluster=namespace_a.cluster), Deadline(), kube=kube_worker
+    )
+    steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
+    name = namespace_a.name
+    for value in ("", "pod-security.kubernetes.io/enforce=privileged"):
+        body = {"metadata": {"annotations": {BEFORE_ANNOTATION: value}}}
+        with pytest.raises(ClusterRefused, match="only an adoption sets the annotation"):
+            kube_worker.merge("Namespace", name=name, body=body)
+    gone = {"app.kubernetes.io/managed-by": None, "pod-security.kubernetes.io/enforce": None}
+    with pytest.raises(ClusterRefused, match="must always have the label"):
+        release(kube_worker, name, gone)
+    admin.patch("v1/namespaces", name, {"metadata": {"annotations": {BEFORE_ANNOTATION: ""}}})
+    with pytest.raises(ClusterRefused, match="must always have the label"):
+        release(kube_worker, name, gone)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hostNetwork": True},
+        {"hostPID": True},
+        {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
+        {"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"add": ["SYS_ADMIN"]}}},
+    ],
+    ids=str,
+)
+def test_the_worker_cannot_plant_a_job_that_is_privileged(
+    admin: Api, namespace_a: Namespace, a100: GpuClass, kube_worker: Kube, change: dict[str, Any]
+) -> None:
+    provisioning_reconcile.reconcile_pool(
+        Pool.objects.create(cluster=namespace_a.cluster), Deadline(), kube=kube_worker
+    )
+    steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
+    job = run_manifests.job(queued.spec(a100, namespace_a, name="planted"))
+    pod = job["spec"]["template"]["spec"]
+    if "securityContext" in change:
+        pod["containers"][0] |= change
+    elif "volumes" in change:
+        pod["volumes"] += change["volumes"]
+    else:
+        pod |= change
+    with pytest.raises(ClusterRefused, match="Jobs of the worker must not be privileged"):
+        kube_worker.create(job, dry_run=True)
+
+
+def release(kube: Kube, name: str, labels: dict[str, str | None]) -> None:
+    body = {"metadata": {"labels": labels, "annotations": {BEFORE_ANNOTATION: None}}}
+    kube.merge("Namespace", name=name, body=body)
+
+
+def test_an_adopted_namespace_that_somebody_deletes_becomes_one_of_the_portal(
+    admin: Api, one: Adoption, alice: User, kube_worker: Kube
+) -> None:
+    adopt(admin, one, alice, kube_worker)
+    remove_namespace(admin, admin.get("v1/namespaces", one.namespace.name))
+    wait_until(lambda: admin.find("v1/namespaces", one.namespace.name) is None)
+    provision(one, kube_worker)
+    row = Namespace.objects.get(pk=one.namespace_id)
+    assert row.origin == Namespace.Origin.PORTAL
+    assert BEFORE_ANNOTATION not in admin.get("v1/namespaces", row.name)["metadata"].get("annotations", {})
+
+
+def test_a_volume_of_the_portal_stays_after_an_undo_and_the_team_can_be_closed(
+    admin: Api, one: Adoption, alice: User, operator: Actor, kube_worker: Kube
+) -> None:
+    adopt(admin, one, alice, kube_worker)
+    namespace = Namespace.objects.get(pk=one.namespace_id)
+    volume = Volume.objects.create(namespace=namespace, name="data", size_gib=1)
+    claim = {**messy.thing("PersistentVolumeClaim"), "metadata": {"name": "data", "namespace": namespace.name}}
+    claim["metadata"]["labels"] = {
+        "app.kubernetes.io/managed-by": "gpu-portal",
+        "gpu-portal/owner": owner_label(volume),
+    }
+    create_once(kube=kube_worker, cluster_id=namespace.cluster_id, owner=owner_label(volume), manifest=claim)
+    undo(one, operator, kube_worker)
+    volume.refresh_from_db()
+    assert volume.gone_at is not None
+    row = set_namespace_state(one.namespace_id, to="closed", grace_hours=0, keep_days=0, by=operator)
+
+    def is_gone() -> bool:
+        row.refresh_from_db()
+        steps.work_on_namespace(row, Deadline(), kube=kube_worker)
+        row.refresh_from_db()
+        return row.gone_at is not None
+
+    wait_until(is_gone)
+    assert admin.find("v1/persistentvolumeclaims", "data", namespace=row.name) is not None
 
 
 def test_who_may_do_what(one: Adoption, alice: User, bob: User, operator: Actor, kube_worker: Kube) -> None:
@@ -338,6 +467,7 @@ def one(admin: Api, cluster: Cluster, alice: User, operator: Actor, kube_worker:
 
 def adopt(admin: Api, row: Adoption, owner: User, kube: Kube) -> None:
     consent(admin, row.namespace.name, row.namespace.name)
+    work(row, kube)
     accept(row, owner)
     work(row, kube)
     assert row.state is Adoption.State.ADOPTED, row.findings

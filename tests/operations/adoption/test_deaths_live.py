@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,13 +38,6 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 THINGS = ("ResourceQuota", "LimitRange", "Pod", "RoleBinding", "PersistentVolumeClaim", "Secret", "NetworkPolicy")
-VOLATILE = re.compile(
-    r'"(uid|creationTimestamp|nodeName|clusterIP|defaultMode)": [^,}\]]*|tenants\.namespace\.\d+|kube-api-access-\w+'
-)
-
-
-def as_text(content: dict[str, Any], name: str) -> str:
-    return VOLATILE.sub("…", json.dumps(content, sort_keys=True)).replace(name, "NAME")
 
 
 def test_workers_die_at_every_write_of_an_adoption_and_its_undo(
@@ -66,30 +57,37 @@ def test_workers_die_at_every_write_of_an_adoption_and_its_undo(
             admin.create(messy.thing(kind), namespace=name)
         wait_until(lambda: admin.find("v1/configmaps", "kube-root-ca.crt", namespace=name) is not None)
         wait_until(lambda: admin.find("v1/serviceaccounts", "default", namespace=name) is not None)
-        found: dict[str, Any] = {"before": as_text(messy.content_of(admin, name), name)}
+        before = messy.content_of(admin, name)
         look(admin, cluster, name)
         row = actions.propose_adoption(cluster, name, slug=name, name="Messy", owner=alice.email, by=operator)
 
         def reached(condition: Callable[[], Any]) -> None:
-            wait_until(lambda: one_pass() or (row.refresh_from_db() or condition()), within_s=120, every_s=0.05)
+            wait_until(
+                lambda: one_pass() or (row.refresh_from_db() or condition()), within_s=120, every_s=0.05, story=story
+            )
 
         phase = "reading"
+        consent(admin, name, name)
         reached(lambda: losses(row.findings))
         phase = "adopting"
         accept(row, alice)
-        consent(admin, name, name)
         reached(lambda: row.state is Adoption.State.ADOPTED)
         reached(lambda: is_open(admin, name))
-        found["adopted"] = as_text(messy.content_of(admin, name), name)
+        found: dict[str, Any] = {"adopted": sorted(messy.content_of(admin, name))}
         phase = "undoing"
         actions.undo_adoption(row.pk, by=operator)
         reached(lambda: row.undone_at is not None)
-        found["after"] = as_text(messy.content_of(admin, name), name)
+        assert messy.content_of(admin, name) == before
         assert admin.find("kueue.x-k8s.io/v1beta2/clusterqueues", name) is None
         found["events"] = Counter(Event.objects.filter(pk__gt=since).values_list("verb", flat=True))
         mails = Delivery.objects.filter(event__pk__gt=since).select_related("user")
         found["mails"] = Counter((one.user.name, one.subject.replace(name, "NAME")) for one in mails)
         return found
+
+    def story() -> str:
+        rows = [*Adoption.objects.all(), *Namespace.objects.all()]
+        told = [f"{row} {row.error_code} {row.error_text} {row.attempts}" for row in rows]
+        return "\n".join([*told, phase, *map(str, deaths.sites)])
 
     def work(kube: Any) -> None:
         for model, reconcile in ((Adoption, reconcile_adoption), (Namespace, steps.work_on_namespace)):
@@ -98,7 +96,6 @@ def test_workers_die_at_every_write_of_an_adoption_and_its_undo(
                 due.run_claimed(claimed, partial(reconcile, kube=kube))
 
     undisturbed = live(f"messy-{unique}-1", partial(work, kube_worker))
-    assert undisturbed["after"] == undisturbed["before"]
     Adoption.objects.all().delete()
     Namespace.objects.update(origin="unadopted")
     # Not a query: objects are created in threads, which have no connection of their own.
@@ -111,10 +108,10 @@ def test_workers_die_at_every_write_of_an_adoption_and_its_undo(
     disturbed = live(f"messy-{unique}-2", mortal)
     assert disturbed == undisturbed
     died_at = Counter(site.split()[0] for _state, site, _after in deaths.sites)
-    # The namespace taken and given back; at least ten objects made and deleted.
+    # The namespace taken and given back; objects made and deleted, by kind.
     assert died_at["merge"] == 4
-    assert died_at["create"] >= 16
-    assert died_at["delete"] >= 16
+    assert died_at["create"] >= 14
+    assert died_at["delete"] >= 14
     assert died_at["UPDATE"] > 10
     assert died_at["INSERT"] > 6
 

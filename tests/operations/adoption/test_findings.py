@@ -43,15 +43,18 @@ def read(
     found: dict[str, list[Any]] = {kind: [] for kind in READ_KINDS}
     for body in bodies:
         found[body["kind"]].append(body)
-    return findings_of(namespace(**labels or {}), pods, found, WANTED, taken)
+    told = findings_of(namespace(**labels or {}), pods, found, WANTED, taken)
+    return [one for one in told if one.code != "own_quota"]
 
 
 def said(findings: list[Finding]) -> list[tuple[str, str, str]]:
     return [(str(one.effect), one.kind, one.name) for one in findings]
 
 
-def test_an_empty_namespace_has_nothing_to_say() -> None:
-    assert read() == []
+def test_of_an_empty_namespace_only_the_quota_of_the_team_is_told() -> None:
+    [one] = findings_of(namespace(), [], {kind: [] for kind in READ_KINDS}, WANTED, ())
+    assert (str(one.effect), one.kind, one.name) == ("lost", "ResourceQuota", "gpu-portal")
+    assert "configmaps" in one.text
 
 
 @pytest.mark.parametrize(
@@ -85,15 +88,17 @@ def test_a_bare_pod_stays_and_its_devices_and_connections_are_told() -> None:
 def test_pods_of_a_controller_that_is_not_read_are_told_once() -> None:
     pods = [ForeignPod(f"worker-{number}", ("RayCluster", "ray"), {}) for number in (1, 2)]
     found = [one for one in read(pods=pods) if one.kind == "RayCluster"]
-    assert said(found) == [("lost", "RayCluster", "ray")]
-    assert "It has 2 pods." in found[0].text
+    assert said(found) == [("lost", "RayCluster", "all")]
+    assert "They have 2 pods." in found[0].text
 
 
 def test_a_job_in_another_queue_is_lost_unless_it_is_over() -> None:
     job = messy.thing("Job")
     [one] = read(job)
     assert str(one.effect) == "lost"
-    assert "Also if queue research admits it." in one.text
+    assert one.name == "all"
+    assert "1 Job (queued)." in one.text
+    assert "when queue research admits them" in one.text
     assert read({**job, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}) == []
 
 
@@ -108,7 +113,7 @@ def test_a_name_that_the_team_needs_blocks_it() -> None:
 def test_a_namespace_that_is_being_deleted_is_not_adopted() -> None:
     body = namespace()
     body["metadata"]["deletionTimestamp"] = "2026-11-27T21:00:00Z"
-    [one] = findings_of(body, [], {kind: [] for kind in READ_KINDS}, WANTED, ())
+    one, *_ = findings_of(body, [], {kind: [] for kind in READ_KINDS}, WANTED, ())
     assert (str(one.effect), one.code) == ("blocked", "terminating")
 
 
