@@ -23,7 +23,8 @@ SHARED_REASONS = frozenset({"waiting_for_quota", "no_node_fits", "gang_fits_in_p
 
 def with_equivalent_messages(cluster_id: int, queued: Mapping[str, Queued]) -> dict[str, Queued]:
     """Returns the workloads by Job uid. A waiting workload without a message gets the message of the first workload of
-    its team before it with the same request. One query, none if all have a message.
+    its team with the same request that is not behind it: of those of one second, Kueue may have tried any. One query,
+    none if all have a message.
     """
     silent = [uid for uid, one in queued.items() if _is_silent(one)]
     if not silent:
@@ -83,4 +84,4 @@ WITH line AS MATERIALIZED (
 SELECT line.job_uid, first.name, first.said
   FROM line JOIN first USING ({_SAME})
  WHERE line.job_uid = ANY(%(silent)s)
-   AND (first.lower, first.created_at, first.uid) < (line.lower, line.created_at, line.uid)"""
+   AND (first.lower, first.created_at) <= (line.lower, line.created_at)"""

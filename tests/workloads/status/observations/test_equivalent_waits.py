@@ -90,6 +90,18 @@ def test_who_goes_first_is_not_spoken_for(namespace_a: Namespace, a100: GpuClass
     assert status_of("urgent").reason == "queued"
 
 
+def test_of_two_of_the_same_second_either_may_have_been_tried(
+    first: Workload, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    """Kubernetes keeps no fractions of seconds, and the order by uid is not that in which they came."""
+    waits(namespace_a, a100, alice, "second", text="")
+    tried = MirrorWorkload.objects.get(job_uid=f"job-{first.pk}")
+    second = f"job-{Workload.objects.get(name='second').pk}"
+    MirrorWorkload.objects.filter(job_uid=second).update(created_at=tried.created_at, uid="0")
+    assert tried.uid > "0"
+    assert status_of("second").reason == "waiting_for_quota"
+
+
 @pytest.mark.parametrize("text", ["Pending the preemption of 1 workload(s)", "Something new."])
 def test_what_is_about_one_alone_is_not_said_of_others(
     text: str, first: Workload, namespace_a: Namespace, a100: GpuClass, alice: User
