@@ -63,7 +63,6 @@ def adoption(request: HttpRequest, tenant: str) -> HttpResponse:
         "may_accept": role == "owner" and row.read_at is not None and is_open,
         "accepted": [actions.loss_text(key) for key in sorted(losses(row.findings))],
         "may_undo": by.operates and row.state is Adoption.State.ADOPTED,
-        "operates": by.operates,
     }
     return render(request, "desk/adoption/adoption.html", context)
 
@@ -74,7 +73,7 @@ def adoption_accept(request: HttpRequest, tenant: str) -> HttpResponse:
     by = actor(request)
     row = queries.adoption_of_team(by, tenant)
     actions.accept_adoption(row.pk, request.POST.getlist("accepted"), by=by)
-    messages.success(request, "Accepted. The worker adopts the namespace as soon as the cluster consents.")
+    messages.success(request, "Accepted. The worker adopts the namespace within a minute, unless something blocks it.")
     return redirect("adoption", tenant)
 
 

@@ -6,17 +6,18 @@ reports an event for every pod that waits for a node.
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from devcluster.client import crds, yaml_files
 from devcluster.client.kube import Api
 from devcluster.controlplane.programs import Programs
 from devcluster.processes.ports import free_port
+from devcluster.processes.readiness import answers_ready
 from devcluster.processes.supervisor import Command
 
 NODE_CLASS = "simulated"
@@ -90,15 +91,4 @@ class Karpenter:
         }
         argv = [self.programs["karpenter"], *(f"--{name}={value}" for name, value in flags.items())]
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "SYSTEM_NAMESPACE": "kube-system"}
-        return Command("karpenter", argv, env=environment, ready=lambda: _is_ready(health), ready_within_s=60)
-
-
-def _is_ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except http.client.HTTPException:
-        return False
-    finally:
-        connection.close()
+        return Command("karpenter", argv, env=environment, ready=partial(answers_ready, health), ready_within_s=60)

@@ -4,12 +4,12 @@ certificates.
 
 from __future__ import annotations
 
-import http.client
 import os
 import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from devcluster.controlplane.components import ControlPlane
 from devcluster.processes.console import UserError
 from devcluster.processes.paths import ROOT
 from devcluster.processes.private_files import write_private
+from devcluster.processes.readiness import answers_ready
 from devcluster.processes.supervisor import Command
 
 # The settings of production. `_settings` changes addresses, certificates, leader election and the client's rate limit.
@@ -110,7 +111,8 @@ class Kueue:
         script = self.home / "in-private-root.sh"
         write_private(script, self._script(certificates, [str(word) for word in argv]))
         argv = [*private_root(), "sh", str(script)]
-        return Command("kueue", argv, env=self.plane.environment, ready=self._ready, ready_within_s=60)
+        ready = partial(answers_ready, self.plane.ports["kueue-health"])
+        return Command("kueue", argv, env=self.plane.environment, ready=ready, ready_within_s=60)
 
     def serving(self, api: Api) -> bool:
         """Returns whether the API server forwards a request for pending workloads (their queue positions) to Kueue's
@@ -124,16 +126,6 @@ class Kueue:
 
     def _url(self, path: str) -> str:
         return f"https://127.0.0.1:{self.plane.ports['kueue-webhook']}{path}"
-
-    def _ready(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.plane.ports["kueue-health"], timeout=2)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except http.client.HTTPException:
-            return False
-        finally:
-            connection.close()
 
     def _settings(self, certificates: Path) -> dict[str, Any]:
         settings = yaml_files.read(SETTINGS)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import http.client
 import json
 import os
 import secrets
@@ -23,6 +22,7 @@ from nacl.public import PrivateKey
 from devcluster.processes.paths import ROOT
 from devcluster.processes.ports import answers
 from devcluster.processes.private_files import write_private
+from devcluster.processes.readiness import answers_ready
 from devcluster.processes.supervisor import Command
 
 # Variables of the caller's environment that the portal's processes get. All others are set explicitly.
@@ -150,14 +150,7 @@ class Portal:
         """The readiness check of an orchestrator: whether database, Redis and migrations are in the state that this
         process needs.
         """
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports[f"{name}-internal"], timeout=5)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except http.client.HTTPException:
-            return False
-        finally:
-            connection.close()
+        return answers_ready(self.ports[f"{name}-internal"], timeout_s=5)
 
     def _gateway(self) -> dict[str, str]:
         kept = {key: os.environ[key] for key in ("PATH", "TMPDIR") if key in os.environ}

@@ -31,7 +31,7 @@ def is_foreign_namespace(cluster: Cluster, name: str) -> bool | None:
         return False
     if not mirror.is_known(cluster.pk, "Namespace"):
         return None
-    return any(one.name == name for one in mirror.objects(cluster.pk, kind="Namespace"))
+    return mirror.object_named(cluster.pk, "Namespace", name) is not None
 
 
 def role_in(by: Actor, row: Adoption) -> str:

@@ -240,15 +240,7 @@ def test_closing_an_adopted_team_gives_the_namespace_back(
     name = one.namespace.name
     before = messy.content_of(admin, name)
     adopt(admin, one, alice, kube_worker)
-    row = set_namespace_state(one.namespace_id, to="closed", grace_hours=0, keep_days=0, by=operator)
-
-    def is_gone() -> bool:
-        row.refresh_from_db()
-        steps.work_on_namespace(row, Deadline(), kube=kube_worker)
-        row.refresh_from_db()
-        return row.gone_at is not None
-
-    wait_until(is_gone)
+    close(one, operator, kube_worker)
     assert messy.content_of(admin, name) == before
     assert Adoption.objects.get(pk=one.pk).state is Adoption.State.UNDONE
 
@@ -422,15 +414,7 @@ def test_a_volume_of_the_portal_stays_after_an_undo_and_the_team_can_be_closed(
     undo(one, operator, kube_worker)
     volume.refresh_from_db()
     assert volume.gone_at is not None
-    row = set_namespace_state(one.namespace_id, to="closed", grace_hours=0, keep_days=0, by=operator)
-
-    def is_gone() -> bool:
-        row.refresh_from_db()
-        steps.work_on_namespace(row, Deadline(), kube=kube_worker)
-        row.refresh_from_db()
-        return row.gone_at is not None
-
-    wait_until(is_gone)
+    row = close(one, operator, kube_worker)
     assert admin.find("v1/persistentvolumeclaims", "data", namespace=row.name) is not None
 
 
@@ -482,6 +466,20 @@ def undo(row: Adoption, operator: Actor, kube: Kube) -> None:
         return row.undone_at is not None
 
     wait_until(is_undone)
+
+
+def close(one: Adoption, operator: Actor, kube: Kube) -> Namespace:
+    """At once, and nothing is kept."""
+    row = set_namespace_state(one.namespace_id, to="closed", grace_hours=0, keep_days=0, by=operator)
+
+    def is_gone() -> bool:
+        row.refresh_from_db()
+        steps.work_on_namespace(row, Deadline(), kube=kube)
+        row.refresh_from_db()
+        return row.gone_at is not None
+
+    wait_until(is_gone)
+    return row
 
 
 def is_owned(admin: Api, name: str) -> bool:
