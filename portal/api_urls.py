@@ -83,6 +83,9 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/adoptions/<slug:tenant>", adoption_api.AdoptionDetail.as_view(), name="api-adoption"),
     path("api/v1/adoptions/<slug:tenant>/accept", adoption_api.AdoptionAccept.as_view(), name="api-adoption-accept"),
     path("api/v1/adoptions/<slug:tenant>/undo", adoption_api.AdoptionUndo.as_view(), name="api-adoption-undo"),
+    path(
+        "api/v1/adoptions/<slug:tenant>/withdraw", adoption_api.AdoptionWithdraw.as_view(), name="api-adoption-withdraw"
+    ),
     path("api/v1/cluster/observe-only", observe_only_api.ObserveOnlyView.as_view(), name="api-observe-only"),
     path("api/v1/cluster/banner", capacity_api.BannerView.as_view(), name="api-banner"),
     path("api/v1/delegations", delegation_api.Delegations.as_view(), name="api-delegations"),

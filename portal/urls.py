@@ -236,6 +236,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/adoption", adoption_views.adoption, name="adoption"),
     path("teams/<slug:tenant>/adoption/accept", adoption_views.adoption_accept, name="adoption-accept"),
     path("teams/<slug:tenant>/adoption/undo", adoption_views.adoption_undo, name="adoption-undo"),
+    path("teams/<slug:tenant>/adoption/withdraw", adoption_views.adoption_withdraw, name="adoption-withdraw"),
     path("operators/announcements", announcement_views.announcement_list, name="announcements"),
     path("delegations", delegation_views.delegation_list, name="delegations"),
     path("delegations/<int:pk>/end", delegation_views.delegation_end, name="delegation-end"),

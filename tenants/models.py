@@ -112,7 +112,16 @@ class TermsAccepted(models.Model):
         return f"{self.user_id} accepted version {self.version} of {self.gpu_class_id}"
 
 
+# An adopted namespace that was given back, or one whose adoption was withdrawn, is not the portal's any more: another
+# team may adopt it. The name of a namespace that the portal created stays that of its team.
+GIVEN_BACK = Q(gone_at__isnull=False) & ~Q(origin="")
+
+
 class NamespaceQuerySet(models.QuerySet["Namespace"]):
+    def by_name(self) -> NamespaceQuerySet:
+        """At most one row for each name of a cluster."""
+        return self.exclude(GIVEN_BACK)
+
     def visible_to(self, actor: Actor) -> NamespaceQuerySet:
         if actor.user is None or actor.sees_all:
             return self
@@ -154,7 +163,7 @@ class Namespace(Due):
 
     class Meta(Due.Meta):
         constraints = [
-            models.UniqueConstraint("cluster", "name", name="namespace_name_once"),
+            models.UniqueConstraint(fields=["cluster", "name"], condition=~GIVEN_BACK, name="namespace_name_held_once"),
             models.CheckConstraint(
                 condition=Q(wanted="closed", closes_at__isnull=False, volumes_until__gte=models.F("closes_at"))
                 | (~Q(wanted="closed") & Q(closes_at=None, volumes_until=None, gone_at=None)),

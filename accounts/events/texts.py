@@ -29,6 +29,7 @@ VERB_TEXTS = {
     "adoption.completed": "completed",
     "adoption.undo_requested": "ordered to undo",
     "adoption.undone": "undid",
+    "adoption.withdrawn": "withdrew",
     "maintenance.planned": "planned",
     "maintenance.confirmed": "reported the work as done for",
     "maintenance.cancel_requested": "canceled",

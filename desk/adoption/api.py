@@ -1,4 +1,4 @@
-"""/api/v1/adoptions: namespaces that existed before the portal. Operators propose and undo, owners accept."""
+"""/api/v1/adoptions: namespaces that existed before the portal. Operators propose, withdraw and undo, owners accept."""
 
 from __future__ import annotations
 
@@ -84,3 +84,18 @@ class AdoptionUndo(VerbView):
     def post(self, request: Request, tenant: str) -> Response:
         row = queries.adoption_of_team(self.by, tenant)
         return self.answer(AdoptionSerializer(actions.undo_adoption(row.pk, by=self.by)))
+
+
+class AdoptionWithdraw(VerbView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="adoptions_withdraw",
+        summary="For operators: withdraw a proposal; its team is closed, and another one may adopt the namespace",
+        request=None,
+        responses=AdoptionSerializer,
+    )
+    @takes_no_fields
+    def post(self, request: Request, tenant: str) -> Response:
+        row = queries.adoption_of_team(self.by, tenant)
+        return self.answer(AdoptionSerializer(actions.withdraw_adoption(row.pk, by=self.by)))

@@ -17,6 +17,7 @@ from desk.adoption.queries import foreign_namespaces
 from desk.adoption.shown import grouped_findings
 from operations.adoption import actions, queries
 from operations.adoption.findings import is_blocked, losses
+from operations.adoption.policy import may_undo, may_withdraw
 from operations.models import Adoption
 from portal.web.refusals import refusal_in_form
 
@@ -62,7 +63,8 @@ def adoption(request: HttpRequest, tenant: str) -> HttpResponse:
         "has_new_losses": bool(missing),
         "may_accept": role == "owner" and row.read_at is not None and is_open,
         "accepted": [actions.loss_text(key) for key in sorted(losses(row.findings))],
-        "may_undo": by.operates and row.state is Adoption.State.ADOPTED,
+        "may_undo": by.operates and may_undo(row.state, active_runs=0) is None,
+        "may_withdraw": by.operates and may_withdraw(row.state) is None,
     }
     return render(request, "desk/adoption/adoption.html", context)
 
@@ -85,3 +87,13 @@ def adoption_undo(request: HttpRequest, tenant: str) -> HttpResponse:
     actions.undo_adoption(row.pk, by=by)
     messages.success(request, "The worker removes what the portal has put into the namespace.")
     return redirect("adoption", tenant)
+
+
+@login_required
+@require_POST
+def adoption_withdraw(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    row = queries.adoption_of_team(by, tenant)
+    actions.withdraw_adoption(row.pk, by=by)
+    messages.success(request, f"Withdrawn. The team is closed, and another one may adopt {row.namespace.name}.")
+    return redirect("adoptions")

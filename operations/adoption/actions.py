@@ -1,4 +1,4 @@
-"""Propose the adoption of a namespace, accept it, undo it."""
+"""Propose the adoption of a namespace, withdraw the proposal, accept it, undo it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from portal.core.hints import page_hint
 from tenants.core import policy as tenant_policy
 from tenants.core import queries as tenant_queries
 from tenants.core.notifications import page_url
+from tenants.lifecycle.actions import set_namespace_state
 from tenants.members.queries import managers_of
 from tenants.models import Namespace
 from tenants.onboarding.teams.actions import create_tenant
 
 Origin = Namespace.Origin
+# Nothing of the portal is in the namespace that would need time.
+AT_ONCE = {"grace_hours": 0, "keep_days": 0}
 
 
 @transaction.atomic
@@ -102,7 +105,7 @@ def accept_adoption(pk: int, accepted: Collection[str], *, by: Actor) -> Adoptio
 @transaction.atomic
 def undo_adoption(pk: int, *, by: Actor) -> Adoption:
     """Only operators. Nothing starts from now on; the worker removes what the portal has put into the namespace, and
-    puts back the labels that it had.
+    puts back the labels that it had. Also of an adoption that is accepted and not done yet.
 
     Raises Refused: not_found (404), not_allowed (403), bad_adoption (409).
     """
@@ -127,6 +130,23 @@ def undo_adoption(pk: int, *, by: Actor) -> Adoption:
         ),
     )
     return row
+
+
+@transaction.atomic
+def withdraw_adoption(pk: int, *, by: Actor) -> Adoption:
+    """Only operators, and only what is not accepted: the team of the proposal is closed at once, and another one may
+    adopt the namespace. Nothing changes in the cluster.
+
+    Raises Refused: not_found (404), not_allowed (403), bad_adoption (409).
+    """
+    row = _locked(pk, by)
+    refuse_if(tenant_policy.may_operate(by))
+    refuse_if(policy.may_withdraw(row.state))
+    team = row.namespace.tenant
+    record(by, "adoption.withdrawn", row, tenant=team.slug, after={"namespace": row.namespace.name})
+    because = f"The proposal to adopt the namespace {row.namespace.name} is withdrawn. Nothing changes there."
+    set_namespace_state(row.namespace_id, to=Namespace.Wanted.CLOSED, because=because, **AT_ONCE, by=by)
+    return get_or_refuse(queries.adoptions_visible_to(by), pk=pk)
 
 
 def loss_text(key: Collection[str]) -> str:

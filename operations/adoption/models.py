@@ -23,6 +23,7 @@ class Adoption(Due):
         ADOPTED = "adopted", "adopted"
         UNDOING = "undoing", "being undone"
         UNDONE = "undone", "undone"
+        WITHDRAWN = "withdrawn", "withdrawn"
 
     namespace = models.OneToOneField("tenants.Namespace", on_delete=models.PROTECT, related_name="+")
     proposed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -49,6 +50,8 @@ class Adoption(Due):
 
     @property
     def state(self) -> State:
+        if self.namespace.wanted == "closed" and not self.adopted_at:
+            return self.State.WITHDRAWN
         if self.undone_at or self.namespace.gone_at:
             return self.State.UNDONE
         if self.undo_requested_at:

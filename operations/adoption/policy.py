@@ -60,8 +60,15 @@ def accepted_refusal(wanted: Collection[str], given: Collection[str]) -> Refusal
     return Refusal("conflict", text, "accepted", status=409)
 
 
+def may_withdraw(state: State) -> Refusal | None:
+    if state in (State.READING, State.PROPOSED, State.UNDONE):
+        return None
+    todo = "Undo it first." if state in (State.ACCEPTED, State.ADOPTED) else "There is nothing to withdraw."
+    return Refusal("bad_adoption", f"The adoption is {state.label}. {todo}", status=409)
+
+
 def may_undo(state: State, *, active_runs: int) -> Refusal | None:
-    if state != State.ADOPTED:
+    if state not in (State.ACCEPTED, State.ADOPTED):
         return Refusal("bad_adoption", f"The adoption is {state.label}; there is nothing to undo.", status=409)
     if active_runs:
         text = f"{plural(active_runs, 'workload')} of the portal run in the namespace. Stop them first."

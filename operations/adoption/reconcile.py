@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import transaction
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 
-from accounts.core.actor import system_actor
-from accounts.events.actions import record
-from cluster.apply.applied_objects import outcome_row, record_outcomes
 from cluster.apply.types import ObjectKey, object_key
 from cluster.client.api_kinds import api_path
 from cluster.client.errors import ClusterRefused, Conflict, NotFound
@@ -17,22 +13,19 @@ from cluster.client.kube import Kube
 from cluster.manifests import namespace as manifests
 from cluster.manifests.adoption.labels import ADOPT_LABEL, ADOPTION_MANAGER, adoption_patch, is_adopted, labels_of
 from cluster.manifests.metadata import MANAGED_BY, MANAGED_LABEL, OWNER_LABEL, Manifest
-from cluster.models import AppliedObject, MirrorPod
+from cluster.models import MirrorPod
 from cluster.reads import cluster_queue
 from cluster.reads import queries as mirror
 from operations.adoption.findings import READ_KINDS, Effect, Finding, ForeignPod, findings_of, is_blocked, losses
+from operations.adoption.recording import record_taken, record_undone, store_reading
 from operations.models import Adoption
-from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label, wake
-from portal.core.hints import page_hint
+from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label
 from tenants.models import Namespace
 from tenants.provisioning import queries as provisioning_queries
 from tenants.provisioning.apply import WantedState
 from tenants.provisioning.teardown.reconcile import CLAIM, queue_remains
 from tenants.provisioning.teardown.release import release_namespace
-from workloads.models import Volume
 
-ADOPTION_RULE = system_actor("adoption")
-Origin = Namespace.Origin
 # Somebody may label the namespace, or change what is in it, at any time. Where nobody waits, it is read less.
 LOOK_AGAIN_S, LATER_S, SOON_S = 60.0, 600.0, 3.0
 # Objects of one kind that are read. A namespace with more is not adopted.
@@ -54,7 +47,7 @@ def reconcile_adoption(row: Adoption, deadline: Deadline, *, kube: Kube) -> Outc
     is_taken = answer.labels.get(OWNER_LABEL) == owner_label(namespace) and is_adopted(body)
     if is_taken and row.accepted_at is not None:
         # A worker died between the write to the cluster and that of the rows.
-        _record_taken(row, namespace, wanted[0], answer.uid, kube=kube)
+        record_taken(row, namespace, wanted[0], kube.apply(wanted[0], uid=answer.uid))
         return DONE
     if namespace.wanted == WantedState.CLOSED:
         # It may be resumed.
@@ -62,10 +55,10 @@ def reconcile_adoption(row: Adoption, deadline: Deadline, *, kube: Kube) -> Outc
     consent = labels_of(body).get(ADOPT_LABEL, "")
     if consent != namespace.tenant.slug:
         # What is in the namespace is nobody's business before.
-        _store(row, namespace, [], consent, is_read=False)
+        store_reading(row, namespace, [], consent, is_read=False)
         return Outcome(again_in_s=LATER_S if row.undone_at else LOOK_AGAIN_S, is_applied=False)
     findings = [one.as_json() for one in _read(namespace, body, wanted, deadline, kube=kube)]
-    _store(row, namespace, findings, consent, is_read=True)
+    store_reading(row, namespace, findings, consent, is_read=True)
     is_more_lost = losses(findings) - {tuple(key) for key in row.accepted}
     if row.accepted_at is None or is_more_lost or is_blocked(findings):
         return Outcome(again_in_s=LOOK_AGAIN_S, is_applied=False)
@@ -140,42 +133,13 @@ def _taken(namespace: Namespace, wanted: list[Manifest], *, kube: Kube) -> set[O
     return taken
 
 
-def _store(row: Adoption, namespace: Namespace, findings: list[dict[str, str]], consent: str, *, is_read: bool) -> None:
-    is_new = row.findings != findings or row.consent != consent or (row.read_at is not None) != is_read
-    read_at = Now() if is_read else None
-    Adoption.objects.filter(pk=row.pk).update(findings=findings, consent=consent, read_at=read_at)
-    if is_new:
-        page_hint(namespace.name)
-
-
 def _take_over(row: Adoption, namespace: Namespace, body: dict[str, Any], manifest: Manifest, *, kube: Kube) -> None:
     """The write to the cluster first: if the worker dies before the rows are written, the namespace has the portal's
     labels already, and the next pass finds them with the owner of this row.
     """
     patch = adoption_patch(body, manifest)
     answer = kube.merge("Namespace", name=namespace.name, body=patch, manager=ADOPTION_MANAGER)
-    _record_taken(row, namespace, manifest, answer.uid, kube=kube)
-
-
-def _record_taken(row: Adoption, namespace: Namespace, manifest: Manifest, uid: str, *, kube: Kube) -> None:
-    answer = kube.apply(manifest, uid=uid)
-    with transaction.atomic():
-        record_outcomes(
-            [
-                outcome_row(
-                    namespace.cluster_id,
-                    owner_label(namespace),
-                    manifest,
-                    AppliedObject.Result.APPLIED,
-                    answer=answer,
-                )
-            ]
-        )
-        Namespace.objects.filter(pk=namespace.pk).update(origin=Origin.ADOPTED)
-        Adoption.objects.filter(pk=row.pk).update(adopted_at=Now())
-        record(ADOPTION_RULE, "adoption.completed", row, tenant=namespace.tenant.slug)
-    wake(Namespace, [namespace.pk])
-    page_hint(namespace.name)
+    record_taken(row, namespace, manifest, kube.apply(manifest, uid=answer.uid))
 
 
 def _undo(row: Adoption, namespace: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
@@ -188,13 +152,5 @@ def _undo(row: Adoption, namespace: Namespace, deadline: Deadline, *, kube: Kube
         release_namespace(namespace, deadline, kube=kube, keep=[CLAIM])
     except Conflict:
         return Outcome(again_in_s=SOON_S, is_applied=False)
-    with transaction.atomic():
-        Namespace.objects.filter(pk=namespace.pk).update(applied_as_of=None)
-        kept = Volume.objects.filter(namespace=namespace, gone_at=None)
-        kept.update(delete_requested_at=Coalesce("delete_requested_at", Now()), gone_at=Now())
-        Adoption.objects.filter(pk=row.pk).update(
-            undone_at=Now(), accepted_at=None, adopted_at=None, undo_requested_at=None
-        )
-        record(ADOPTION_RULE, "adoption.undone", row, tenant=namespace.tenant.slug)
-    page_hint(namespace.name)
+    record_undone(row, namespace)
     return Outcome(again_in_s=SOON_S)

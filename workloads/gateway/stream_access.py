@@ -50,7 +50,7 @@ def stream_caller(*, session_key: str, bearer: str) -> tuple[Actor, str, str] | 
 
 
 def may_watch(by: Actor, namespace: str) -> bool:
-    return Namespace.objects.visible_to(by).filter(name=namespace).exists()
+    return Namespace.objects.by_name().visible_to(by).filter(name=namespace).exists()
 
 
 def watched_namespace(team: str) -> str:

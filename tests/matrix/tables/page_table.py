@@ -55,6 +55,7 @@ PAGES = (
     write("POST", "adoption-accept", "adoption.accepted", only("owner"), "team", body="adoption accepted"),
     write("POST", "adoption-undo", "adoption.undo_requested", OF_STAFF | {"operator": "", "admin": ""},
           "adopted team"),
+    write("POST", "adoption-withdraw", "adoption.withdrawn namespace.changed", only(*OPERATORS), "team"),
     read("observe-only", everybody("not_found", operator="", admin="")),
     write("POST", "observe-only-set", "cluster.observe_only_begun", NOT_THERE, body="observe-only form"),
     read("health", everybody("not_found", operator="", admin="")),

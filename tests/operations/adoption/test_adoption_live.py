@@ -19,30 +19,22 @@ from cluster.manifests.adoption.labels import ADOPT_LABEL, BEFORE_ANNOTATION
 from cluster.models import Cluster
 from devcluster.client.kube import Api
 from operations.adoption import actions, queries, reconcile
-from operations.adoption.findings import losses
-from operations.adoption.reconcile import reconcile_adoption
 from operations.models import Adoption
 from portal.core.due import Deadline, TryLater, owner_label
 from portal.core.errors import Refused
-from tenants.lifecycle.actions import set_namespace_state
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as provisioning_reconcile
 from tenants.provisioning import steps
 from tests.operations.adoption import messy
+from tests.operations.adoption.adopting import accept, adopt, close, consent, propose, provision, undo, work
 from tests.support.cluster import queued
 from tests.support.cluster.removal import remove_namespace
-from tests.support.rows import mirrored
 from tests.support.waiting import wait_until
 from workloads.models import Volume
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clean_cluster")]
 NAMESPACES = 20
 NOBODY = {"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "no-such"}
-
-
-@pytest.fixture
-def operator(olga: User) -> Actor:
-    return Actor(olga, via="page")
 
 
 @pytest.fixture
@@ -53,40 +45,6 @@ def foreign_queue(admin: Api, unique: str) -> str:
         {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
     )
     return name
-
-
-def propose(cluster: Cluster, name: str, owner: User, operator: Actor) -> Adoption:
-    return actions.propose_adoption(cluster, name, slug=name, name=f"Team {name}", owner=owner.email, by=operator)
-
-
-def work(row: Adoption, kube: Kube) -> None:
-    row.refresh_from_db()
-    reconcile_adoption(row, Deadline(), kube=kube)
-    row.refresh_from_db()
-
-
-def accept(row: Adoption, owner: User) -> None:
-    shown = [actions.loss_text(key) for key in losses(row.findings)]
-    actions.accept_adoption(row.pk, shown, by=Actor(owner, via="page"))
-
-
-def consent(admin: Api, name: str, team: str | None) -> None:
-    admin.patch("v1/namespaces", name, {"metadata": {"labels": {ADOPT_LABEL: team}}})
-
-
-def provision(row: Adoption, kube: Kube) -> None:
-    told: list[str] = []
-
-    def is_open() -> bool:
-        namespace = Namespace.objects.get(pk=row.namespace_id)
-        try:
-            steps.work_on_namespace(namespace, Deadline(), kube=kube)
-        except TryLater as later:
-            told.append(later.text)
-            return False
-        return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
-
-    wait_until(is_open, story=lambda: "\n".join(told[-3:]))
 
 
 def settled(admin: Api, name: str) -> dict[str, Any]:
@@ -193,7 +151,7 @@ def test_a_worker_that_dies_after_the_write_to_the_cluster_is_continued(
     work(one, kube_worker)
     accept(one, alice)
     with monkeypatch.context() as dying:
-        dying.setattr(reconcile, "_record_taken", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        dying.setattr(reconcile, "record_taken", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             work(one, kube_worker)
     assert is_owned(admin, one.namespace.name)
@@ -429,57 +387,6 @@ def test_who_may_do_what(one: Adoption, alice: User, bob: User, operator: Actor,
         actions.undo_adoption(one.pk, by=operator)
     with pytest.raises(Refused, match="belongs to the system"):
         propose(one.namespace.cluster, "kube-system", alice, operator)
-
-
-@pytest.fixture
-def one(admin: Api, cluster: Cluster, alice: User, operator: Actor, kube_worker: Kube, unique: str) -> Adoption:
-    """A namespace with a bare pod and labels of its own, proposed and read. No watcher: its place in the mirror is
-    written by hand.
-    """
-    name = f"messy-{unique}"
-    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": messy.LABELS[1]}})
-    admin.create(messy.thing("Pod"), namespace=name)
-    wait_until(lambda: admin.find("v1/configmaps", "kube-root-ca.crt", namespace=name) is not None)
-    wait_until(lambda: admin.find("v1/serviceaccounts", "default", namespace=name) is not None)
-    seen = {"Namespace": [admin.get("v1/namespaces", name)], "Pod": admin.list("v1/pods", namespace=name)}
-    mirrored.seen(cluster, **seen)
-    provisioning_reconcile.reconcile_pool(Pool.objects.create(cluster=cluster), Deadline(), kube=kube_worker)
-    row = propose(cluster, name, alice, operator)
-    work(row, kube_worker)
-    return row
-
-
-def adopt(admin: Api, row: Adoption, owner: User, kube: Kube) -> None:
-    consent(admin, row.namespace.name, row.namespace.name)
-    work(row, kube)
-    accept(row, owner)
-    work(row, kube)
-    assert row.state is Adoption.State.ADOPTED, row.findings
-    provision(row, kube)
-
-
-def undo(row: Adoption, operator: Actor, kube: Kube) -> None:
-    actions.undo_adoption(row.pk, by=operator)
-
-    def is_undone() -> bool:
-        work(row, kube)
-        return row.undone_at is not None
-
-    wait_until(is_undone)
-
-
-def close(one: Adoption, operator: Actor, kube: Kube) -> Namespace:
-    """At once, and nothing is kept."""
-    row = set_namespace_state(one.namespace_id, to="closed", grace_hours=0, keep_days=0, by=operator)
-
-    def is_gone() -> bool:
-        row.refresh_from_db()
-        steps.work_on_namespace(row, Deadline(), kube=kube)
-        row.refresh_from_db()
-        return row.gone_at is not None
-
-    wait_until(is_gone)
-    return row
 
 
 def is_owned(admin: Api, name: str) -> bool:

@@ -27,7 +27,7 @@ from tenants.models import Namespace
 from tenants.provisioning import reconcile as provisioning_reconcile
 from tenants.provisioning import steps
 from tests.operations.adoption import messy
-from tests.operations.adoption.test_adoption_live import accept, consent
+from tests.operations.adoption.adopting import accept, consent
 from tests.support.processes.deaths import Deaths, WorkerDied
 from tests.support.rows import mirrored
 from tests.support.waiting import wait_until

@@ -17,7 +17,9 @@ def has_reached(namespace: str, name: str, until: str, number: int | None = None
     A run that has ended cannot reach a further state. A requested next run has not started. A call does not wait for a
     number that does not exist and is not requested. One query.
     """
-    rows = Run.objects.filter(workload__namespace__name=namespace, workload__name=name, workload__deleted_at=None)
+    # Of a team that gave the namespace back, another team may have it.
+    own = {"workload__namespace__name": namespace, "workload__namespace__gone_at": None}
+    rows = Run.objects.filter(**own, workload__name=name, workload__deleted_at=None)
     if number is not None:
         # Includes the previous run, which records whether this run is requested.
         rows = rows.filter(number__in=(number, number - 1))
