@@ -34,6 +34,7 @@ from desk.health.catalog_checks import CatalogChecks
 from desk.health.gpu_operator import GpuOperator, gpu_operator
 from desk.health.inconsistencies import Inconsistency
 from desk.health.inconsistencies import inconsistencies as contradictions_of
+from desk.health.releases import Releases, releases
 from portal.core import due
 from portal.ops.health import redis_problem
 from portal.ui.text import duration_text, plural
@@ -152,6 +153,8 @@ class Health:
     contradictions: list[Inconsistency] | None
     # None: unknown.
     gpu_operator: GpuOperator | None
+    # None: unknown.
+    releases: Releases | None
     # Open faults of GPUs that count as unhealthy.
     gpu_faults: list[Fault]
     # Of the last 30 days, repaired or not. Not in the verdict.
@@ -187,6 +190,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     if problem := redis_problem():
         silent.append(SilentComponent("Redis", f"{problem} {_WITHOUT_REDIS}", None, "Check Redis and its sentinels."))
     operator = gpu_operator(cluster, timezone.now())
+    running = releases(cluster, timezone.now())
     bad = [f"{one.name} does not respond" for one in silent]
     certificates = certificate_states()
     bad += [
@@ -208,6 +212,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         bad.append(f"{plural(len(blocked), 'namespace')} stuck in termination")
     if operator and operator.wrong:
         bad.append("GPU Operator not ready")
+    if running and running.problems:
+        bad.append("processes of the portal not ready or not of one release")
     if faults:
         bad.append(plural(len(faults), "GPU fault"))
     if contradictions:
@@ -237,6 +243,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         certificates=certificates,
         contradictions=contradictions,
         gpu_operator=operator,
+        releases=running,
         gpu_faults=faults[:SHOWN],
         drift=apply_queries.drift_records(limit=SHOWN, cluster_id=cluster.pk),
         repaired_today=apply_queries.repaired_count(cluster.pk, since=timezone.now() - timedelta(days=1)),

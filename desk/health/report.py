@@ -11,6 +11,8 @@ from desk.health.catalog_checks import CatalogChecks, catalog_checks
 from desk.health.queries import Health, health
 from portal.ui.text import plural
 
+_UNFINISHED = "The log of these pods, or of the job migrate, says why. docs/operators.md: Upgrade."
+
 
 @dataclass(frozen=True)
 class HealthSnapshot:
@@ -52,6 +54,7 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
     """In the order of the page."""
     return [
         *_silent(found.health),
+        *_releases(found.health),
         *_certificates(found.health),
         *_gpu_operator(found.health),
         *_gpu_faults(found.health),
@@ -67,6 +70,11 @@ def findings(found: HealthSnapshot) -> list[ReportLine]:
 def _silent(found: Health) -> Iterator[ReportLine]:
     for one in found.silent:
         yield ReportLine(f"component {one.name}", f"{f'{_at(one.since)}: ' if one.since else ''}{one.sentence}", one.do)
+
+
+def _releases(found: Health) -> Iterator[ReportLine]:
+    for sentence in found.releases.problems if found.releases else ():
+        yield ReportLine("processes of the portal", sentence, _UNFINISHED)
 
 
 def _certificates(found: Health) -> Iterator[ReportLine]:

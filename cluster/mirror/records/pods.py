@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.manifests.metadata import CLASS_LABEL, OWNER_LABEL, RUN_LABEL
+from cluster.manifests.metadata import CLASS_LABEL, MANAGED_BY, OWNER_LABEL, RUN_LABEL
 from cluster.mirror.records.quantities import add_amounts, amounts, larger_amounts
 from cluster.mirror.records.types import (
     KEPT_LABELS,
@@ -33,7 +33,7 @@ _STACK_APPS = {
 def pod_record(raw: Raw) -> RecordContent:
     """Of every pod: requests {resource: amount}, as the scheduler counts them. Ended pods outside our namespaces are
     not kept. Of a pod of others also: controller {kind, name}, if it has one. Of a pod of the GPU software stack also:
-    stack, see `_stack`.
+    stack, see `_stack`. Of a process of the portal also: portal {process, image, ready, created}.
 
     Of our pods also: labels, conditions, reason, message, containers and init_containers (see `_container`), ip,
     priority, gates [names], claims [names of ResourceClaims], job_uid, started_at.
@@ -51,6 +51,13 @@ def pod_record(raw: Raw) -> RecordContent:
     if OWNER_LABEL not in labels:
         if (part := _stack_part(labels)) and controller_uid(metadata, "DaemonSet"):
             record["stack"] = _stack(part, status)
+        if labels.get("app.kubernetes.io/name") == MANAGED_BY:
+            record["portal"] = {
+                "process": labels.get("app.kubernetes.io/component", ""),
+                "image": spec["containers"][0]["image"],
+                "ready": _is_ready(status),
+                "created": metadata["creationTimestamp"],
+            }
         if owner := next((one for one in metadata.get("ownerReferences") or [] if one.get("controller")), None):
             record["controller"] = {"kind": owner["kind"], "name": owner["name"]}
         return RecordContent(columns, record, is_kept=phase not in ("Succeeded", "Failed"))
@@ -86,18 +93,26 @@ def _stack(part: str, status: Raw) -> dict[str, Any]:
     """part; ready, since (of the condition Ready, None: not reported), restarts; of the first container that does not
     work: container, and reason if it is waiting.
     """
-    ready: Raw = next((one for one in status.get("conditions") or [] if one["type"] == "Ready"), {})
+    ready = _ready_condition(status)
     first = [one for one in status.get("initContainerStatuses") or [] if not one.get("ready")]
     main = status.get("containerStatuses") or []
     stuck: Raw = next(iter([*first, *(one for one in main if not one.get("ready"))]), {})
     return {
         "part": part,
-        "ready": ready.get("status") == "True",
+        "ready": _is_ready(status),
         "since": ready.get("lastTransitionTime"),
         "restarts": sum(one.get("restartCount", 0) for one in [*(status.get("initContainerStatuses") or []), *main]),
         "container": stuck.get("name", ""),
         "reason": ((stuck.get("state") or {}).get("waiting") or {}).get("reason", ""),
     }
+
+
+def _ready_condition(status: Raw) -> Raw:
+    return next((one for one in status.get("conditions") or [] if one["type"] == "Ready"), {})
+
+
+def _is_ready(status: Raw) -> bool:
+    return _ready_condition(status).get("status") == "True"
 
 
 def _container(raw: Raw) -> dict[str, Any]:
