@@ -32,6 +32,7 @@ from desk.home import queries
 from portal.core.hints import PERSON
 from portal.core.sql import select, snapshot
 from portal.live.types import Fragments
+from tenants.core.namespace_sql import IS_NOT_GIVEN_BACK
 from tenants.models import Grant, Namespace, Tenant
 from tenants.requests import queries as request_queries
 from workloads.core import workload_sql
@@ -189,7 +190,7 @@ SELECT namespace.name, namespace.cluster_id,
        (SELECT array_agg(DISTINCT granted.gpu_class_id) FROM {Grant._meta.db_table} granted
          WHERE granted.tenant_id = namespace.tenant_id AND granted.period @> now())
   FROM {Namespace._meta.db_table} namespace
- WHERE namespace.name = ANY(%s)"""
+ WHERE namespace.name = ANY(%s) AND {IS_NOT_GIVEN_BACK}"""
 
 
 def _seen(model: type, which: str = "true") -> str:
@@ -232,4 +233,4 @@ SELECT namespace.name, namespace.wanted, namespace.error_code,
           FROM {Grant._meta.db_table} granted
          WHERE granted.tenant_id = tenant.id AND upper(granted.period) + granted.grace > now())
   FROM {Namespace._meta.db_table} namespace JOIN {Tenant._meta.db_table} tenant ON tenant.id = namespace.tenant_id
- WHERE namespace.name = ANY(%s)"""
+ WHERE namespace.name = ANY(%s) AND {IS_NOT_GIVEN_BACK}"""

@@ -54,7 +54,7 @@ _END = f"""
 UPDATE {AllocationInterval._meta.db_table} held SET ends_at = greatest(now(), held.starts_at), end_reason = 'Deleted'
   FROM {Namespace._meta.db_table} namespace
  WHERE namespace.id = held.namespace_id AND namespace.cluster_id = %s
-   AND held.source = '{_SOURCE}' AND held.ends_at IS NULL AND NOT EXISTS (
+   AND held.source = '{_SOURCE}' AND held.ends_at IS NULL AND (namespace.gone_at IS NOT NULL OR NOT EXISTS (
        SELECT FROM {MirrorPod._meta.db_table} pod
         WHERE pod.cluster_id = %s AND pod.namespace = namespace.name AND pod.uid = held.pod_uid
-          AND pod.phase NOT IN {_OVER})"""
+          AND pod.phase NOT IN {_OVER}))"""

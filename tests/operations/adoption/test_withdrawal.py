@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from accounts.models import User
 from cluster.client.kube import Kube
+from desk.home.queries import namespace_by_name
 from devcluster.client.kube import Api
 from operations.adoption import actions, queries
 from operations.adoption.recording import record_taken
@@ -49,8 +50,10 @@ def test_another_team_may_adopt_it(
     assert second.state is State.ADOPTED
     assert queries.adoption_of_team(operator, one.namespace.tenant.slug).state is State.WITHDRAWN
     # The first team has nothing of the second.
-    assert may_watch(Actor(bob, via="page"), name)
-    assert not may_watch(Actor(alice, via="page"), name)
+    people = {user: Actor(user, via="page") for user in (alice, bob)}
+    assert [may_watch(by, name) for by in people.values()] == [False, True]
+    assert (home := namespace_by_name(name)) is not None
+    assert home.tenant.slug == "second"
     with pytest.raises(Refused, match="is closed"):
         actions.accept_adoption(one.pk, [], by=Actor(alice, via="page"))
     assert Namespace.objects.by_name().get(name=name).tenant.slug == "second"

@@ -45,12 +45,20 @@ def test_a_good_session_is_decoded_once(signed_in: Callable[..., StreamViewer], 
         assert access.still_allowed(set()) == set()
 
 
+def given_back() -> None:
+    """Another team may have adopted it."""
+    now = timezone.now()
+    ended = {"wanted": "closed", "closes_at": now, "volumes_until": now, "gone_at": now}
+    Namespace.objects.update(**ended, origin=Namespace.Origin.ADOPTED)
+
+
 LOSSES: dict[str, Callable[[User], object]] = {
     "membership": lambda person: Membership.objects.filter(user=person).delete(),
     "account": lambda person: User.objects.filter(pk=person.pk).update(is_active=False),
     "password": lambda person: User.objects.filter(pk=person.pk).update(password="another"),
     "session": lambda _person: Session.objects.all().delete(),
     "its time": lambda _person: Session.objects.update(expire_date=timezone.now()),
+    "namespace": lambda _person: given_back(),
     "its content": lambda _person: Session.objects.update(session_data="e30"),
 }
 

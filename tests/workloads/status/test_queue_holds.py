@@ -101,6 +101,12 @@ CASES = {
         "Your team's queue is paused: no workload starts, running workloads continue.",
         (STUCK, "tell_operators", "queue_held"),
     ),
+    "it was paused until a moment ago": (
+        of(pending("ClusterQueue team-a is inactive"), LocalQueueState({})),
+        "queued",
+        "Waiting in your team's queue. It was paused when Kueue tried this workload last, and is open now.",
+        None,
+    ),
     "somebody held the local queue alone": (
         of(pending("LocalQueue gpu-portal is inactive"), LocalQueueState({}, BROKEN)),
         "queue_held",

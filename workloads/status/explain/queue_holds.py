@@ -44,15 +44,20 @@ def queue_hold(seen: Observation, queue: KueueWorkload, message: str, now: datet
         return _put_back(queue.requeue_at, checks=queue.checks, reason=reason, times=times)
     if queue.is_true("QuotaReserved"):
         return _reserved(queue.checks)
-    return _closed(message, why=at.why if at else "", is_stopped=at is not None and at.is_stopped)
+    is_stopped, why = (at.is_stopped, at.why) if at else (False, "")
+    return _closed(message, why=why, is_stopped=is_stopped, is_active=at is not None and not is_stopped and not why)
 
 
-def _closed(message: str, *, why: str, is_stopped: bool) -> Explanation | None:
+def _closed(message: str, *, why: str, is_stopped: bool, is_active: bool) -> Explanation | None:
     """Kueue reports an inactive queue. `why`: its message about the team's queue in the mirror; "" if that queue is
-    active or unknown.
+    active or unknown. `is_active`: known, and neither stopped nor broken.
     """
     if "is inactive" not in message and "is stopped" not in message:
         return None
+    if is_active and message.startswith("ClusterQueue"):
+        # Kueue writes its message again when it tries the workload again.
+        text = "Waiting in your team's queue. It was paused when Kueue tried this workload last, and is open now."
+        return Explanation("queued", text, "Kueue tries it again automatically.")
     if is_stopped or not why or message.startswith("LocalQueue"):
         text = closed_queue_sentence("", is_stopped=True)
         return Explanation("queue_held", text, "Ask an operator why, and until when.", message, "Kueue")
