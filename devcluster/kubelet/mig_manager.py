@@ -1,8 +1,9 @@
 """A MIG manager for simulated nodes: reacts to the label nvidia.com/mig.config as NVIDIA's does.
 
 It sets nvidia.com/mig.config.state to pending, perhaps rebooting, and then success or failed. On success the node
-offers the devices of the layout, as the device plugin would. Like NVIDIA's, it drains nothing, and leaves the state of
-the last layout in place until it begins.
+offers the devices of the layout, as the device plugin would, and has the labels of each profile that follow from the
+layout (count, product), as GPU Feature Discovery would set them. Like NVIDIA's, it drains nothing, and leaves the state
+of the last layout in place until it begins.
 
 Layouts are those below, or those of the `config.yaml` of a ConfigMap, in the format `v1` of mig-parted.
 
@@ -85,7 +86,9 @@ def install_layout_file(api: Api, *, namespace: str = LAYOUT_FILE[0], name: str 
 
 
 class MigManager:
-    """`pause_s`: between two states. `config_map`: (namespace, name); read when a layout is applied."""
+    """`pause_s`: between two states. `config_map`: (namespace, name); read when a layout is applied. `applied`: by
+    node, the layout that was found at the start or applied since.
+    """
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class MigManager:
         self.pause_s = pause_s
         self.config_map = config_map
         self._nodes = ListWatch(api, "v1/nodes", labels=labels)
-        self._applied: dict[str, str] = {}
+        self.applied: dict[str, str] = {}
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def __enter__(self) -> MigManager:
@@ -114,11 +117,11 @@ class MigManager:
         for _type, node in self._nodes:
             name, config = node["metadata"]["name"], node["metadata"]["labels"].get(CONFIG, "")
             if node["metadata"].get("annotations", {}).get(SIMULATED) == LOST:
-                self._applied[name] = ""
+                self.applied[name] = ""
                 continue
             # What it finds at its own start was applied before.
-            if self._applied.setdefault(name, config) != config:
-                self._applied[name] = config
+            if self.applied.setdefault(name, config) != config:
+                self.applied[name] = config
                 with suppress(ApiError):
                     self._apply(node, config)
 
@@ -135,6 +138,7 @@ class MigManager:
         if staged == FAILS or not devices:
             self._say(name, "failed")
             return
+        self.api.patch("v1/nodes", name, {"metadata": {"labels": _feature_labels(node, devices)}})
         now = {f"nvidia.com/{resource}": str(number) for resource, number in devices.items()}
         for part in ("capacity", "allocatable"):
             had = [one for one in node["status"][part] if one.startswith("nvidia.com/")]
@@ -164,6 +168,25 @@ class MigManager:
     def _say(self, name: str, state: str) -> None:
         time.sleep(self.pause_s)
         self.api.patch("v1/nodes", name, {"metadata": {"labels": {STATE: state}}})
+
+
+def _feature_labels(node: Json, devices: Mapping[str, int]) -> dict[str, str | None]:
+    """What changes of the labels of profiles: None removes one, for example of a profile that is gone."""
+    had, slices = node["metadata"]["labels"], [one for one in devices if one.startswith("mig-")]
+    product = had.get("nvidia.com/gpu.product", "")
+    older = {key.removeprefix("nvidia.com/").removesuffix(".count") for key in had if key.endswith(".count")}
+    found: dict[str, str | None] = {}
+    for key in had:
+        if not key.startswith("nvidia.com/mig-"):
+            continue
+        # The name of a profile may begin with that of another one: mig-1g.10gb and mig-1g.10gb.me.
+        of = max((one for one in {*older, *slices} if key.startswith(f"nvidia.com/{one}.")), key=len, default="")
+        if of not in devices:
+            found[key] = None
+    for one in slices:
+        found[f"nvidia.com/{one}.count"] = str(devices[one])
+        found[f"nvidia.com/{one}.product"] = f"{product}-MIG-{one.removeprefix('mig-')}"
+    return found
 
 
 def main() -> None:
