@@ -231,6 +231,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         announcement_views.announcement_acknowledge,
         name="announcement-acknowledge",
     ),
+    path("announcements/<int:pk>/end", announcement_views.announcement_end, name="announcement-end"),
     path("announcements/<int:pk>/withdraw", announcement_views.announcement_withdraw, name="announcement-withdraw"),
     path("operators/adoptions", adoption_views.adoption_list, name="adoptions"),
     path("teams/<slug:tenant>/adoption", adoption_views.adoption, name="adoption"),

@@ -48,6 +48,7 @@ PAGES = (
     read("announcement", ANYBODY, "announcement", foreign=NOT_THERE),
     write("POST", "announcement-acknowledge", "announcement.acknowledged", ANYBODY, "announcement",
           foreign=everybody("not_found")),
+    write("POST", "announcement-end", "announcement.changed", NOT_THERE, "announcement", body="announcement end form"),
     write("POST", "announcement-withdraw", "announcement.withdrawn", NOT_THERE, "announcement"),
     read("adoptions", NOT_THERE),
     write("POST", "adoptions", "tenant.created adoption.proposed", NOT_THERE, body="adoption form"),
