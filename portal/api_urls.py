@@ -15,6 +15,7 @@ from desk.home import api as home_api
 from desk.inbox import api as inbox_api
 from desk.inbox.evidence import usage_evidence
 from desk.maintenance import api as maintenance_api
+from desk.nodes import api as node_api
 from desk.queue import api as queue_api
 from desk.search import api as search_api
 from desk.teams import api as teams_api
@@ -120,6 +121,7 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
     path("api/v1/operators/activity", activity_api.ClusterActivity.as_view(), name="api-cluster-activity"),
     path("api/v1/operators/health", health_api.HealthView.as_view(), name="api-health"),
+    path("api/v1/operators/nodes", node_api.Nodes.as_view(), name="api-nodes"),
     path("api/v1/operators/usage-report", report_api.AllReport.as_view(), name="api-all-report"),
     path("api/v1/operators/usage-report.csv", report_api.AllReportCsv.as_view(), name="api-all-report-csv"),
     path("api/v1/operators/capacity-report.csv", report_api.CapacityCsv.as_view(), name="api-capacity-report-csv"),

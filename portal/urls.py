@@ -225,6 +225,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("live/logs/<slug:tenant>/<slug:name>", workload_views.served_by_doors, name="workload-log"),
     path("live/<slug:namespace>", workload_views.served_by_doors, name="live"),
     # quota and teams
+    path("announcements/now", announcement_views.announcements_now, name="announcements-now"),
     path("announcements/<int:pk>", announcement_views.announcement, name="announcement"),
     path(
         "announcements/<int:pk>/acknowledge",

@@ -14,6 +14,7 @@ from accounts.events.actions import deliver, record, take_back
 from catalog.classes import queries as class_queries
 from catalog.models import GpuClass
 from portal.core.errors import get_or_refuse, refuse, refuse_if
+from portal.core.hints import person_hints
 from tenants.announcements import policy as announcement_policy
 from tenants.announcements import queries
 from tenants.core import policy
@@ -72,6 +73,7 @@ def announce(
         ),
         at=starts if starts > now else None,
     )
+    _hint_pages(row)
     return row
 
 
@@ -89,6 +91,7 @@ def change_end(pk: int, *, ends: datetime, by: Actor) -> Announcement:
     row.period = DateTimeTZRange(starts, ends)
     row.save(update_fields=["period"])
     record(by, "announcement.changed", row, before={"until": before}, after={"until": ends})
+    _hint_pages(row)
     return row
 
 
@@ -103,6 +106,7 @@ def withdraw_announcement(pk: int, *, by: Actor) -> Announcement:
     row.save(update_fields=["withdrawn_at"])
     take_back(row)
     record(by, "announcement.withdrawn", row)
+    _hint_pages(row)
     return row
 
 
@@ -117,6 +121,7 @@ def acknowledge(pk: int, *, by: Actor) -> Acknowledgement:
     if is_new:
         done.refresh_from_db(fields=["at"])
         record(by, "announcement.acknowledged", row)
+        person_hints([by.person.pk])
     return done
 
 
@@ -127,6 +132,11 @@ def _open_announcement(pk: int, by: Actor) -> tuple[Announcement, datetime]:
     now = core_queries.database_now()
     refuse_if(announcement_policy.change_refusal(is_over=queries.is_over(row, at=now)))
     return row, now
+
+
+def _hint_pages(row: Announcement) -> None:
+    """Open pages look again at once. The begin and the end of its period have no hint: pages see them by the clock."""
+    person_hints(list(queries.people_reached(row).values_list("pk", flat=True)))
 
 
 def _migration_texts(classes: Iterable[GpuClass]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
 
@@ -73,6 +73,12 @@ def banners_for(user_id: int | None) -> QuerySet[Announcement]:
 def banner_rows(user_id: int | None) -> QuerySet[Announcement, Any]:
     """What pages show of `banners_for`, as JSON objects in `found`."""
     return banners_for(user_id).values(found=JSONObject(**{name: name for name in _SHOWN}, retiring=_retiring(user_id)))
+
+
+def banner_rows_of(user_ids: Collection[int]) -> dict[int, list[dict[str, Any]]]:
+    """By person. One query for all."""
+    people = User.objects.filter(pk__in=user_ids).order_by().annotate(announced=ArraySubquery(banner_rows(None)))
+    return dict(people.values_list("pk", "announced"))
 
 
 def _retiring(user_id: int | None) -> ArraySubquery:

@@ -69,6 +69,7 @@ API = (
     write("POST", "api-announcement-acknowledge", "announcement.acknowledged", ANYBODY, "announcement",
           scope="request", foreign=everybody("not_found")),
     read("api-health", NOT_THERE),
+    read("api-nodes", NOT_THERE),
     read("api-announcements", NOT_THERE),
     write("POST", "api-announcements", "announcement.made", NOT_THERE, scope="admin", done=201, body="announcement"),
     read("api-announcement", NOT_THERE, "announcement"),

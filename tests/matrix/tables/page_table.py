@@ -45,6 +45,7 @@ PAGES = (
     write("POST", "banner-set", "banner.put", NOT_THERE, body="banner form"),
     read("announcements", NOT_THERE),
     write("POST", "announcements", "announcement.made", NOT_THERE, body="announcement form"),
+    read("announcements-now", ANYBODY),
     read("announcement", ANYBODY, "announcement", foreign=NOT_THERE),
     write("POST", "announcement-acknowledge", "announcement.acknowledged", ANYBODY, "announcement",
           foreign=everybody("not_found")),
