@@ -9,15 +9,18 @@ from accounts.people import api as people_api
 from desk.adoption import api as adoption_api
 from desk.capacity import api as capacity_api
 from desk.classes import api as class_api
+from desk.health import api as health_api
 from desk.health.observe_only import api as observe_only_api
 from desk.home import api as home_api
 from desk.inbox import api as inbox_api
 from desk.inbox.evidence import usage_evidence
 from desk.maintenance import api as maintenance_api
+from desk.nodes import api as node_api
 from desk.queue import api as queue_api
 from desk.search import api as search_api
 from desk.teams import api as teams_api
 from portal.docs import views as docs_views
+from tenants.announcements import api as announcement_api
 from tenants.approvers.delegation import api as delegation_api
 from tenants.class_access.image_prefixes import api as image_prefix_api
 from tenants.grants import api as grant_api
@@ -86,6 +89,12 @@ urlpatterns: list[URLPattern] = [
     path(
         "api/v1/adoptions/<slug:tenant>/withdraw", adoption_api.AdoptionWithdraw.as_view(), name="api-adoption-withdraw"
     ),
+    path("api/v1/announcements", announcement_api.OwnAnnouncements.as_view(), name="api-own-announcements"),
+    path(
+        "api/v1/announcements/<int:pk>/acknowledge",
+        announcement_api.AnnouncementAcknowledge.as_view(),
+        name="api-announcement-acknowledge",
+    ),
     path("api/v1/cluster/observe-only", observe_only_api.ObserveOnlyView.as_view(), name="api-observe-only"),
     path("api/v1/cluster/banner", capacity_api.BannerView.as_view(), name="api-banner"),
     path("api/v1/delegations", delegation_api.Delegations.as_view(), name="api-delegations"),
@@ -114,9 +123,22 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
     path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
     path("api/v1/operators/activity", activity_api.ClusterActivity.as_view(), name="api-cluster-activity"),
+    path("api/v1/operators/health", health_api.HealthView.as_view(), name="api-health"),
+    path("api/v1/operators/nodes", node_api.Nodes.as_view(), name="api-nodes"),
     path("api/v1/operators/usage-report", report_api.AllReport.as_view(), name="api-all-report"),
     path("api/v1/operators/usage-report.csv", report_api.AllReportCsv.as_view(), name="api-all-report-csv"),
     path("api/v1/operators/capacity-report.csv", report_api.CapacityCsv.as_view(), name="api-capacity-report-csv"),
+    path("api/v1/operators/announcements", announcement_api.Announcements.as_view(), name="api-announcements"),
+    path(
+        "api/v1/operators/announcements/<int:pk>",
+        announcement_api.AnnouncementDetail.as_view(),
+        name="api-announcement",
+    ),
+    path(
+        "api/v1/operators/announcements/<int:pk>/withdraw",
+        announcement_api.AnnouncementWithdraw.as_view(),
+        name="api-announcement-withdraw",
+    ),
     path("api/v1/people", person_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", person_api.PersonDetail.as_view(), name="api-person"),
     path("api/v1/people/<int:pk>/password-code", person_api.PasswordCode.as_view(), name="api-person-password-code"),

@@ -225,12 +225,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("live/logs/<slug:tenant>/<slug:name>", workload_views.served_by_doors, name="workload-log"),
     path("live/<slug:namespace>", workload_views.served_by_doors, name="live"),
     # quota and teams
+    path("announcements/now", announcement_views.announcements_now, name="announcements-now"),
     path("announcements/<int:pk>", announcement_views.announcement, name="announcement"),
     path(
         "announcements/<int:pk>/acknowledge",
         announcement_views.announcement_acknowledge,
         name="announcement-acknowledge",
     ),
+    path("announcements/<int:pk>/end", announcement_views.announcement_end, name="announcement-end"),
     path("announcements/<int:pk>/withdraw", announcement_views.announcement_withdraw, name="announcement-withdraw"),
     path("operators/adoptions", adoption_views.adoption_list, name="adoptions"),
     path("teams/<slug:tenant>/adoption", adoption_views.adoption, name="adoption"),

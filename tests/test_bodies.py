@@ -22,6 +22,7 @@ from catalog.banner import actions as banner_actions
 from catalog.models import GpuClass, Image
 from operations.maintenance.actions import plan_maintenance
 from operations.models import Adoption
+from tenants.announcements.actions import announce
 from tenants.approvers import actions as approver_actions
 from tenants.approvers.delegation import actions as delegation_actions
 from tenants.class_access.image_prefixes import actions as image_prefixe_actions
@@ -160,6 +161,10 @@ def calls(
         a100.cluster, ["a100-1"], kind="other", reason="Dust.", holds_from=later, starts_at=later,
         ends_at=later + timedelta(days=1), by=Actor(olga, "page"),
     )  # fmt: skip
+    announced = announce(
+        title="T", body="B", severity="warning", audience="teams", classes=[], teams=["team-a"], starts=now, ends=later,
+        wants_acknowledgement=True, by=Actor(olga, "page"),
+    )  # fmt: skip
     work = {"kind": "job", "gpu_class": a100.slug, "image": "python", "options": {}}
     named = team | {"name": "one"}
     return {
@@ -176,6 +181,12 @@ def calls(
         "maintenances_confirm": Call(olga, {"id": str(fixed.pk)}),
         "maintenances_cancel": Call(olga, {"id": str(fixed.pk)}),
         "maintenances_release": Call(olga, {"id": str(fixed.pk)}),
+        "announcements_acknowledge": Call(alice, {"id": str(announced.pk)}),
+        "operators_announcements_create": Call(
+            olga, {}, {"title": "T", "body": "B", "audience": "everybody", "ends_at": ends}
+        ),
+        "operators_announcements_change": Call(olga, {"id": str(announced.pk)}, {"ends_at": ends}),
+        "operators_announcements_withdraw": Call(olga, {"id": str(announced.pk)}),
         "delegations_create": Call(dana, {}, {"email": bob.email, "ends_at": ends}),
         "notices_read": Call(bob, {}, {"ids": [1]}),
         "notice_preferences_put": Call(bob, {}, {"approved": "page"}),

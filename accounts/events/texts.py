@@ -114,6 +114,7 @@ VERB_TEXTS = {
     "class.held": "paused scheduling of",
     "class.released": "resumed scheduling of",
     "announcement.made": "published",
+    "announcement.changed": "changed the end of",
     "announcement.withdrawn": "withdrew",
     "announcement.acknowledged": "acknowledged",
     "banner.put": "published",

@@ -13,6 +13,7 @@ body, with a stable `code`. Within `/api/v1/` fields, addresses and codes are on
 # The first part of an address → what the calls are about.
 TAGS = {
     "adoptions": "Namespaces that existed before the portal, and become those of a team.",
+    "announcements": "Announcements of operators to the caller.",
     "bundles": "Classes and units for new teams.",
     "capacity": "Units of each class, of all teams.",
     "classes": "What can be requested: guarantees and limits, life cycle, capacity.",

@@ -60,3 +60,18 @@ def retirement_sentence(
     if message:
         sentences.append(with_full_stop(message))
     return " ".join(sentences)
+
+
+def migration_advice(
+    *, name: str, life_cycle: str, successor: str, runs_until: datetime | None, is_storage: bool = False
+) -> str:
+    """What the users of a class that is being retired should do. "" for other classes, and for storage: volumes stay
+    where they are.
+    """
+    if life_cycle != RETIRING or is_storage:
+        return ""
+    if successor:
+        instead = f"Launch on {successor} instead, and request quota of it if your team has none."
+    else:
+        instead = "Choose another class from the catalog for new workloads."
+    return f"{instead} Save what runs on {name} before it is stopped." if runs_until is not None else instead

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -135,10 +136,66 @@ def status_notice(gpu_class: GpuClass, known: Mapping[int, str]) -> str:
     return f"{life_cycle.hold_sentence(gpu_class, now=timezone.now())} {retirement_notice(gpu_class, known)}".strip()
 
 
-def successor_name(gpu_class: GpuClass) -> str:
-    """Returns the successor's name; "" if there is none, or if it is not visible to all users."""
+def open_successor(gpu_class: GpuClass) -> GpuClass | None:
+    """Returns the successor, unless it is not open (any more) or not visible to all users."""
     found = gpu_class.successor
-    return found.name if found is not None and found.visibility == GpuClass.Visibility.EVERYONE else ""
+    if found is None or found.visibility != GpuClass.Visibility.EVERYONE or found.life_cycle not in OPEN_STATES:
+        return None
+    return found
+
+
+def successor_name(gpu_class: GpuClass) -> str:
+    """Returns the name of `open_successor`, "" without one."""
+    found = open_successor(gpu_class)
+    return found.name if found is not None else ""
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What the users of a class that is being retired read: that it ends, what to do, and where to go. `successor`: its
+    slug, "" if there is none that the reader may see.
+    """
+
+    gpu_class: str
+    name: str
+    notice: str
+    advice: str
+    successor: str = ""
+    successor_name: str = ""
+
+
+def migration_of(gpu_class: GpuClass) -> Migration | None:
+    """For many readers: only a successor that all may see is named, at the cost of a query. None for a class that is
+    not being retired.
+    """
+    if gpu_class.life_cycle != LifeCycle.RETIRING:
+        return None
+    found = open_successor(gpu_class)
+    return Migration(
+        gpu_class=gpu_class.slug,
+        name=gpu_class.name,
+        notice=retirement_notice(gpu_class),
+        advice=migration_advice(gpu_class, found.name if found else ""),
+        successor=found.slug if found else "",
+        successor_name=found.name if found else "",
+    )
+
+
+def migrations_of(slugs: Collection[str]) -> list[Migration]:
+    """Of those of these classes that are being retired, by slug. One query."""
+    rows = GpuClass.objects.filter(slug__in=slugs, life_cycle=LifeCycle.RETIRING).select_related("successor")
+    return [found for one in rows.order_by("slug") if (found := migration_of(one))]
+
+
+def migration_advice(gpu_class: GpuClass, successor: str) -> str:
+    """`successor`: its name, as the reader may see it."""
+    return life_cycle.migration_advice(
+        name=gpu_class.name,
+        life_cycle=gpu_class.life_cycle,
+        successor=successor,
+        runs_until=gpu_class.runs_until,
+        is_storage=gpu_class.is_storage,
+    )
 
 
 def retirement_notice(gpu_class: GpuClass, known: Mapping[int, str] | None = None) -> str:

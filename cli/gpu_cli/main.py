@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from gpu_cli.api.errors import CommandError
-from gpu_cli.commands import account, logs, lookup, operations, quota, watch, workloads
+from gpu_cli.commands import account, logs, lookup, quota, watch, workloads
+from gpu_cli.commands.operators import group
 from gpu_cli.session import Runtime, Session, session_of
 
 # A traceback must not show the values of variables: one of them is the token.
@@ -27,7 +28,7 @@ logs.add_to(app)
 watch.add_to(app)
 account.add_to(app)
 quota.add_to(app)
-operations.add_to(app)
+group.add_to(app)
 
 
 @app.callback()

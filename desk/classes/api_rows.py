@@ -49,6 +49,7 @@ class ClassRow:
     capacity: Capacity
     successor: str
     retirement: str
+    migration: str
     held: ClassHold | None
     terms: ClassTerms | None
     delayed_falls: list[DelayedFall]
@@ -84,6 +85,7 @@ def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> l
             capacity=capacity[one.pk],
             successor=slugs.get(one.successor_id or 0, ""),
             retirement=catalog.retirement_notice(one, names),
+            migration=catalog.migration_advice(one, names.get(one.successor_id or 0, "")),
             held=_hold(one),
             terms=ClassTerms(one.terms_version, one.terms) if one.terms else None,
             delayed_falls=falls.get(one.pk, []),

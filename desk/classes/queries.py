@@ -69,6 +69,7 @@ class LifeCycleNotes:
 
     held: str = ""
     retiring: str = ""
+    advice: str = ""
     successor: str = ""
     successor_href: str = ""
 
@@ -223,6 +224,7 @@ def _notes(by: Actor, one: GpuClass) -> LifeCycleNotes:
     return LifeCycleNotes(
         held=life_cycle.hold_sentence(one, now=timezone.now()),
         retiring=catalog.retirement_notice(one, known),
+        advice=catalog.migration_advice(one, successor.name if successor else ""),
         successor=f"See {successor.name}" if successor else "",
         successor_href=reverse("class", args=[successor.slug]) if successor else "",
     )

@@ -159,6 +159,9 @@ class ClassSerializer(serializers.Serializer[Any]):
     )
     successor = serializers.CharField(allow_blank=True, help_text="Slug of the successor class, if there is one.")
     retirement = serializers.CharField(allow_blank=True, help_text="Notice of a retiring class to teams with quota.")
+    migration = serializers.CharField(
+        allow_blank=True, help_text="What users of a retiring class should do; empty for other classes and storage."
+    )
     runs_until = serializers.DateTimeField(
         source="gpu_class.runs_until",
         allow_null=True,

@@ -32,6 +32,8 @@ from desk.home import queries
 from portal.core.hints import PERSON
 from portal.core.sql import select, snapshot
 from portal.live.types import Fragments
+from tenants.announcements.queries import banner_rows_of
+from tenants.announcements.shown import digest_of
 from tenants.core.namespace_sql import IS_NOT_GIVEN_BACK
 from tenants.models import Grant, Namespace, Tenant
 from tenants.requests import queries as request_queries
@@ -58,14 +60,15 @@ def view_of(query: Mapping[str, str]) -> str:
 
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
     """Yields for each view (`view_of`) event name → HTML: `desk/home/_state_waiting.html` is the event `state_waiting`.
-    None: the view does not exist. One snapshot for all; returns its version. The channel of a person has one view, the
-    number of unread notices.
+    None: the view does not exist. One snapshot for all; returns its version. The channel of a person has one view: the
+    number of unread notices, and a digest of the announcements, which the page then fetches.
     """
     if channel.startswith(PERSON):
-        unread = _unread([channel])[channel]
-        told = get_template("components/page/_unread.html").render({"unread_notices": unread})
-        yield from ((view, {"state_notices": told.encode()}) for view in views)
-        return unread
+        told = _people([channel])[channel]
+        unread = get_template("components/page/_unread.html").render({"unread_notices": told.unread})
+        parts = {"state_notices": unread.encode(), "state_announcements": (told.announced or "-").encode()}
+        yield from ((view, parts) for view in views)
+        return told
     with snapshot():
         as_of = yield from _fragments(channel, views)
         return versions([channel], as_of)[channel]
@@ -117,23 +120,31 @@ def versions(channels: Collection[str], as_of: AsOf | None = None) -> Mapping[st
     """Returns namespace → a value that changes whenever its pages may change. It covers the namespace itself and what
     no hint about it reports: whether the mirror is current, staff's edits of classes, nodes of its pods, and what
     others borrow of its classes. Three statements, three per cluster, and up to three for borrowed units. Of a
-    person it is the number of unread notices: one statement for all.
+    person it is what all its pages show: two statements for all people. Announcements change by the clock alone.
 
     `as_of`: the age of the mirror as read before; it changes while a page is rendered.
     """
     people = [channel for channel in channels if channel.startswith(PERSON)]
-    unread: dict[str, Hashable] = {**_unread(people)} if people else {}
+    persons: dict[str, Hashable] = {**_people(people)} if people else {}
     if not (teams := [channel for channel in channels if not channel.startswith(PERSON)]):
-        return unread
+        return persons
     own, around = _own(teams), _around(teams, as_of)
-    return unread | {channel: (own.get(channel), around.get(channel)) for channel in teams}
+    return persons | {channel: (own.get(channel), around.get(channel)) for channel in teams}
 
 
-def _unread(channels: Collection[str]) -> dict[str, int]:
-    """One query."""
+@dataclass(frozen=True)
+class PersonState:
+    """What all pages of a person show: the number of unread notices, and a digest of the announcements."""
+
+    unread: int
+    announced: str
+
+
+def _people(channels: Collection[str]) -> dict[str, PersonState]:
+    """Two queries."""
     people = {channel: int(channel.removeprefix(PERSON)) for channel in channels}
-    found = unread_counts(people.values())
-    return {channel: found[pk] for channel, pk in people.items()}
+    unread, rows = unread_counts(people.values()), banner_rows_of(people.values())
+    return {channel: PersonState(unread[pk], digest_of(rows.get(pk, ()))) for channel, pk in people.items()}
 
 
 def _own(channels: Collection[str]) -> dict[str, Hashable]:

@@ -40,6 +40,8 @@ class ClassQuota:
     ends_at: datetime | None = None
     grace_until: datetime | None = None
     is_storage: bool = False
+    # What to do, if the class is being retired.
+    migration: class_queries.Migration | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ def class_quotas(
             found.append(_storage(namespace, one, held.in_force.get(one.pk, 0), ends.get(one.pk)))
             continue
         mine = _of_class(one, held, units)
-        found.append(replace(mine, lent=lends.get(one.pk), ends_at=ends.get(one.pk)))
+        migration = class_queries.migration_of(one)
+        found.append(replace(mine, lent=lends.get(one.pk), ends_at=ends.get(one.pk), migration=migration))
     return found
 
 

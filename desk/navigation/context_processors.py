@@ -119,7 +119,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         return found
     facts, current = page_facts(user), tenant_in_address(request)
     found["banner"], found["unread_notices"] = facts.banner, facts.unread
-    found["announcements"] = facts.announcements
+    found["announcements"], found["announced"] = facts.announcements, facts.announced
     if facts.observed is not None:
         operates = Actor(user=user, via="page").operates
         by = facts.observed.by if operates else ""

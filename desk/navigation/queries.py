@@ -12,21 +12,17 @@ from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import connection
 from django.db.models import Exists, Subquery
-from django.db.models.functions import JSONObject
 
 from accounts.models import Role, User
 from accounts.notices.queries import unread_count_of
 from catalog.banner.queries import ActiveBanner, active_banners
 from cluster.observe_only.queries import observed_clusters
-from tenants.announcements.queries import banners_for
+from tenants.announcements import shown as announcements
+from tenants.announcements.queries import banner_rows
 from tenants.models import Deputy
 
 # Stands for the user in the composed statement. No user has this key.
 _SOMEBODY = -1
-
-
-# Of a banner of an announcement.
-_ANNOUNCED = ("pk", "title", "body", "severity", "wants_acknowledgement")
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,8 @@ class PageFacts:
     unread: int
     banner: ActiveBanner | None
     observed: Observed | None
-    announcements: list[dict[str, Any]]  # pk, title, body, severity, wants_acknowledgement
+    announcements: list[dict[str, Any]]  # pk, title, body, severity, wants_acknowledgement, retiring: Migration
+    announced: str  # changes whenever the announcements do
 
 
 def page_facts(user: User) -> PageFacts:
@@ -54,9 +51,10 @@ def page_facts(user: User) -> PageFacts:
         cursor.execute(statement, [user.pk if value == _SOMEBODY else value for value in values])
         rows = cursor.fetchall()
     if not rows:
-        return PageFacts([], False, 0, None, None, [])
+        return PageFacts([], False, 0, None, None, [], "")
     _slug, _name, is_named, count, said, ends, since, decider, announced = rows[0]
     teams = [(slug, name) for slug, name, *_ in rows if slug is not None]
+    banners = [json.loads(one) for one in announced]
     # Runs on every page: delegations in force are read only if there are any.
     may_be = is_named if teams else not user.has_role(Role.APPROVER)
     is_deputy = may_be and Deputy.objects.in_force().filter(deputy=user).exists()
@@ -66,7 +64,8 @@ def page_facts(user: User) -> PageFacts:
         count or 0,
         ActiveBanner(said, ends) if said else None,
         Observed(since, decider or "") if since else None,
-        [json.loads(one) for one in announced],
+        [announcements.banner(one) for one in banners],
+        announcements.digest_of(banners),
     )
 
 
@@ -80,7 +79,7 @@ def _statement(cluster: str) -> tuple[str, tuple[Any, ...]]:
     observed = observed_clusters(cluster)
     since = Subquery(observed.values("observe_only_since")[:1])
     decider = Subquery(observed.values("observe_only_by__name")[:1])
-    announced = ArraySubquery(banners_for(_SOMEBODY).values(found=JSONObject(**{name: name for name in _ANNOUNCED})))
+    announced = ArraySubquery(banner_rows(_SOMEBODY))
     # From the user, because users without a team see the rest too.
     found = User.objects.filter(pk=_SOMEBODY).order_by("memberships__tenant__slug")
     shown = found.annotate(

@@ -108,12 +108,12 @@ class NodePage:
         return any(one.faulty is None for one in self.devices)
 
 
-def node_list(cluster: Cluster, *, q: str, state: str, cursor: str | None) -> NodeList:
+def node_list(cluster: Cluster, *, q: str, state: str, cursor: str | None, limit: int = PAGE_SIZE) -> NodeList:
     """By name. Eight queries, whatever the number of nodes and pods. Raises Refused (bad_cursor)."""
     rows = MirrorNode.objects.filter(FILTERS.get(state, Q()), cluster_id=cluster.pk)
     if q:
         rows = rows.filter(Q(name__icontains=q) | Q(record__labels__icontains=q))
-    page = page_of(rows, keys=("name",), limit=PAGE_SIZE, cursor=cursor)
+    page = page_of(rows, keys=("name",), limit=limit, cursor=cursor)
     found = [mirror.node_of(row) for row in page.items]
     faults = open_faults(cluster, [node.name for node in found])
     devices = devices_of(cluster, found, faults)

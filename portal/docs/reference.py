@@ -43,7 +43,9 @@ THEMES = {
         "invitations",
     ),
     "Catalog and cluster": ("classes", "images", "capacity", "cluster", "search"),
-    "Approval and operations": ("inbox", "delegations", "queue", "operators", "people"),
+    "Announcements": ("announcements", "operators/announcements"),
+    "Approval and people": ("inbox", "delegations", "people"),
+    "For operators": ("queue", "operators"),
     "Maintenance of nodes": ("maintenances",),
     "Adoption of namespaces": ("adoptions",),
     "Account": ("me", "tokens", "events"),
@@ -122,8 +124,9 @@ def operations_by_theme(contract: Part) -> dict[str, list[OperationDoc]]:
 
 def _place(path: str, operation: Part) -> str:
     tag, parts = str(operation["tags"][0]), path.removeprefix(f"{V1}/").split("/")
-    below = f"{tag}/{parts[2]}" if len(parts) > 2 else ""
-    return below if any(below in places for places in THEMES.values()) else tag
+    # `teams/{team}/members` is teams/members, `operators/activity` is itself.
+    names = [f"{tag}/{part}" for part in parts[1:3] if "{" not in part]
+    return next((one for one in names if any(one in places for places in THEMES.values())), tag)
 
 
 def fields_by_schema(contract: Part) -> dict[str, list[FieldDoc]]:

@@ -381,6 +381,11 @@ if (window.htmx) {
       bell.innerHTML = data;
       if (bell.textContent.trim()) announce(`Notices: ${bell.textContent.trim()}.`);
     });
+    // Nor do the announcements, which depend on the person: the page fetches them again if it shows others.
+    source.addEventListener("state_announcements", ({ data }) => {
+      const seen = one("#announcements [name=seen]");
+      if (seen && seen.value !== data) htmx.trigger("#announcements", "announced");
+    });
     return source;
   };
   document.addEventListener("htmx:sseOpen", () => streamIs("live"));
@@ -410,6 +415,12 @@ if (window.htmx) {
   // A hidden page asks nothing; it is up to date a moment after it is seen again.
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && event.detail.elt.getAttribute("hx-trigger")?.startsWith("every ")) event.preventDefault();
+  });
+  // A page with a stream hears of announcements from it.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const { elt, requestConfig } = event.detail;
+    const isPoll = requestConfig.triggeringEvent?.type !== "announced";
+    if (elt.id === "announcements" && isPoll && document.body.dataset.stream === "live") event.preventDefault();
   });
   // A refusal is a sentence, not a replacement for what was clicked: it goes to the notices at the top of the page.
   document.addEventListener("htmx:beforeSwap", (event) => {

@@ -1,4 +1,4 @@
-"""The form by which operators write an announcement."""
+"""The forms by which operators write an announcement, and change its end."""
 
 from __future__ import annotations
 
@@ -30,3 +30,7 @@ class AnnouncementForm(forms.Form):
         typed = dict(self.cleaned_data)
         typed["ends"] = typed.pop("until")
         return typed | {name: [one.slug for one in typed[name]] for name in ("classes", "teams")}
+
+
+class EndForm(forms.Form):
+    until = forms.DateTimeField(label="Until", widget=forms.DateTimeInput(attrs=_TIME, format="%Y-%m-%dT%H:%M"))

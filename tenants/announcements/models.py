@@ -16,6 +16,13 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
         """Now, by the database's clock."""
         return self.filter(withdrawn_at=None, period__contains=Now())
 
+    def not_over(self) -> AnnouncementQuerySet:
+        """In force, or to come."""
+        return self.filter(withdrawn_at=None, period__endswith__gt=Now())
+
+    def over(self) -> AnnouncementQuerySet:
+        return self.exclude(withdrawn_at=None, period__endswith__gt=Now())
+
 
 class Announcement(models.Model):
     """Its text never changes. Shown within `period`, unless it was withdrawn."""

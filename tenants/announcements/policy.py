@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from portal.core.errors import Refusal
@@ -9,6 +10,8 @@ from portal.core.plain_text import hidden_refusal
 
 TITLE_MAX = 100
 BODY_MAX = 2000
+# Classes or teams of one announcement.
+NAMED_MAX = 200
 
 
 def text_refusal(title: str, body: str) -> Refusal | None:
@@ -34,5 +37,9 @@ def announced_period_refusal(starts: datetime, ends: datetime, *, now: datetime)
     return None
 
 
-def mail_text(body: str, address: str) -> str:
-    return f"{body}\n\n{address}"
+def change_refusal(*, is_over: bool) -> Refusal | None:
+    return Refusal("is_over", "This announcement is over.", status=409) if is_over else None
+
+
+def mail_text(body: str, migrations: Iterable[str], address: str) -> str:
+    return "\n\n".join([body, *migrations, address])

@@ -51,6 +51,8 @@ REFUSED = {
     "maintenances_preview plugin_config: 422 bad_maintenance",
     "maintenances_preview reason: 409 in_maintenance",
     "members_add email: 422 bad_address",
+    "operators_announcements_create classes.[]: 422 bad_announcement",
+    "operators_announcements_create teams.[]: 422 bad_announcement",
     "people_add email: 422 bad_address",
     "people_change roles.[]: 422 invalid",
     "requests_file lines.[].gpu_class: 422 unknown_class",

@@ -31,6 +31,13 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "owner": "colin@example.org",
         },
         "adoption accepted": {"accepted": ["network Pod all"]},
+        "announcement": {
+            "title": "Maintenance",
+            "body": "Tomorrow.",
+            "audience": "everybody",
+            "ends_at": (now + timedelta(days=2)).isoformat(),
+        },
+        "announcement end": {"ends_at": (now + timedelta(days=3)).isoformat()},
         "maintenance": {
             "nodes": ["a100-2"],
             "kind": "hardware",
@@ -93,6 +100,7 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "starts": "2020-01-01T00:00",
             "until": "2090-01-01T00:00",
         },
+        "announcement end form": {"until": "2090-01-01T00:00"},
         "banner form": {"text": "Tomorrow."},
         "observe-only form": {"to": "on"},
         "adoption form": {

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpu_cli import formatting
+from gpu_cli import formatting, operators
 from gpu_cli.api.errors import UsageError
 from gpu_cli.session import AsJson, Name, Team, session_of
 
@@ -73,6 +73,22 @@ def faults(
     session.give(session.client.everything("gpu-faults", team=team, open=is_open), formatting.faults)
 
 
+def announcements(
+    context: typer.Context,
+    acknowledged: Annotated[
+        int,
+        typer.Option("--acknowledge", help="First acknowledge this number: your pages do not show it any more."),
+    ] = 0,
+    json: AsJson = False,
+) -> None:
+    """List the operators' announcements that are in force for you, newest first."""
+    session = session_of(context)
+    if acknowledged:
+        # To say it again changes nothing.
+        session.client.call("POST", "announcements", str(acknowledged), "acknowledge", is_repeatable=True)
+    session.give(session.client.everything("announcements"), operators.own_announcements)
+
+
 def status(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of a notebook or job. Default: all of the team.")] = "",
@@ -109,6 +125,6 @@ def open_page(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (classes, capacity, quota, usage, budget, idle, faults, status, why):
+    for command in (classes, capacity, quota, usage, budget, idle, faults, announcements, status, why):
         app.command()(command)
     app.command("open")(open_page)

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from accounts.core.request_actor import actor
+from catalog.classes import queries as class_queries
 from portal.core.errors import get_or_refuse
 from tenants.approvers import queries as approver_queries
 from tenants.core import queries as core_queries
@@ -51,6 +52,7 @@ def grant_list(request: HttpRequest, tenant: str, read_advice: ReadAdvice | None
         "tenant": team,
         "closing": team.namespaces.exclude(closes_at=None).first(),
         "classes": chart.class_timelines(rows, at=now),
+        "migrations": class_queries.migrations_of({row.slug for row in rows}),
         "may_request": may_request,
         "may_reclaim": reclaim_policy.may_reclaim(by, standing),
         **(read_advice(team) if read_advice and may_request is None else {}),

@@ -16,7 +16,7 @@ from accounts.models import Event, Notice, User
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, MirrorKind, MirrorNode, MirrorObject, MirrorPod
 from desk.home import queries
-from desk.home.fragments import fragments, versions
+from desk.home.fragments import PersonState, fragments, versions
 from portal.core.hints import person_channel
 from portal.core.sql import snapshot
 from tenants.models import Grant, Namespace, Tenant
@@ -236,15 +236,16 @@ def test_a_change_for_the_next_run_is_sent_to_the_workloads_page(name: str) -> N
     assert "Next run" in told()
 
 
-def test_the_unread_notices_of_many_people_are_one_query(alice: User, bob: User) -> None:
+def test_the_unread_notices_and_the_announcements_of_many_people_are_two_queries(alice: User, bob: User) -> None:
     event = Event.objects.create(verb="x.y", via="page")
     late = {"at": timezone.now() + timedelta(days=1)}
     for who, values in ((bob, {}), (bob, {}), (bob, late), (bob, {"read_at": timezone.now()})):
         Notice.objects.create(user=who, event=event, kind="team", subject="News", **values)
     channels = [person_channel(who.pk) for who in (alice, bob)]
     with CaptureQueriesContext(connection) as taken:
-        assert versions(channels) == dict(zip(channels, (0, 2), strict=True))
-    assert len(taken) == 1
+        found = versions(channels)
+    assert found == {channels[0]: PersonState(0, ""), channels[1]: PersonState(2, "")}
+    assert len(taken) == 2
     rendering = fragments(channels[1], [""])
     view, found = next(rendering)
     assert (view, found and b">2<" in found["state_notices"]) == ("", True)

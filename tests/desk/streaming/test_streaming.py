@@ -6,27 +6,31 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.db import transaction
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.test import Client
 from django.utils import timezone
 
 from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
-from accounts.models import ApiToken, User
+from accounts.models import ApiToken, Role, User
 from accounts.notices.actions import mark_read
 from catalog.models import GpuClass
+from desk.navigation.queries import page_facts
 from portal.core.hints import page_hint
 from portal.live import broadcaster
-from tenants.models import Membership, Namespace, Tenant
+from tenants.models import Announcement, Membership, Namespace, Tenant
 from tests.support.http.callers import bearer
 from tests.support.processes.streaming import NOTEBOOKS, Doors, Stream, session_of
-from tests.support.rows import running
+from tests.support.rows import make, running
 from tests.support.waiting import wait_until
+from tests.tenants.announcements.test_announcements import announced
 from workloads.gateway.asgi import REMEMBER_S
 from workloads.models import Run, Workload
 
@@ -94,6 +98,24 @@ def test_a_page_hears_of_its_persons_notices_on_the_stream_that_it_has(
     wait_until(lambda: by_token.has("event: state_holdings"))
     by_token.close()
     assert not by_token.has("state_notices")
+
+
+def test_a_page_hears_of_announcements_for_its_person(
+    doors: Doors, notebook: Workload, namespace_a: Namespace, bob: User,
+    streams: Callable[..., Stream],
+) -> None:  # fmt: skip
+    stream = streams(f"/live/{namespace_a.name}", bob)
+    wait_until(lambda: stream.has("event: state_announcements\ndata: -\n\n"))
+    olga = make.user("Olga", roles=[Role.OPERATOR])
+    now = timezone.now()
+    row = announced(olga, audience="teams", teams=[namespace_a.tenant.slug])
+    at_once = broadcaster.VERSION_CHECK_S - 3
+    shown = f"event: state_announcements\ndata: {page_facts(bob).announced}\n\n"
+    wait_until(lambda: stream.has(shown), within_s=at_once)
+    # Nothing reports the end of its period: the clock alone ends it.
+    Announcement.objects.filter(pk=row.pk).update(period=DateTimeTZRange(now - timedelta(hours=1), now))
+    gone = b"event: state_announcements\ndata: -\n\n"
+    wait_until(lambda: stream.received.count(gone) == 2, within_s=2 * broadcaster.VERSION_CHECK_S)
 
 
 def test_strangers_and_the_anonymous_get_no_stream(

@@ -5,9 +5,12 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from accounts.core.actor import Actor
 from accounts.models import User
+from tenants.announcements import actions
 from tenants.models import Announcement, Tenant
 from tests.e2e.accessibility import look_at
+from tests.tenants.announcements.test_announcements import announced
 
 pytestmark = pytest.mark.browser
 
@@ -46,3 +49,33 @@ def test_it_is_published_acknowledged_and_withdrawn(
     another = open_page("/catalog", as_user=alice)
     expect(another.get_by_role("heading", level=1)).to_be_visible()
     expect(another.get_by_role("region", name="Announcement")).to_have_count(0)
+
+
+def test_open_pages_follow_without_a_reload(
+    team_a: Tenant, olga: User, bob: User, open_page: Callable[..., Page]
+) -> None:
+    """By the stream of the page at once, and by its own question where it has none."""
+    page = open_page("/teams/team-a", as_user=bob)
+    shown = page.get_by_role("region", name="Announcement")
+    expect(shown).to_have_count(0)
+    tell = "data => window.stream.dispatchEvent(new MessageEvent('state_announcements', { data }))"
+    row = announced(olga, title="New switches tonight", audience="teams", teams=["team-a"])
+    page.evaluate(tell, "something else")
+    expect(shown).to_contain_text("New switches tonight")
+    look_at(page)
+    page.evaluate(tell, page.locator("#announcements [name=seen]").input_value())
+    shown.get_by_role("button", name="Acknowledge").click()
+    page = open_page("/teams/team-a", as_user=bob)
+    expect(page.get_by_role("region", name="Announcement")).to_have_count(0)
+    row = announced(olga, title="Done", audience="teams", teams=["team-a"])
+    page.evaluate(tell, "-more")
+    expect(page.get_by_role("region", name="Announcement")).to_contain_text("Done")
+    actions.withdraw_announcement(row.pk, by=Actor(user=olga, via="page"))
+    page.evaluate(tell, "-")
+    expect(page.get_by_role("region", name="Announcement")).to_have_count(0)
+
+    without = open_page("/catalog", as_user=bob)
+    expect(without.get_by_role("region", name="Announcement")).to_have_count(0)
+    announced(olga, title="Once more", audience="teams", teams=["team-a"])
+    without.evaluate("htmx.trigger('#announcements', 'announced')")  # what the minute does
+    expect(without.get_by_role("region", name="Announcement")).to_contain_text("Once more")

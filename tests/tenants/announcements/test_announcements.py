@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,10 +13,13 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.core.actor import Actor
-from accounts.models import Event, User
+from accounts.models import Event, NoticePreference, User
 from catalog.models import GpuClass
+from desk.home.fragments import fragments, versions
 from desk.navigation.queries import page_facts
+from portal.core import hints
 from portal.core.errors import Refused
+from portal.core.hints import person_channel
 from tenants.announcements import actions, queries
 from tenants.models import Announcement, ClassAccess, Namespace, Tenant
 from tests.support.rows import make, running
@@ -162,3 +166,81 @@ def test_only_operators_announce(team_a: Tenant, bob: User) -> None:
         announced(bob)
     assert refused.value.code == "not_allowed"
     assert signed_in(bob).get("/operators/announcements").status_code == 404
+
+
+# ---- live --------------------------------------------------------------------------------------------------------
+
+
+def seen_of(who: User) -> str:
+    return page_facts(who).announced or "-"
+
+
+def test_the_part_of_pages_is_fetched_only_if_it_changed(team_a: Tenant, olga: User, bob: User) -> None:
+    client, row = signed_in(bob), announced(olga, audience="teams", teams=["team-a"])
+    page = client.get("/catalog").content.decode()
+    assert f'<input type="hidden" name="seen" value="{seen_of(bob)}">' in page
+    assert client.get("/announcements/now", {"seen": seen_of(bob)}).status_code == 204
+    fetched = client.get("/announcements/now", {"seen": "-"}).content.decode()
+    assert "Maintenance of &lt;b&gt;switches&lt;/b&gt;" in fetched
+    assert f'value="{seen_of(bob)}"' in fetched
+    client.post(f"/announcements/{row.pk}/acknowledge")
+    assert 'name="seen" value="-"' in client.get("/announcements/now", {"seen": "x"}).content.decode()
+    assert client.get("/announcements/now", {"seen": "-"}).status_code == 204
+
+
+@pytest.mark.parametrize("change", ["begins", "ends", "withdrawn", "acknowledged", "retired", "left"])
+def test_the_stream_of_a_page_sees_each_change(
+    team_a: Tenant, a100: GpuClass, olga: User, bob: User, alice: User, change: str
+) -> None:
+    """Also those of the clock, which no hint reports."""
+    row, now = announced(olga, audience="teams", teams=["team-a"]), timezone.now()
+    row.classes.add(a100)
+    later = DateTimeTZRange(now + timedelta(hours=1), now + timedelta(hours=2))
+    if change == "begins":
+        Announcement.objects.update(period=later)
+    channels = [person_channel(who.pk) for who in (alice, bob)]
+    before = versions(channels)
+    assert versions(channels) == before
+    if change == "begins":
+        Announcement.objects.update(period=DateTimeTZRange(now - timedelta(hours=1), now + timedelta(hours=2)))
+    elif change == "ends":
+        Announcement.objects.update(period=DateTimeTZRange(now - timedelta(hours=2), now - timedelta(hours=1)))
+    elif change == "withdrawn":
+        Announcement.objects.update(withdrawn_at=now)
+    elif change == "acknowledged":
+        row.acknowledgements.create(user=bob)
+    elif change == "retired":
+        GpuClass.objects.update(life_cycle="retiring")
+    else:
+        team_a.memberships.filter(user=bob).delete()
+    after = versions(channels)
+    assert after[channels[1]] != before[channels[1]]
+    is_for_all = change not in ("acknowledged", "left")
+    assert (after[channels[0]] != before[channels[0]]) == is_for_all
+    [(_view, parts)] = list(fragments(channels[1], [""]))
+    assert parts is not None
+    assert parts["state_announcements"].decode() == seen_of(bob), "as the page computes it in another query"
+
+
+def test_open_pages_of_the_audience_are_told_at_once(
+    team_a: Tenant, olga: User, bob: User, alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
+) -> None:  # fmt: skip
+    told: list[set[int]] = []
+    monkeypatch.setattr(hints, "_send_person_hints", lambda pks: told.append(set(pks)))
+    NoticePreference.objects.create(user=bob, kind="announced", channel="off")
+    team = {alice.pk, bob.pk}
+
+    def hinted(done: Callable[[], object]) -> set[int]:
+        told.clear()
+        with django_capture_on_commit_callbacks(execute=True):
+            done()
+        return set().union(*told)
+
+    assert hinted(lambda: announced(olga, audience="teams", teams=["team-a"])) == team
+    row, by = Announcement.objects.get(), Actor(user=olga, via="page")
+    assert hinted(lambda: actions.acknowledge(row.pk, by=Actor(user=bob, via="page"))) == {bob.pk}
+    later = timezone.now() + timedelta(days=2)
+    assert hinted(lambda: actions.change_end(row.pk, ends=later, by=by)) == team
+    assert hinted(lambda: actions.change_end(row.pk, ends=later, by=by)) == set()
+    assert hinted(lambda: actions.withdraw_announcement(row.pk, by=by)) == team

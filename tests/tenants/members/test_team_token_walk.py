@@ -23,6 +23,7 @@ from accounts.models import ApiToken, Role, Scope, User
 from catalog.banner.actions import put_banner
 from catalog.models import GpuClass, Image
 from operations.models import Adoption, Maintenance
+from tenants.announcements.actions import announce
 from tenants.members.tokens import actions as token_actions
 from tenants.models import (
     ApproverFor,
@@ -58,6 +59,7 @@ OF_PERSON = (
     "api-approver-for-all",
     "api-approver-for",
 )
+OF_ANNOUNCEMENT = ("api-announcement-acknowledge", "api-announcement", "api-announcement-withdraw")
 OF_MAINTENANCE = tuple(f"api-maintenance{which}" for which in ("", "-confirm", "-cancel", "-release"))
 # Calls that do nothing, also with the personal token, and the reason.
 EMPTY = {
@@ -113,6 +115,10 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
         cluster=cluster, kind="other", reason=CANARY, holds_from=now, starts_at=now, ends_at=now + timedelta(days=1),
         created_by=nora,
     )  # fmt: skip
+    announced = announce(
+        title=CANARY, body=CANARY, severity="warning", audience="everybody", classes=[], teams=[], starts=now,
+        ends=now + timedelta(days=1), wants_acknowledgement=True, by=Actor(nora, "page"),
+    )  # fmt: skip
     Adoption.objects.create(namespace=team_b, proposed_by=nora, read_at=now)
     running.known(cluster.pk)
     running.workload(team_b, named, name="works", by=nora, command=[CANARY])
@@ -165,6 +171,7 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
         "api-team-request-withdraw": str(own.pk),
         "api-delegation-end": str(deputy.pk),
         **dict.fromkeys(OF_PERSON, str(deputy.approver_id)),
+        **dict.fromkeys(OF_ANNOUNCEMENT, str(announced.pk)),
         **dict.fromkeys(OF_MAINTENANCE, str(maintained.pk)),
         "api-team-token": other.prefix,
         "api-token": personal.prefix,
@@ -188,6 +195,8 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "PUT api-observe-only": {"wanted": True},
         "POST api-adoptions": {"namespace": "n1", "slug": "n1", "name": "N1", "owner": "charlie@example.org"},
         "POST api-adoption-accept": {"accepted": []},
+        "POST api-announcements": {"title": "x", "body": "x", "audience": "everybody", "ends_at": far},
+        "PATCH api-announcement": {"ends_at": far},
         "POST api-maintenances": maintenance,
         "POST api-maintenance-preview": maintenance,
         "POST api-delegations": {"email": "charlie@example.org", "ends_at": far},

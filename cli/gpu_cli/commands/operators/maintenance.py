@@ -1,4 +1,4 @@
-"""For operators: maintenance of nodes, `gpu ops maintenance`."""
+"""Maintenance of nodes: `gpu ops maintenance`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from gpu_cli.moments import parse_moment
 from gpu_cli.session import AsJson, session_of
 
 DEVICES = re.compile(r"(?P<resource>[^=]+)=(?P<number>\d{1,9})")
-operators = typer.Typer(help="For operators: maintenance of nodes.", no_args_is_help=True, rich_markup_mode=None)
 of_nodes = typer.Typer(
     help="Maintenance of nodes: list, show, plan, confirm, cancel, release.",
     no_args_is_help=True,
@@ -120,5 +119,4 @@ def parse_devices(text: str) -> tuple[str, int]:
 
 
 def add_to(app: typer.Typer) -> None:
-    operators.add_typer(of_nodes, name="maintenance")
-    app.add_typer(operators, name="ops")
+    app.add_typer(of_nodes, name="maintenance")

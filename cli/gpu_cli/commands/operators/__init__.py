@@ -1,0 +1,1 @@
+"""`gpu ops`: what operators do in their week. One module for each subject."""

@@ -1,0 +1,42 @@
+"""Nodes as JSON. Class names are component names of the API's contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class NodeDevicesSerializer(serializers.Serializer[Any]):
+    resource = serializers.CharField(help_text="A resource name; for devices of a DRA driver the driver.")
+    capacity = serializers.IntegerField()
+    allocatable = serializers.IntegerField()
+    used = serializers.IntegerField(help_text="Units of unfinished pods, also of those outside the portal.")
+    unhealthy = serializers.IntegerField()
+    faulty = serializers.IntegerField(
+        allow_null=True, help_text="Of these, on GPUs with open faults. null: they cannot be counted."
+    )
+
+
+class OperatedNodeSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    product = serializers.CharField(allow_blank=True)
+    is_ready = serializers.BooleanField(source="ready")
+    is_schedulable = serializers.BooleanField(source="schedulable")
+    cordon = serializers.CharField(allow_blank=True, help_text="Who cordoned it and since when; empty if nobody did.")
+    mig_config = serializers.CharField(source="layout", allow_blank=True, help_text="The MIG layout that is requested.")
+    mig_config_state = serializers.CharField(source="layout_state", allow_blank=True)
+    devices = NodeDevicesSerializer(many=True)
+    faults = serializers.SerializerMethodField(help_text="Open faults of its GPUs.")
+
+    def get_faults(self, line: Any) -> list[str]:
+        return [f"{fault.row.device}: {fault.title}" for fault in line.faults]
+
+
+class NodeListSerializer(serializers.Serializer[Any]):
+    items = OperatedNodeSerializer(many=True)
+    next = serializers.URLField(allow_null=True)
+    faults = serializers.CharField(allow_blank=True, help_text="Whether faults of GPUs are read, and if not, why.")
+    as_of = serializers.DateTimeField(allow_null=True)
+    is_current = serializers.BooleanField()
+    problem = serializers.CharField(allow_blank=True)
