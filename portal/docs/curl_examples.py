@@ -39,6 +39,7 @@ PAGE_CALLS = {
     "adoptions": f"{V1}/adoptions",
     "maintenance": f"{V1}/maintenances/{{pk}}",
     "maintenances": f"{V1}/maintenances",
+    "mig-sets": f"{V1}/mig-sets",
     "notices": f"{V1}/me/notices{{?show}}",
     "people": f"{V1}/people{{?q,role}}",
     "person": f"{V1}/people/{{pk}}",

@@ -31,6 +31,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "owner": "colin@example.org",
         },
         "adoption accepted": {"accepted": ["network Pod all"]},
+        "mig set": {"set": "NVIDIA-A100-SXM4-80GB:80:mixed", "wanted": {"1g.10gb": 1}},
         "maintenance": {
             "nodes": ["a100-2"],
             "kind": "hardware",

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 
 from catalog.mig.sets.types import Need
 
@@ -20,7 +22,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class Filling:
-    """`chosen`: (index of a layout, number of slots). `is_proven`: no other layouts of the slots have a higher value."""
+    """`chosen`: (index of a layout, number of slots). `is_proven`: no other layouts have a higher value."""
 
     value: int
     chosen: tuple[tuple[int, int], ...]
@@ -38,18 +40,28 @@ class Budget:
 
 
 class Slots:
-    """`layouts`: instances by profile of one slot. `sizes`: of one instance, `room`: of a slot."""
+    """`layouts`: instances by profile of one slot. `now`: those that exist before anything changes. `sizes`: of one
+    instance, `room`: of a slot.
+    """
 
     def __init__(
-        self, layouts: Sequence[Mapping[str, int]], need: Need, *, sizes: Mapping[str, Size], room: Size
+        self,
+        layouts: Sequence[Mapping[str, int]],
+        need: Need,
+        *,
+        now: Mapping[str, int],
+        sizes: Mapping[str, Size],
+        room: Size,
     ) -> None:
         most = Counter(need.wanted) | Counter(need.granted)
         self.names = sorted(name for name, number in most.items() if number > 0)
         self.wanted = tuple(need.wanted.get(name, 0) for name in self.names)
         self.granted = tuple(need.granted.get(name, 0) for name in self.names)
+        self.kept = tuple(min(n, now.get(name, 0)) for n, name in zip(self.granted, self.names, strict=True))
         self.caps = tuple(map(max, self.wanted, self.granted))
-        # One granted instance is worth more than all wanted ones.
+        # One granted instance is worth more than all wanted ones; one that exists more than all other granted ones.
         self.weight = sum(self.wanted) + 1
+        self.weight_kept = self.weight * (sum(self.granted) + 1)
         self.room = room
         self.layouts = self._useful(layouts)
         self._steps = [self._by_worth(sizes, axis) for axis in (0, 1)]
@@ -60,8 +72,8 @@ class Slots:
 
     def value(self, supply: Supply) -> int:
         return sum(
-            self.weight * min(n, granted) + min(n, wanted)
-            for n, granted, wanted in zip(supply, self.granted, self.wanted, strict=True)
+            self.weight_kept * min(n, kept) + self.weight * min(n, granted) + min(n, wanted)
+            for n, kept, granted, wanted in zip(supply, self.kept, self.granted, self.wanted, strict=True)
         )
 
     def bound(self, supply: Supply, slots: int) -> int:
@@ -95,19 +107,15 @@ class Slots:
     def added(self, supply: Supply, held: Supply) -> Supply:
         return tuple(map(min, map(int.__add__, supply, held), self.caps))
 
-    def _by_worth(self, sizes: Mapping[str, Size], axis: int) -> list[tuple[float, int, int, int, int, int]]:
+    def _by_worth(self, sizes: Mapping[str, Size], axis: int) -> list[tuple[Fraction, int, int, int, int, int]]:
         """(worth of a slice, profile, from, to, worth of an instance, its slices): instances of equal worth."""
         found = []
         for at, name in enumerate(self.names):
             size = sizes[name][axis]
-            both = min(self.granted[at], self.wanted[at])
-            for low, high, worth in (
-                (0, both, self.weight + 1),
-                (both, self.granted[at], self.weight),
-                (both, self.wanted[at], 1),
-            ):
-                if low < high:
-                    found.append((worth / size, at, low, high, worth, size))
+            worths = ((self.kept[at], self.weight_kept), (self.granted[at], self.weight), (self.wanted[at], 1))
+            for low, high in pairwise(sorted({0, *(until for until, _worth in worths)})):
+                worth = sum(one for until, one in worths if high <= until)
+                found.append((Fraction(worth, size), at, low, high, worth, size))
         return sorted(found, reverse=True)
 
     def packed(self, supply: Supply, slots: int, axis: int) -> int:
@@ -137,7 +145,7 @@ class _Search:
         self._dive(supply, slots)
         if self.value < self.most:
             self._try((), supply, slots)
-        counts = Counter(self.chosen)
+        counts: Counter[int] = Counter(self.chosen)
         chosen = tuple(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
         self.found = Filling(self.value, chosen, self.value >= self.most or not self.is_cut)
 

@@ -1,5 +1,6 @@
-"""Which nodes of a set change, and to which layouts: most of what is granted, then of what is wanted, then the fewest
-changed nodes, then the fewest runs that are moved. Pure. Why in this order, and what is proven: docs/adr/0098.
+"""Which nodes of a set change, and to which layouts: most of what is granted and exists, then of all that is granted,
+then of what is wanted, then the fewest changed nodes, then the fewest runs that are moved. Pure. Why in this order, and
+what is proven: docs/adr/0098.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from catalog.mig.sets.filling import Budget, Filling, Size, Slots
 from catalog.mig.sets.types import WHOLE, Need, NodePlan, SetNode, SetPlan
 
 # Half a second on one core, for all searches of a plan together.
-_STATES_LIMIT = 5_000
+_STATES_LIMIT = 4_000
 # All subsets of so many nodes are tried.
 _SUBSETS_NODES = 10
 # Of more nodes, numbers of nodes with the same layout, if there are not more of them than this.
@@ -36,7 +37,12 @@ class _Planner:
     def __init__(
         self, card: MigCard, profiles: Mapping[str, MigProfile], nodes: Sequence[SetNode], need: Need, is_single: bool
     ) -> None:
-        self.card, self.nodes, self.need, self.is_single = card, sorted(nodes, key=lambda one: one.name), need, is_single
+        self.card, self.nodes, self.need, self.is_single = (
+            card,
+            sorted(nodes, key=lambda one: one.name),
+            need,
+            is_single,
+        )
         self.sizes = {name: (one.compute, one.memory) for name, one in profiles.items()}
         self.sizes[WHOLE] = (card.compute_slices, card.memory_slices)
         gpus = nodes[0].gpus if is_single and nodes else 1
@@ -48,7 +54,8 @@ class _Planner:
         self.on_gpu: list[Mapping[str, int]] = [*on_gpu, {WHOLE: 1}]
         layouts = [{name: number * gpus for name, number in one.items()} for one in self.on_gpu]
         room: Size = (card.compute_slices * gpus, card.memory_slices * gpus)
-        self.slots = Slots(layouts, need, sizes=self.sizes, room=room)
+        now = sum((Counter(one.offers) for one in nodes), Counter())
+        self.slots = Slots(layouts, need, now=now, sizes=self.sizes, room=room)
         self.held = [self.slots.supply(one.offers) for one in self.nodes]
         self.sizes_of = [1 if is_single else one.gpus for one in self.nodes]
         self.budget = Budget(_STATES_LIMIT)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from catalog.mig.parted import WHOLE as WHOLE
 
 
-
 @dataclass(frozen=True)
 class SetNode:
     """`offers`: instances now by profile, and GPUs without MIG as WHOLE. `runs`: keys of runs that a change moves."""
@@ -22,7 +21,9 @@ class SetNode:
 
 @dataclass(frozen=True)
 class Need:
-    """Instances by profile. `granted`: have to exist, whatever is wanted; they come before all that is `wanted`."""
+    """Instances by profile. `granted`: have to exist, whatever is wanted: those that exist first, then the others, and
+    only then what is `wanted`.
+    """
 
     wanted: Mapping[str, int]
     granted: Mapping[str, int]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from catalog.mig.sets.types import NodePlan, SetPlan
+from catalog.mig.sets.types import Need, NodePlan, SetPlan
 
 
 @dataclass(frozen=True)
@@ -17,28 +17,29 @@ class Wave:
     short: Mapping[str, int]
 
 
-def waves(plan: SetPlan) -> list[Wave]:
+def waves(plan: SetPlan, need: Need) -> list[Wave]:
     """One after the other. A wave has as many nodes as possible without more granted instances missing than with its
-    first node alone; the next first node is always one with which the fewest are missing.
+    first node alone; the next first node is always one with which the fewest are missing. `need`: with all that is
+    granted, also if the plan disregards it.
     """
     left = list(plan.changed)
     found: list[Wave] = []
     while left:
-        first = min(left, key=lambda one: (_missing(plan, left, [one]), len(one.node.runs), one.node.name))
-        missing = _missing(plan, left, [first])
+        first = min(left, key=lambda one: (_missing(plan, need, left, [one]), len(one.node.runs), one.node.name))
+        missing = _missing(plan, need, left, [first])
         nodes = [first]
         for other in left:
             if other is first or list(other.groups) != list(first.groups):
                 continue
-            if _missing(plan, left, [*nodes, other]) <= missing:
+            if _missing(plan, need, left, [*nodes, other]) <= missing:
                 nodes.append(other)
-        found.append(Wave(tuple(nodes), plan.need.short(_offers(plan, left, nodes))))
+        found.append(Wave(tuple(nodes), need.short(_offers(plan, left, nodes))))
         left = [one for one in left if one not in nodes]
     return found
 
 
-def _missing(plan: SetPlan, left: Sequence[NodePlan], closed: Sequence[NodePlan]) -> int:
-    return sum(plan.need.short(_offers(plan, left, closed)).values())
+def _missing(plan: SetPlan, need: Need, left: Sequence[NodePlan], closed: Sequence[NodePlan]) -> int:
+    return sum(need.short(_offers(plan, left, closed)).values())
 
 
 def _offers(plan: SetPlan, left: Sequence[NodePlan], closed: Sequence[NodePlan]) -> Counter[str]:

@@ -65,6 +65,8 @@ API = (
           body="adoption accepted"),
     write("POST", "api-adoption-undo", "adoption.undo_requested", OF_STAFF | {"operator": "", "admin": ""},
           "adopted team", scope="admin"),
+    read("api-mig-sets", NOT_THERE),
+    write("POST", "api-mig-set-plan", "", NOT_THERE, scope="read", body="mig set"),
     read("api-maintenances", NOT_THERE),
     write("POST", "api-maintenances", "maintenance.planned", NOT_THERE, scope="admin", done=201, body="maintenance"),
     write("POST", "api-maintenance-preview", "", NOT_THERE, scope="read", body="maintenance"),

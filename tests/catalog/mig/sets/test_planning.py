@@ -19,7 +19,7 @@ LAYOUTS = {
     product: [*{tuple(sorted(name for _at, name in one)) for one in placements(product)}, (WHOLE,)]
     for product in (H100, A30)
 }
-Rank = tuple[int, int, int, int]
+Rank = tuple[int, ...]
 
 
 def reachable(product: str, names: list[str], gpus: int, *, is_single: bool) -> set[tuple[int, ...]]:
@@ -31,14 +31,12 @@ def reachable(product: str, names: list[str], gpus: int, *, is_single: bool) -> 
         return {tuple(gpus * one[name] for name in names) for one in full.values()}
     found = {tuple(0 for _ in names)}
     for _gpu in range(gpus):
-        found = {
-            tuple(a + one[name] for a, name in zip(held, names, strict=True)) for held in found for one in parts
-        }
+        found = {tuple(a + one[name] for a, name in zip(held, names, strict=True)) for held in found for one in parts}
     return found
 
 
 def best_rank(product: str, nodes: list[SetNode], need: Need, *, is_single: bool) -> Rank:
-    """(granted that do not exist, wanted that is not served, changed nodes, runs): the least of all plans."""
+    """(granted that are lost, granted that do not exist, wanted that is not served, changed nodes, runs): the least."""
     names = sorted({*need.wanted, *need.granted})
     caps = [max(need.wanted.get(name, 0), need.granted.get(name, 0)) for name in names]
 
@@ -47,6 +45,7 @@ def best_rank(product: str, nodes: list[SetNode], need: Need, *, is_single: bool
 
     now = [capped(tuple(one.offers.get(name, 0) for name in names)) for one in nodes]
     then = [{capped(one) for one in reachable(product, names, node.gpus, is_single=is_single)} for node in nodes]
+    before = {name: sum(one.offers.get(name, 0) for one in nodes) for name in names}
     ranks: list[Rank] = []
     for number in range(len(nodes) + 1):
         for changed in combinations(range(len(nodes)), number):
@@ -59,12 +58,15 @@ def best_rank(product: str, nodes: list[SetNode], need: Need, *, is_single: bool
                 held = dict(zip(names, one, strict=True))
                 short = sum(max(0, n - held[name]) for name, n in need.granted.items())
                 unserved = sum(max(0, n - held[name]) for name, n in need.wanted.items())
-                ranks.append((short, unserved, number, runs))
+                lost = sum(max(0, min(n, before[name]) - held[name]) for name, n in need.granted.items())
+                ranks.append((lost, short, unserved, number, runs))
     return min(ranks)
 
 
 def rank_of(plan: SetPlan) -> Rank:
-    return sum(plan.short.values()), plan.unserved.total(), len(plan.changed), len(plan.runs)
+    kept = Counter(plan.need.granted) & plan.offers_now
+    lost = (kept - plan.offers).total()
+    return lost, sum(plan.short.values()), plan.unserved.total(), len(plan.changed), len(plan.runs)
 
 
 def random_offers(chance: random.Random, product: str, gpus: int, *, is_single: bool) -> Counter[str]:
@@ -106,11 +108,11 @@ def test_no_other_plan_is_better(product: str, is_single: bool) -> None:
         assert rank_of(plan) >= best
         # What a plan claims is true, and of sets this small nearly all is proven.
         if plan.is_best:
-            assert rank_of(plan)[:2] == best[:2], (nodes, need)
+            assert rank_of(plan)[:3] == best[:3], (nodes, need)
         if plan.is_fewest:
             assert rank_of(plan) == best, (nodes, need)
         assert plan.served.total() <= plan.at_most or plan.short
-        assert plan.changes_least <= best[2] or rank_of(plan)[:2] != best[:2]
+        assert plan.changes_least <= best[3] or rank_of(plan)[:3] != best[:3]
         proven += plan.is_fewest
     assert proven >= 118
 
@@ -155,8 +157,18 @@ def test_what_is_granted_comes_before_what_is_wanted() -> None:
     assert lost.short == {"1g.10gb": 2, WHOLE: 1}
 
 
+def test_nobody_loses_a_grant_for_another() -> None:
+    """One granted GPU against seven granted instances that never existed."""
+    plan = planned(nodes_with({WHOLE: 1}, gpus=1), {}, {WHOLE: 1, "1g.10gb": 7})
+    assert (plan.changed, plan.short) == ((), {"1g.10gb": 7})
+
+
 def test_of_equal_plans_that_with_the_fewest_runs() -> None:
-    nodes = [SetNode("busy", 1, {WHOLE: 1}, frozenset({1, 2})), SetNode("free", 1, {WHOLE: 1}), SetNode("one", 1, {WHOLE: 1}, frozenset({3}))]
+    nodes = [
+        SetNode("busy", 1, {WHOLE: 1}, frozenset({1, 2})),
+        SetNode("free", 1, {WHOLE: 1}),
+        SetNode("one", 1, {WHOLE: 1}, frozenset({3})),
+    ]
     plan = planned(nodes, {"1g.10gb": 7})
     assert [one.node.name for one in plan.changed] == ["free"]
 
