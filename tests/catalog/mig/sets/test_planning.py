@@ -108,6 +108,18 @@ def test_a_search_that_is_cut_short_claims_only_what_is_true(monkeypatch: pytest
     assert 0 < sum(plan.is_fewest for plan in plans) < 120
 
 
+def test_fewer_nodes_that_were_not_searched_are_not_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One changed node suffices here, and only a search finds its layouts."""
+    card, profiles = of(A30)
+    nodes = [SetNode("a", 3, {WHOLE: 3}), SetNode("b", 1, {"1g.6gb+me": 1}), SetNode("c", 1, {WHOLE: 1})]
+    need = Need({"1g.6gb": 1, "2g.12gb+me": 3}, {"1g.6gb": 4})
+    found = plan_set(card, profiles, nodes, need, is_single=False)
+    assert (len(found.changed), found.is_fewest) == (1, True)
+    monkeypatch.setattr("catalog.mig.sets.planning._STATES_LIMIT", 0)
+    cut = plan_set(card, profiles, nodes, need, is_single=False)
+    assert (len(cut.changed), cut.changes_least, cut.is_best, cut.is_fewest) == (2, 1, True, False)
+
+
 def random_sets(product: str, *, is_single: bool, number: int) -> list[tuple[list[SetNode], Need]]:
     chance = random.Random(f"{product} {is_single}")
     return [a_set(chance, product, is_single=is_single) for _ in range(number)]
