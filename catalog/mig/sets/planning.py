@@ -30,12 +30,45 @@ def plan_set(
     card: MigCard, profiles: Mapping[str, MigProfile], nodes: Sequence[SetNode], need: Need, *, is_single: bool
 ) -> SetPlan:
     """`is_single`: of MIG strategy single: all GPUs of a node have the same profile, and all nodes as many GPUs."""
-    return _Planner(card, profiles, nodes, need, is_single).plan()
+    on_gpu = _on_gpu(card, profiles, is_single)
+    return _Planner(card, profiles, on_gpu, nodes, need, is_single).plan()
+
+
+def which_hold(
+    card: MigCard,
+    profiles: Mapping[str, MigProfile],
+    asked: Sequence[tuple[Mapping[str, int], int]],
+    *,
+    is_single: bool,
+) -> list[bool]:
+    """For instances and a number of GPUs, whether these can have them. What a node says is not always possible."""
+    on_gpu = _on_gpu(card, profiles, is_single)
+    found = []
+    for offers, gpus in asked:
+        is_known = all(name in profiles or name == WHOLE for name, n in offers.items() if n)
+        nodes = [SetNode("", gpus, {})]
+        found.append(
+            is_known and not _Planner(card, profiles, on_gpu, nodes, Need(offers, {}), is_single).plan().unserved
+        )
+    return found
+
+
+def _on_gpu(card: MigCard, profiles: Mapping[str, MigProfile], is_single: bool) -> list[Mapping[str, int]]:
+    """What one GPU can have: with strategy single instances of one profile."""
+    if is_single:
+        return [*({name: one.most} for name, one in profiles.items()), {WHOLE: 1}]
+    return [*(dict(Counter(profiles_of(one))) for one in full_layouts(card, profiles)), {WHOLE: 1}]
 
 
 class _Planner:
     def __init__(
-        self, card: MigCard, profiles: Mapping[str, MigProfile], nodes: Sequence[SetNode], need: Need, is_single: bool
+        self,
+        card: MigCard,
+        profiles: Mapping[str, MigProfile],
+        on_gpu: Sequence[Mapping[str, int]],
+        nodes: Sequence[SetNode],
+        need: Need,
+        is_single: bool,
     ) -> None:
         self.card, self.nodes, self.need, self.is_single = (
             card,
@@ -46,13 +79,8 @@ class _Planner:
         self.sizes = {name: (one.compute, one.memory) for name, one in profiles.items()}
         self.sizes[WHOLE] = (card.compute_slices, card.memory_slices)
         gpus = nodes[0].gpus if is_single and nodes else 1
-        on_gpu = (
-            [{name: one.most} for name, one in profiles.items()]
-            if is_single
-            else [dict(Counter(profiles_of(one))) for one in full_layouts(card, profiles)]
-        )
-        self.on_gpu: list[Mapping[str, int]] = [*on_gpu, {WHOLE: 1}]
-        layouts = [{name: number * gpus for name, number in one.items()} for one in self.on_gpu]
+        self.on_gpu = on_gpu
+        layouts = [{name: number * gpus for name, number in one.items()} for one in on_gpu]
         room: Size = (card.compute_slices * gpus, card.memory_slices * gpus)
         now = sum((Counter(one.offers) for one in nodes), Counter())
         self.slots = Slots(layouts, need, now=now, sizes=self.sizes, room=room)
@@ -196,14 +224,3 @@ def _taken(left: Counter[int], slots: int) -> dict[int, int]:
                 slots -= taken[index]
     left.subtract(taken)
     return taken
-
-
-def can_hold(
-    card: MigCard, profiles: Mapping[str, MigProfile], offers: Mapping[str, int], gpus: int, *, is_single: bool
-) -> bool:
-    """Whether so many GPUs can have these instances. What a node says of itself is not always possible."""
-    if any(n > 0 and name not in profiles and name != WHOLE for name, n in offers.items()):
-        return False
-    empty = SetNode("", gpus, {})
-    plan = plan_set(card, profiles, [empty], Need(offers, {}), is_single=is_single)
-    return not plan.unserved

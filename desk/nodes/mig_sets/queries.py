@@ -14,7 +14,7 @@ from catalog.classes.queries import open_classes
 from catalog.discovery import mig_profiles
 from catalog.mig.layout_names import UNNAMED, layout_name
 from catalog.mig.parted import WHOLE, parted_text
-from catalog.mig.sets.planning import can_hold, plan_set
+from catalog.mig.sets.planning import plan_set, which_hold
 from catalog.mig.sets.types import Need, NodePlan, SetNode
 from catalog.mig.sets.waves import Wave, waves
 from catalog.models import GpuClass
@@ -160,22 +160,24 @@ def _key(kind: PartitionableNode) -> str:
 def _set(key: str, found: Sequence[tuple[Node, PartitionableNode]], busy: Collection[str]) -> MigSet:
     first = found[0][1]
     nodes, left_out = [], []
-    possible: dict[tuple[int, tuple[tuple[str, int], ...]], bool] = {}
-    for node, kind in found:
-        offers = _offers(node, kind)
-        held = (kind.gpus, tuple(sorted(offers.items())))
-        if held not in possible:
-            possible[held] = (
-                can_hold(kind.card, kind.profiles, offers, kind.gpus, is_single=kind.strategy == SINGLE)
-                and sum(offers.values()) > 0
-            )
-        if reason := _reason(node, is_busy=node.name in busy, is_possible=possible[held]):
+    is_single = first.strategy == SINGLE
+    held = [(_offers(node, kind), kind.gpus) for node, kind in found]
+    # Many nodes have the same layout.
+    distinct = {_held_key(offers, gpus): (offers, gpus) for offers, gpus in held}
+    known = which_hold(first.card, first.profiles, list(distinct.values()), is_single=is_single)
+    possible = dict(zip(distinct, known, strict=True))
+    for (node, kind), (offers, gpus) in zip(found, held, strict=True):
+        is_possible = possible[_held_key(offers, gpus)] and sum(offers.values()) > 0
+        if reason := _reason(node, is_busy=node.name in busy, is_possible=is_possible):
             left_out.append(LeftOut(node.name, reason))
         else:
             labels = {name: value for name, value in node.labels.items() if not _OF_LAYOUT.fullmatch(name)}
             nodes.append(PlannedNode(node.name, kind.gpus, offers, labels))
-    is_single = first.strategy == SINGLE
     return MigSet(key, first.product, first.card, first.profiles, is_single, tuple(nodes), tuple(left_out))
+
+
+def _held_key(offers: Mapping[str, int], gpus: int) -> tuple[int, frozenset[tuple[str, int]]]:
+    return gpus, frozenset(offers.items())
 
 
 def _offers(node: Node, kind: PartitionableNode) -> dict[str, int]:

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from catalog.mig.sets.planning import can_hold, plan_set
+from catalog.mig.sets.planning import plan_set, which_hold
 from catalog.mig.sets.types import WHOLE, Need, SetNode, SetPlan
 from tests.catalog.mig.placement_tables import placements
 from tests.catalog.mig.test_layouts import of
@@ -231,11 +231,10 @@ def test_nothing_to_plan() -> None:
 
 def test_whether_gpus_can_have_what_a_node_says() -> None:
     card, profiles = of(H100)
-    assert can_hold(card, profiles, {"3g.40gb": 2, "1g.10gb": 7, WHOLE: 1}, 3, is_single=False)
-    assert not can_hold(card, profiles, {"3g.40gb": 2, "1g.10gb": 7, WHOLE: 1}, 2, is_single=False)
-    assert not can_hold(card, profiles, {"9g.90gb": 1}, 2, is_single=False)
-    assert not can_hold(card, profiles, {"3g.40gb": 2, "1g.10gb": 7}, 2, is_single=True)
-    assert can_hold(card, profiles, {"1g.10gb": 14}, 2, is_single=True)
+    large = {"3g.40gb": 2, "1g.10gb": 7}
+    asked = [(large | {WHOLE: 1}, 3), (large | {WHOLE: 1}, 2), ({"9g.90gb": 1}, 2), ({"1g.10gb": 14}, 2)]
+    assert which_hold(card, profiles, asked, is_single=False) == [True, False, False, True]
+    assert which_hold(card, profiles, [(large, 2), ({"1g.10gb": 14}, 2)], is_single=True) == [False, True]
 
 
 @pytest.mark.parametrize("is_single", [False, True])
