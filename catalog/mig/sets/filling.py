@@ -88,7 +88,7 @@ class Slots:
     def fill(self, supply: Supply, slots: int, budget: Budget) -> Filling:
         key = (supply, slots)
         if key not in self._known:
-            self._known[key] = _Search(self, supply, slots, budget).found
+            self._known[key] = _SlotSearch(self, supply, slots, budget).found
         return self._known[key]
 
     def _useful(self, layouts: Sequence[Mapping[str, int]]) -> list[tuple[int, Supply]]:
@@ -132,7 +132,7 @@ class Slots:
         return gained
 
 
-class _Search:
+class _SlotSearch:
     """Depth first, the most gain first. Orders of the same layouts lead to the same supply, which is searched once."""
 
     def __init__(self, of: Slots, supply: Supply, slots: int, budget: Budget) -> None:

@@ -30,7 +30,7 @@ from desk.nodes.mig_sets.types import (
     PlannedNode,
     ProfileLine,
     Proposal,
-    Step,
+    SetMaintenance,
     broken_classes,
     need_of,
 )
@@ -223,17 +223,17 @@ def _may_use(gpu_class: GpuClass, node: PlannedNode) -> bool:
     return asked.items() <= node.selectable.items()
 
 
-def _steps(one: MigSet, found: Sequence[Wave]) -> tuple[Step, ...]:
+def _steps(one: MigSet, found: Sequence[Wave]) -> tuple[SetMaintenance, ...]:
     first = (timezone.now() + FIRST_AFTER).replace(second=0, microsecond=0)
     return tuple(_step(one, wave, number, first + WINDOW * number) for number, wave in enumerate(found))
 
 
-def _step(one: MigSet, wave: Wave, number: int, starts_at: datetime) -> Step:
+def _step(one: MigSet, wave: Wave, number: int, starts_at: datetime) -> SetMaintenance:
     node = wave.nodes[0]
     name = layout_name(node.groups)
     is_named = name != UNNAMED
     config = name if is_named else f"{UNNAMED}-{number + 1}"
-    return Step(
+    return SetMaintenance(
         nodes=tuple(each.node.name for each in wave.nodes),
         groups=node.groups,
         config=config,

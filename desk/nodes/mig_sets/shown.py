@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.utils import timezone
 
 from catalog.mig.sets.types import WHOLE, NodePlan
-from desk.nodes.mig_sets.types import Broken, Step
+from desk.nodes.mig_sets.types import Broken, SetMaintenance
 from portal.ui.text import plural
 
 REASON = "MIG layout"
@@ -42,14 +42,14 @@ def broken_sentence(one: Broken) -> str:
     return f"{one.need.granted} granted, {one.then} would exist{now}."
 
 
-def short_sentence(step: Step) -> str:
+def short_sentence(step: SetMaintenance) -> str:
     """What is missing while the nodes of the step are closed; "" for nothing."""
     if not step.short:
         return ""
     return f"Granted units are missing while these nodes are closed: {listed(step.short)}."
 
 
-def maintenance_query(step: Step) -> str:
+def maintenance_query(step: SetMaintenance) -> str:
     """Values for the form of a maintenance, as a query."""
     times = {
         "holds_from": step.starts_at,

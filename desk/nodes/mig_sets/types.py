@@ -145,7 +145,7 @@ class MovedRun:
 
 
 @dataclass(frozen=True)
-class Step:
+class SetMaintenance:
     """One maintenance. `config`: name of the layout. `devices`: of each node afterwards, by resource. `parted`: the
     layout for mig-parted. `is_named`: the portal can add it. `short`: granted instances missing meanwhile, by profile.
     """
@@ -171,7 +171,7 @@ class Proposal:
     broken: tuple[Broken, ...]
     runs: tuple[MovedRun, ...]
     others: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SetMaintenance, ...]
     is_known: bool
 
 

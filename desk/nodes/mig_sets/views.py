@@ -15,7 +15,7 @@ from catalog.mig.sets.types import SetPlan
 from cluster.reads import queries as read_queries
 from desk.nodes.mig_sets import queries, shown
 from desk.nodes.mig_sets.forms import WantedForm
-from desk.nodes.mig_sets.types import Proposal, Step
+from desk.nodes.mig_sets.types import Proposal, SetMaintenance
 
 
 @login_required
@@ -74,7 +74,7 @@ def _sums(plan: SetPlan) -> list[tuple[str, dict[str, int]]]:
     ]
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: SetMaintenance) -> dict[str, Any]:
     place = settings.MIG_LAYOUTS_CONFIG_MAP if step.is_named else None
     return {
         "step": step,
