@@ -46,11 +46,12 @@ from workloads.forecast.queries import waiting_units
 # Each maintenance is proposed after the one before.
 WINDOW = timedelta(hours=2)
 FIRST_AFTER = timedelta(hours=24)
-GPU = "nvidia.com/gpu"
+GPU, LAYOUT = "nvidia.com/gpu", "nvidia.com/mig.config"
 _SHARING = re.compile(r"nvidia\.com/(gpu|mig-.+)\.sharing-strategy")
-# Labels that follow from the layout of a node or its product: they do not tell nodes of a set apart.
+# Labels that follow from the layout of a node or its product: they do not tell nodes of a set apart. The name of the
+# layout does: a class that chooses it loses each node that changes.
 _OF_LAYOUT = re.compile(
-    r"nvidia\.com/(mig.*|gpu\.(product|memory|count|replicas|sharing-strategy|multiprocessors|slices\..+|engines\..+))"
+    r"nvidia\.com/(mig(?!\.config$).*|gpu\.(product|memory|count|replicas|sharing-strategy|multiprocessors|slices\..+|engines\..+))"
 )
 
 
@@ -93,6 +94,7 @@ def demand_of(cluster: Cluster, one: MigSet, names: Collection[str]) -> tuple[Pr
                 name=known.name,
                 profile=profiles[known],
                 on=on,
+                is_of_layout=LAYOUT in known.node_labels,
                 elsewhere=sum(node.allocatable for node in seen[known.pk].nodes if node.name not in names),
                 granted=max(step.units for step in granted[known.pk]),
                 requested=requested.get(known.pk, 0),

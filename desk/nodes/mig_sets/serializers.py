@@ -69,7 +69,7 @@ class PlannedMigNodeSerializer(serializers.Serializer[Any]):
 
 class BrokenGrantSerializer(serializers.Serializer[Any]):
     gpu_class = serializers.CharField(source="need.slug")
-    granted = serializers.IntegerField(source="need.granted")
+    granted = serializers.IntegerField(help_text="With those of classes that use the same units.")
     now = serializers.IntegerField(help_text="Units that exist now.")
     then = serializers.IntegerField(help_text="Units that would exist.")
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from catalog.mig.sets.types import WHOLE, NodePlan
 from desk.nodes.mig_sets.types import Broken, SetMaintenance
-from portal.ui.text import plural
+from portal.ui.text import first_names, plural
 
 REASON = "MIG layout"
 _FIELD_TIME = "%Y-%m-%dT%H:%M"
@@ -39,7 +39,8 @@ def node_text(one: NodePlan) -> str:
 
 def broken_sentence(one: Broken) -> str:
     now = f", as now {one.now}" if one.then == one.now else f"; {one.now} exist now"
-    return f"{one.need.granted} granted, {one.then} would exist{now}."
+    shared = f" together with {first_names(one.others)}" if one.others else ""
+    return f"{one.granted} granted{shared}, {one.then} would exist{now}."
 
 
 def short_sentence(step: SetMaintenance) -> str:

@@ -58,15 +58,16 @@ class MigSet:
 
 @dataclass(frozen=True)
 class ClassNeed:
-    """Units of one class. `on`: nodes of the set that it can use; `elsewhere`: units on all other nodes. `granted`: the
-    most that is granted at one time from now on. `requested`: more, by pending requests. `queued` and `used` None:
-    unknown.
+    """Units of one class. `on`: nodes of the set that it can use; `is_of_layout`: only while they have their present
+    layout, because it chooses nodes by the name of that. `elsewhere`: units on all other nodes. `granted`: the most
+    that is granted at one time from now on. `requested`: more, by pending requests. `queued` and `used` None: unknown.
     """
 
     slug: str
     name: str
     profile: str
     on: frozenset[str]
+    is_of_layout: bool
     elsewhere: int
     granted: int
     requested: int
@@ -120,15 +121,15 @@ class ProfileLine:
 
 @dataclass(frozen=True)
 class Broken:
-    """A class of which fewer units would exist than are granted; `now` as many exist."""
+    """A class of which fewer units would exist than are granted; `now` as many exist. `others` share its units, and
+    `granted` is the sum of all.
+    """
 
     need: ClassNeed
+    granted: int
+    others: tuple[str, ...]
     now: int
     then: int
-
-    @property
-    def is_new(self) -> bool:
-        return self.then < min(self.now, self.need.granted)
 
 
 @dataclass(frozen=True)
@@ -185,16 +186,15 @@ def broken_classes(lines: Sequence[ProfileLine], nodes: Sequence[NodePlan]) -> t
     found = []
     for line in lines:
         for need in line.needs:
-            alike = [one for one in line.needs if one.on == need.on]
-            units = [
-                need.elsewhere + sum(offers.get(line.profile, 0) for name, offers in held if name in need.on)
-                for held in (
-                    [(one.node.name, one.node.offers) for one in nodes],
-                    [(one.node.name, one.offers) for one in nodes],
-                )
-            ]
-            if units[1] < sum(one.granted for one in alike) and need.granted:
-                found.append(Broken(need, *units))
+            alike = [one for one in line.needs if (one.on, one.is_of_layout) == (need.on, need.is_of_layout)]
+            theirs = [one for one in nodes if one.node.name in need.on]
+            left = [one for one in theirs if not (need.is_of_layout and one.is_changed)]
+            now = need.elsewhere + sum(one.node.offers.get(line.profile, 0) for one in theirs)
+            then = need.elsewhere + sum(one.offers.get(line.profile, 0) for one in left)
+            granted = sum(one.granted for one in alike)
+            if then < granted and need.granted:
+                others = tuple(one.name for one in alike if one is not need and one.granted)
+                found.append(Broken(need, granted, others, now, then))
     return tuple(found)
 
 

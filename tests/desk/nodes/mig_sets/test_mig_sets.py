@@ -36,11 +36,10 @@ WHOLE_NODES = ["a100-1", "a100-2", "a100-3", "a100-4"]
 
 def slices(cluster: Cluster, profile: str = "1g.10gb", **fields: Any) -> GpuClass:
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
-    values: dict[str, Any] = {"name": f"A100 {profile}", "node_labels": labels} | fields
+    slug = f"mig-{profile.replace('.', '-')}"
+    values: dict[str, Any] = {"slug": slug, "name": f"A100 {profile}", "node_labels": labels} | fields
     resource = f"nvidia.com/mig-{profile}"
-    return make.gpu_class(
-        cluster, slug=f"mig-{profile.replace('.', '-')}", partition=profile, resource=resource, **values
-    )
+    return make.gpu_class(cluster, partition=profile, resource=resource, **values)
 
 
 def shown(olga: User, **query: Any) -> Any:
@@ -168,6 +167,29 @@ def test_a_grant_that_cannot_be_honoured_is_named_with_both_numbers(
     assert api["broken"] == [{"gpu_class": a100.slug, "granted": 12, "now": 16, "then": 8}]
     # Also while the nodes change, what is granted is looked at.
     assert [step["missing"] for step in api["steps"]] == [{}, {"whole": 4}]
+
+
+def test_classes_that_share_units_are_looked_at_together(cluster: Cluster, team_a: Tenant, olga: User) -> None:
+    mirrored.hardware_seen(cluster, Workload=[], Job=[])
+    one, other = slices(cluster, "3g.40gb"), slices(cluster, "3g.40gb", slug="large")
+    make.grant(team_a, one, units=3)
+    make.grant(team_a, other, units=2)
+    nothing = {"3g.40gb": 0, "whole": 4}
+    found = shown(olga, nodes=["a100-mig"], ignores_grants="on", **nothing)
+    sentences = {broken.need.slug: sentence for broken, sentence in found.context["broken"]}
+    assert set(sentences) == {one.slug, "large"}
+    assert sentences["large"] == "5 granted together with A100 3g.40gb, 0 would exist; 4 exist now."
+
+
+def test_a_class_that_chooses_a_layout_by_name_loses_the_nodes_that_change(
+    cluster: Cluster, team_a: Tenant, olga: User
+) -> None:
+    mirrored.hardware_seen(cluster, Workload=[], Job=[])
+    one = slices(cluster, "3g.40gb", node_labels={"nvidia.com/mig.config": "all-balanced-one-me"})
+    make.grant(team_a, one, units=2)
+    api = planned(olga, {"nodes": ["a100-mig"], "wanted": {"3g.40gb": 8}})
+    assert api["broken"] == [{"gpu_class": one.slug, "granted": 2, "now": 4, "then": 0}]
+    assert planned(olga, {"nodes": ["a100-mig"], "wanted": {"3g.40gb": 4}})["broken"] == []
 
 
 def test_runs_on_nodes_that_change_are_named_with_team_and_end(
