@@ -16,6 +16,7 @@ from desk.inbox import api as inbox_api
 from desk.inbox.evidence import usage_evidence
 from desk.maintenance import api as maintenance_api
 from desk.nodes import api as node_api
+from desk.nodes.mig_sets import api as mig_set_api
 from desk.queue import api as queue_api
 from desk.search import api as search_api
 from desk.teams import api as teams_api
@@ -121,6 +122,8 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/me/notices/read", notice_api.NoticesRead.as_view(), name="api-notices-read"),
     path("api/v1/me/token", api_token_api.OwnToken.as_view(), name="api-me-token"),
     path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
+    path("api/v1/mig-sets", mig_set_api.MigSets.as_view(), name="api-mig-sets"),
+    path("api/v1/mig-sets/plan", mig_set_api.MigSetPlans.as_view(), name="api-mig-set-plan"),
     path("api/v1/operators/teams", teams_api.TeamOverviews.as_view(), name="api-operators-teams"),
     path("api/v1/operators/activity", activity_api.ClusterActivity.as_view(), name="api-cluster-activity"),
     path("api/v1/operators/health", health_api.HealthView.as_view(), name="api-health"),

@@ -24,6 +24,7 @@ from desk.home import views as home_views
 from desk.inbox import views as inbox_views
 from desk.maintenance import views as maintenance_views
 from desk.nodes import views as node_views
+from desk.nodes.mig_sets import views as mig_set_views
 from desk.queue import views as queue_views
 from desk.search import views as search_views
 from desk.teams import views as teams_views
@@ -172,6 +173,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/history", history_views.team_history, name="team-history"),
     path("operators/idle", idle_views.idle_holders, name="idle-holders"),
     path("operators/idle/<slug:tenant>/<slug:name>/stop", idle_views.stop, name="idle-stop"),
+    path("operators/mig-layouts", mig_set_views.mig_set_page, name="mig-sets"),
     path("operators/usage", report_views.all_usage, name="all-usage"),
     path("operators/usage.csv", report_views.all_usage_as_csv, name="all-usage-csv"),
     path("operators/capacity-report.csv", report_views.capacity_as_csv, name="capacity-report-csv"),

@@ -176,6 +176,7 @@ def calls(
         "adoptions_accept": Call(alice, team, {"accepted": []}),
         "adoptions_undo": Call(olga, {"team": "vision"}),
         "adoptions_withdraw": Call(olga, team),
+        "mig_sets_plan": Call(olga, {}, {"set": "NVIDIA-A100-SXM4-80GB:80:mixed"}),
         "maintenances_plan": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
         "maintenances_preview": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
         "maintenances_confirm": Call(olga, {"id": str(fixed.pk)}),

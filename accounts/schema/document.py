@@ -28,6 +28,7 @@ TAGS = {
     "joins": "The caller's requests to join a team.",
     "maintenances": "Maintenance of nodes, for operators.",
     "me": "The caller, the token, and the caller's notices.",
+    "mig-sets": "MIG layouts of several nodes, planned together, for operators.",
     "openapi.json": "This contract.",
     "operators": "Lists of all teams, for staff.",
     "people": "Accounts, for administrators.",

@@ -17,6 +17,8 @@ from catalog.discovery.mig_placement import MigLayout
 from catalog.mig.layouts import profiles_of
 
 CONFIGS = "mig-configs"
+# In the place of profiles: one GPU without MIG.
+WHOLE = "whole"
 # Instances by profile, and how many GPUs get them.
 Shares = Sequence[tuple[Mapping[str, int], int]]
 _HEAD = re.compile(rf"^{CONFIGS}:[ \t]*(#[^\n]*)?\n", re.MULTILINE)
@@ -37,7 +39,10 @@ def parted_groups(shares: Shares) -> list[dict[str, Any]]:
     first = 0
     for instances, number in shares:
         devices = list(range(first, first + number))
-        groups.append({"devices": devices, "mig-enabled": True, "mig-devices": dict(instances)})
+        if WHOLE in instances:
+            groups.append({"devices": devices, "mig-enabled": False})
+        else:
+            groups.append({"devices": devices, "mig-enabled": True, "mig-devices": dict(instances)})
         first += number
     return groups
 

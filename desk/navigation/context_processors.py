@@ -81,6 +81,8 @@ SECTIONS = {
     "cluster": Section.CLUSTER,
     "nodes": Section.NODES,
     "node": Section.NODES,
+    "node-mig": Section.NODES,
+    "mig-sets": Section.NODES,
     "maintenances": Section.NODES,
     "maintenance": Section.NODES,
     "maintenance-new": Section.NODES,

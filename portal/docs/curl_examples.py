@@ -43,6 +43,7 @@ PAGE_CALLS = {
     "maintenance": f"{V1}/maintenances/{{pk}}",
     "maintenances": f"{V1}/maintenances",
     "nodes": f"{V1}/operators/nodes{{?q,state}}",
+    "mig-sets": f"{V1}/mig-sets",
     "notices": f"{V1}/me/notices{{?show}}",
     "people": f"{V1}/people{{?q,role}}",
     "person": f"{V1}/people/{{pk}}",

@@ -29,7 +29,7 @@ from tenants.approvers.policy import ApproverRights
 from tenants.approvers.queries import lines_decided_by, rights_of
 from tenants.core.queries import database_now
 from tenants.members import policy
-from tenants.models import Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
+from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
 from tenants.requests.decisions import policy as decision_policy
 from tenants.requests.decisions import types as decision_types
 from tenants.requests.escalation.working_days import after_working_days
@@ -310,3 +310,19 @@ def decidable_line(
 def classes_of_request(request: QuotaRequest) -> list[GpuClass]:
     """Returns the classes of its lines, whatever the state of the lines. One query."""
     return list(GpuClass.objects.filter(lines__request=request).distinct().order_by("pk"))
+
+
+def requested_units(class_ids: Collection[int], *, at: datetime) -> dict[int, int]:
+    """By class id, what pending lines of all teams would add at `at`: a new total what it is more than the running one,
+    a temporary increase all of it, a reduction nothing. One query.
+    """
+    base = Grant.objects.filter(
+        tenant=OuterRef("tenant"), gpu_class=OuterRef("gpu_class"), kind=Grant.Kind.BASE, period__contains=at
+    )
+    lines = QuotaLine.objects.filter(gpu_class__in=class_ids, state=QuotaLine.State.PENDING)
+    lines = lines.exclude(kind=QuotaLine.Kind.RECLAIM).annotate(base=Subquery(base.values("units")[:1]))
+    found: dict[int, int] = {}
+    for pk, kind, units, running in lines.values_list("gpu_class_id", "kind", "asked_units", "base"):
+        replaced = (running or 0) if kind == QuotaLine.Kind.BASE else 0
+        found[pk] = found.get(pk, 0) + max(0, units - replaced)
+    return found

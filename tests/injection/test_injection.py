@@ -50,6 +50,8 @@ REFUSED = {
     "maintenances_preview nodes.[]: 422 bad_maintenance",
     "maintenances_preview plugin_config: 422 bad_maintenance",
     "maintenances_preview reason: 409 in_maintenance",
+    "mig_sets_plan nodes.[]: 422 invalid",
+    "mig_sets_plan set: 422 invalid",
     "members_add email: 422 bad_address",
     "operators_announcements_create classes.[]: 422 bad_announcement",
     "operators_announcements_create teams.[]: 422 bad_announcement",

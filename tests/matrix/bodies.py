@@ -38,6 +38,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "ends_at": (now + timedelta(days=2)).isoformat(),
         },
         "announcement end": {"ends_at": (now + timedelta(days=3)).isoformat()},
+        "mig set": {"set": "NVIDIA-A100-SXM4-80GB:80:mixed", "wanted": {"1g.10gb": 1}},
         "maintenance": {
             "nodes": ["a100-2"],
             "kind": "hardware",

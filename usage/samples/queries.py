@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
 
+from django.db import connection
 from django.db.models import Max, Min, Q, QuerySet, Sum
 
 from catalog.models import GpuClass
+from cluster.models import Cluster
 from tenants.models import Tenant
 from usage.samples.models import UsageHour, UsageSample
 from workloads.models import Workload
@@ -73,3 +75,31 @@ def classes_used(tenant: Tenant, *, since: datetime, at: datetime) -> QuerySet[G
     used = Q(pk__in=UsageSample.objects.filter(namespace__tenant=tenant, hour__gte=since).values("gpu_class"))
     works = Q(pk__in=Workload.objects.filter(tenant=tenant, deleted_at=None).values("gpu_class"))
     return GpuClass.objects.filter(holds | used | works).distinct().order_by("slug")
+
+
+def busy_units(cluster: Cluster, class_ids: Collection[int], *, since: datetime) -> dict[int, int] | None:
+    """By class id, the units that all teams together held at most in 95 of 100 hours; None if nothing was sampled. Two
+    queries.
+
+    The most of each team in an hour is added up: that is what the hour needs if no team waits, never less. A sum of
+    unit-hours would be a mean, and half of the hours need more. Hours before the first use of a class in the period do
+    not count, so that a new class is not taken for an idle one; hours without use after it are 0.
+    """
+    start = since.replace(minute=0, second=0, microsecond=0)
+    if not UsageHour.objects.filter(cluster=cluster, hour__gte=start).exists():
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(_BUSY, {"cluster": cluster.pk, "classes": list(class_ids), "since": start})
+        return dict(cursor.fetchall())
+
+
+_BUSY = f"""
+WITH held AS (
+    SELECT gpu_class_id, hour, sum(units_max)::int AS units FROM {UsageSample._meta.db_table}
+     WHERE gpu_class_id = ANY(%(classes)s::bigint[]) AND hour >= %(since)s GROUP BY gpu_class_id, hour),
+first AS (SELECT gpu_class_id, min(hour) AS hour FROM held GROUP BY gpu_class_id)
+SELECT first.gpu_class_id, percentile_disc(0.95) WITHIN GROUP (ORDER BY coalesce(held.units, 0))
+  FROM first
+  JOIN {UsageHour._meta.db_table} seen ON seen.cluster_id = %(cluster)s AND seen.hour >= first.hour
+  LEFT JOIN held ON held.gpu_class_id = first.gpu_class_id AND held.hour = seen.hour
+ GROUP BY first.gpu_class_id"""

@@ -71,7 +71,10 @@ def test_the_page_of_a_class(
     look_at(open_page(f"/catalog/{slug}", as_user=alice))
 
 
-@pytest.mark.parametrize("path", ["/nodes", "/nodes/a100-mig", "/nodes/h100"])
+PLANNED = "/operators/mig-layouts?set=NVIDIA-A100-SXM4-80GB:80:mixed&whole=4&1g.10gb=60&3g.40gb=9&2g.20gb=0"
+
+
+@pytest.mark.parametrize("path", ["/nodes", "/nodes/a100-mig", "/nodes/h100", PLANNED])
 def test_pages_of_nodes(open_page: Callable[..., Page], catalog: dict[str, GpuClass], olga: User, path: str) -> None:
     look_at(open_page(path, as_user=olga))
 

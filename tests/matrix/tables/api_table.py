@@ -78,6 +78,8 @@ API = (
     write("PATCH", "api-announcement", "announcement.changed", NOT_THERE, "announcement", scope="admin",
           body="announcement end"),
     write("POST", "api-announcement-withdraw", "announcement.withdrawn", NOT_THERE, "announcement", scope="admin"),
+    read("api-mig-sets", NOT_THERE),
+    write("POST", "api-mig-set-plan", "", NOT_THERE, scope="read", body="mig set"),
     read("api-maintenances", NOT_THERE),
     write("POST", "api-maintenances", "maintenance.planned", NOT_THERE, scope="admin", done=201, body="maintenance"),
     write("POST", "api-maintenance-preview", "", NOT_THERE, scope="read", body="maintenance"),

@@ -70,6 +70,7 @@ PAGES = (
     read("nodes", NOT_THERE),
     read("node", NOT_THERE, "node"),
     read("node-mig", NOT_THERE, "node"),
+    read("mig-sets", NOT_THERE),
     read("maintenances", NOT_THERE),
     read("maintenance-new", NOT_THERE),
     write("POST", "maintenance-new", "maintenance.planned", NOT_THERE, body="maintenance form"),
