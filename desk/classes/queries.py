@@ -15,7 +15,7 @@ from accounts.models import Role
 from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import weights
-from catalog.classes.topology import topologies_of, topology_text
+from catalog.classes.topology import topology_text
 from catalog.classes.validation import run_limits
 from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
@@ -125,7 +125,7 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         summary=one.summary,
         contract=contract_of(axes),
         live=live,
-        facts=(*_facts(one), *_for_operators(by, one)),
+        facts=(*_facts(one, live), *_for_operators(by, one)),
         interconnect=one.get_interconnect_display(),
         interconnect_note=one.interconnect_note,
         interconnect_on=one.interconnect_on,
@@ -167,7 +167,7 @@ def _doors(viewer: Viewer, one: GpuClass) -> AvailableActions:
 # ---- facts of the page -------------------------------------------------------------------------------------------
 
 
-def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
+def _facts(one: GpuClass, live: ClassLive) -> Iterable[dict[str, Any]]:
     unit = catalog.unit_of(one)
     price = unit_price(one)
     yield {"term": "Price", "value": f"{price} per {unit}-hour" if price else "free of charge"}
@@ -192,8 +192,8 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
         yield {"term": term, "value": value}
     if one.borrowing_limit:
         yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond the team's quota"}
-    if found := topologies_of([one]).get(one.pk):
-        yield {"term": "Topology", "value": topology_text(found)}
+    if live.topology is not None:
+        yield {"term": "Topology", "value": topology_text(live.topology.topology)}
     if one.product:
         yield {"term": "Product", "value": one.product}
     if one.partition != "none":
