@@ -14,6 +14,7 @@ from desk.home import api as home_api
 from desk.inbox import api as inbox_api
 from desk.inbox.evidence import usage_evidence
 from desk.maintenance import api as maintenance_api
+from desk.nodes import api as node_api
 from desk.queue import api as queue_api
 from desk.search import api as search_api
 from desk.teams import api as teams_api
@@ -146,6 +147,7 @@ urlpatterns: list[URLPattern] = [
         maintenance_api.MaintenanceRelease.as_view(),
         name="api-maintenance-release",
     ),
+    path("api/v1/nodes/<str:name>/measurements", node_api.NodeMeasurements.as_view(), name="api-node-measurements"),
     path("api/v1/queue", queue_api.QueueView.as_view(), name="api-queue"),
     path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),
     path("api/v1/registries/<str:registry>", registry_api.RegistryDetail.as_view(), name="api-registry"),

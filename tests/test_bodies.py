@@ -32,6 +32,7 @@ from tenants.models import Bundle, BundleLine, Membership, Namespace, Tenant
 from tenants.onboarding.team_requests import actions as team_request_actions
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
+from tests.catalog.interconnect.outputs import nccl
 from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, whole
 from tests.support.http.visits import signed_in_once, undone
 from tests.support.rows import make, mirrored, running
@@ -172,6 +173,7 @@ def calls(
         "adoptions_undo": Call(olga, {"team": "vision"}),
         "maintenances_plan": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
         "maintenances_preview": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
+        "node_measurements_record": Call(olga, {"name": "a100-1"}, {"output": nccl("371.42")}),
         "maintenances_confirm": Call(olga, {"id": str(fixed.pk)}),
         "maintenances_cancel": Call(olga, {"id": str(fixed.pk)}),
         "maintenances_release": Call(olga, {"id": str(fixed.pk)}),

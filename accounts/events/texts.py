@@ -115,6 +115,7 @@ VERB_TEXTS = {
     "announcement.made": "published",
     "announcement.withdrawn": "withdrew",
     "announcement.acknowledged": "acknowledged",
+    "node.measured": "recorded a measurement of the interconnect of",
     "banner.put": "published",
     "banner.removed": "removed",
     "proposal.dismissed": "dismissed the proposal",

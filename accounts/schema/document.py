@@ -27,6 +27,7 @@ TAGS = {
     "joins": "The caller's requests to join a team.",
     "maintenances": "Maintenance of nodes, for operators.",
     "me": "The caller, the token, and the caller's notices.",
+    "nodes": "What operators measured of nodes.",
     "openapi.json": "This contract.",
     "operators": "Lists of all teams, for staff.",
     "people": "Accounts, for administrators.",

@@ -21,6 +21,7 @@ from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
 from catalog.guide.troubleshooting import KnownFailure, known_failures
 from catalog.images import compatibility, image_references
+from catalog.interconnect.queries import class_interconnects
 from catalog.models import ClassPrice, GpuClass, Image
 from catalog.trials.queries import trials_of
 from catalog.trials.shown import counted_text, selector_text
@@ -95,6 +96,8 @@ class ClassPage:
     interconnect: str
     interconnect_note: str
     interconnect_on: date | None
+    # Sentences about what was measured on its nodes; none: nothing was, None: the nodes are unknown.
+    measured: list[str] | None
     eligibility: str
     terms_version: int
     terms: str
@@ -129,6 +132,7 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         interconnect=one.get_interconnect_display(),
         interconnect_note=one.interconnect_note,
         interconnect_on=one.interconnect_on,
+        measured=_measured(one),
         eligibility=one.eligibility,
         terms_version=one.terms_version,
         terms=one.terms,
@@ -140,6 +144,11 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         prices=tuple(latest_prices(by, one)),
         fewer_replicas=_fewer_replicas(by, one, live),
     )
+
+
+def _measured(one: GpuClass) -> list[str] | None:
+    found = class_interconnects(one.cluster, [one])
+    return None if found is None else found[one.pk].sentences if one.pk in found else []
 
 
 def _fewer_replicas(by: Actor, one: GpuClass, live: ClassLive) -> FewerReplicas | None:

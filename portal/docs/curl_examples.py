@@ -99,7 +99,7 @@ PAGES_WITHOUT_CALL = {
     "next-steps": "a part of a page; in the API a part of the workload's status",
     "announcement": "not in the API: announcements are on every page",
     "announcements": "not in the API: announcements are on every page",
-    "node": "not in the API: use kubectl",
+    "node": "what was measured of it is in the API (`/api/v1/nodes/<name>/measurements`); for the rest use kubectl",
     "node-mig": "not in the API: use manage.py mig plan",
     "nodes": "not in the API: use kubectl",
     "password-code": "signs in to a browser session; calls use tokens",

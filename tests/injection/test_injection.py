@@ -51,6 +51,7 @@ REFUSED = {
     "maintenances_preview plugin_config: 422 bad_maintenance",
     "maintenances_preview reason: 409 in_maintenance",
     "members_add email: 422 bad_address",
+    "node_measurements_record output: 422 bad_measurement",
     "people_add email: 422 bad_address",
     "people_change roles.[]: 422 invalid",
     "requests_file lines.[].gpu_class: 422 unknown_class",

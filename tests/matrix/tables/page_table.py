@@ -67,6 +67,7 @@ PAGES = (
     read("nodes", NOT_THERE),
     read("node", NOT_THERE, "node"),
     read("node-mig", NOT_THERE, "node"),
+    write("POST", "node-measure", "node.measured", NOT_THERE, "node", body="measurement"),
     read("maintenances", NOT_THERE),
     read("maintenance-new", NOT_THERE),
     write("POST", "maintenance-new", "maintenance.planned", NOT_THERE, body="maintenance form"),
