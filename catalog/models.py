@@ -6,8 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-# Models in modules of their own; imported here so that they are found.
-from catalog.banner.models import Banner as Banner
+from catalog.banner.models import Banner as Banner  # as those below: so that Django finds it
 from catalog.classes.models import ClassPrice as ClassPrice
 from catalog.classes.validation.run_limits import (
     DAMPING_MINUTES,
@@ -21,6 +20,7 @@ from catalog.classes.validation.run_limits import (
     NODE_MINUTES_MOST,
     RUN_HOURS_MOST,
 )
+from catalog.interconnect.models import NodeMeasurement as NodeMeasurement
 from catalog.pool.models import NodeUnits as NodeUnits
 from catalog.trials.models import DeviceTrial as DeviceTrial
 from cluster.models import Cluster

@@ -33,6 +33,7 @@ from tenants.models import Bundle, BundleLine, Membership, Namespace, Tenant
 from tenants.onboarding.team_requests import actions as team_request_actions
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
+from tests.catalog.interconnect.outputs import nccl
 from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, whole
 from tests.support.http.visits import signed_in_once, undone
 from tests.support.rows import make, mirrored, running
@@ -179,6 +180,7 @@ def calls(
         "mig_sets_plan": Call(olga, {}, {"set": "NVIDIA-A100-SXM4-80GB:80:mixed"}),
         "maintenances_plan": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
         "maintenances_preview": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
+        "node_measurements_record": Call(olga, {"name": "a100-1"}, {"output": nccl("371.42")}),
         "maintenances_confirm": Call(olga, {"id": str(fixed.pk)}),
         "maintenances_cancel": Call(olga, {"id": str(fixed.pk)}),
         "maintenances_release": Call(olga, {"id": str(fixed.pk)}),

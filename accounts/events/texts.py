@@ -117,6 +117,7 @@ VERB_TEXTS = {
     "announcement.changed": "changed the end of",
     "announcement.withdrawn": "withdrew",
     "announcement.acknowledged": "acknowledged",
+    "node.measured": "recorded a measurement of the interconnect of",
     "banner.put": "published",
     "banner.removed": "removed",
     "proposal.dismissed": "dismissed the proposal",

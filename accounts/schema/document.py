@@ -29,6 +29,7 @@ TAGS = {
     "maintenances": "Maintenance of nodes, for operators.",
     "me": "The caller, the token, and the caller's notices.",
     "mig-sets": "MIG layouts of several nodes, planned together, for operators.",
+    "nodes": "What operators measured of nodes.",
     "openapi.json": "This contract.",
     "operators": "Lists of all teams, for staff.",
     "people": "Accounts, for administrators.",

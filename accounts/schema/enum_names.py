@@ -13,6 +13,7 @@ ENUM_NAMES: dict[str, str | list[str]] = {
     "WorkloadKind": ["notebook", "job"],
     "StateEnum": ["pending", "approved", "denied", "withdrawn"],
     "StepState": ["done", "busy", "stuck", "next"],
+    "MeasurementKind": "catalog.models.NodeMeasurement.Kind",
     "MaintenanceKind": "operations.models.Maintenance.Kind",
     "MaintenanceOutcome": "operations.models.Maintenance.Outcome",
     "MaintenanceStage": "operations.models.MaintenanceNotice.Stage",

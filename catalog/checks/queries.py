@@ -14,6 +14,7 @@ from catalog.classes.proposals.queries import dismissed_proposals
 from catalog.discovery import queries as discovery_queries
 from catalog.discovery import types as discovery_types
 from catalog.discovery.queries import discovery_devices, discovery_node
+from catalog.interconnect.queries import latest
 from catalog.models import DeviceTrial, GpuClass
 from catalog.trials.queries import trials
 from catalog.trials.types import DeviceRequest
@@ -34,7 +35,7 @@ class CheckReport:
 
 
 def check_report(cluster: Cluster) -> CheckReport:
-    """Six queries whatever the number of nodes and classes, two more where devices are claimed, and where the site
+    """Seven queries whatever the number of nodes and classes, two more where devices are claimed, and where the site
     offers storage classes; one while nothing is known.
     """
     has_kueue = cluster.has_kueue
@@ -62,6 +63,7 @@ def check_report(cluster: Cluster) -> CheckReport:
         device_classes=frozenset(one.name for one in device_classes),
         profile=profile,
         storage_classes=_storage_classes(cluster) if profile.storage_classes else None,
+        measured=latest(cluster),
         dismissed=frozenset(dismissed_proposals(cluster).values_list("slug", flat=True)),
     )
     return CheckReport(suite.check_site(site), as_of.at, as_of.is_current, as_of.problem)
@@ -81,6 +83,7 @@ def _node(node: observed.Node, gpu_taints: Collection[str]) -> CheckedNode:
         is_ready=node.ready,
         ready_since=node.ready_since,
         state_since=writer.at if writer else None,
+        uid=node.uid,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from catalog.checks import interconnect, profile, queues
 from catalog.checks import nodes as check_nodes
-from catalog.checks import profile, queues
 from catalog.checks.classes import (
     class_without_nodes,
     exclusive_on_shared,
@@ -48,6 +48,9 @@ CHECKS: tuple[Check, ...] = (
     check_nodes.nothing_advertised,
     check_nodes.no_taint,
     check_nodes.too_many_profiles,
+    interconnect.unlike_links,
+    interconnect.slow_links,
+    interconnect.old_measurement,
     profile.site_profile,
     profile.storage_class_missing,
 )

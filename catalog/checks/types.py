@@ -11,6 +11,7 @@ from functools import cached_property
 from catalog.discovery import inventory
 from catalog.discovery import types as discovery_types
 from catalog.discovery.types import ClassProposal, Device
+from catalog.interconnect.types import Measurement
 from cluster.manifests.site import DEFAULT, SiteProfile
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -61,6 +62,7 @@ class CheckedNode:
     is_ready: bool = True
     ready_since: datetime | None = None
     state_since: datetime | None = None
+    uid: str = ""
 
     @property
     def name(self) -> str:
@@ -141,6 +143,8 @@ class CheckedSite:
     profile: SiteProfile = DEFAULT
     # Names of those in the cluster. None: not read.
     storage_classes: Collection[str] | None = None
+    # By node, the last of each kind.
+    measured: Mapping[str, tuple[Measurement, ...]] = field(default_factory=dict)
 
     @cached_property
     def open(self) -> tuple[CheckedClass, ...]:

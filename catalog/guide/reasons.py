@@ -82,12 +82,15 @@ def reasons_for(best: ClassOption, needs: Requirements, others: Collection[Class
         )
     elif needs.cards > 1:
         joined = INTERCONNECT_NAMES.get(best.interconnect)
-        links = f"connected by {joined}" if joined else "interconnect unknown"
+        unknown = "links as measured" if best.measured else "interconnect unknown"
+        links = f"connected by {joined}" if joined else unknown
         crossing = ", so that no traffic crosses the network" if needs.several_nodes else ""
         known = (
             f"of up to {best.largest_node}" if best.largest_node is not None else "(its number of GPUs is not known)"
         )
         found.append(f"{plural(needs.cards, 'GPU')} on one node {known}, {links}{crossing}.")
+    if split.units > 1:
+        found += [f"Measured: {sentence}" for sentence in best.measured]
     if needs.fp8:
         found.append("It supports FP8.")
     if needs.dra:
@@ -155,7 +158,7 @@ def trade_off_of(best: ClassOption, needs: Requirements) -> str:
         )
     if best.axes.vendor != "nvidia":
         found.append("Not an NVIDIA GPU: CUDA programs and images do not run on it.")
-    if needs.cards > 1 and best.interconnect == "unknown":
+    if needs.cards > 1 and best.interconnect == "unknown" and not best.measured:
         found.append("The interconnect of its GPUs is not known.")
     if guarantees.contract_of(best.axes).tier == "pilot" and best.axes.sharing != "mps":
         found.append("This class is a pilot.")

@@ -106,6 +106,8 @@ class ClassOption:
     decodes: bool | None = None
     encodes: bool | None = None
     hours_limit: int | None = None
+    # Sentences about what was measured between its GPUs; none: nothing was, or it is unknown.
+    measured: tuple[str, ...] = ()
 
     @property
     def most_units(self) -> int:

@@ -15,6 +15,7 @@ from catalog.classes import queries as catalog
 from catalog.classes.capacity.types import Capacity
 from catalog.discovery.products import has_fp8, video_engines
 from catalog.guide.requirements import ClassOption
+from catalog.interconnect.queries import class_interconnects
 from catalog.models import GpuClass
 from cluster.reads import queries as read_queries
 from cluster.reads.top_nodes import TopNodes, top_nodes
@@ -49,6 +50,8 @@ class CatalogItem:
     held: str
     retiring: str
     closed: str
+    # As of ClassOption.
+    measured: tuple[str, ...]
 
     @property
     def capacity(self) -> Capacity:
@@ -88,7 +91,9 @@ def catalog_data(by: Actor) -> CatalogData:
     parts = {one.slug: found[one.pk].capacity.parts for one in classes}
     nodes = top_nodes(cluster.pk, parts, namespace=theirs.namespace, most=NODES_SHOWN)
     names = {one.pk: one.name for one in classes}
-    items = [_item(one, found[one.pk], theirs, nodes[one.slug], names) for one in classes]
+    links = class_interconnects(cluster, classes) or {}
+    measured = {pk: tuple(one.sentences) for pk, one in links.items()}
+    items = [_item(one, found[one.pk], theirs, nodes[one.slug], names, measured.get(one.pk, ())) for one in classes]
     storage = [one for one in every if one.is_storage]
     return CatalogData(viewer, items, next((one.capacity for one in found.values()), Capacity()), storage)
 
@@ -122,7 +127,12 @@ class _Theirs:
 
 
 def _item(
-    one: GpuClass, figures: ClassFigures, theirs: _Theirs, nodes: TopNodes, known: Mapping[int, str]
+    one: GpuClass,
+    figures: ClassFigures,
+    theirs: _Theirs,
+    nodes: TopNodes,
+    known: Mapping[int, str],
+    measured: tuple[str, ...],
 ) -> CatalogItem:
     return CatalogItem(
         gpu_class=one,
@@ -138,6 +148,7 @@ def _item(
         held=life_cycle.hold_sentence(one, now=timezone.now()),
         retiring=catalog.retirement_notice(one, known),
         closed=theirs.closed,
+        measured=measured,
     )
 
 
@@ -170,4 +181,5 @@ def _option(item: CatalogItem, *, has_team: bool) -> ClassOption:
         decodes=decodes,
         encodes=encodes,
         hours_limit=one.run_hours_limit,
+        measured=item.measured,
     )

@@ -14,7 +14,6 @@ from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import queries as capacity_queries
 from catalog.classes.capacity.types import Capacity
-from catalog.classes.topology import ClassTopology, topologies_of
 from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
 from catalog.images import compatibility as fitting
@@ -23,6 +22,7 @@ from catalog.models import GpuClass, Image
 from catalog.pool.queries import DelayedFall, delayed_falls
 from cluster.models import Cluster
 from desk.capacity.totals import with_faults
+from desk.classes.domains import ClassDomains, class_domains
 from tenants.class_access import queries as class_access_queries
 
 
@@ -53,7 +53,7 @@ class ClassRow:
     held: ClassHold | None
     terms: ClassTerms | None
     delayed_falls: list[DelayedFall]
-    topology: ClassTopology | None
+    topology: ClassDomains | None
 
     @property
     def unit(self) -> str:
@@ -73,9 +73,9 @@ class ImageRow:
 
 def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> list[ClassRow]:
     """Keeps the given order. Costs the queries of the classes' capacity and three more; one more if GPUs have faults,
-    and three if one has a topology of its own."""
+    and five if one has a topology of its own."""
     capacity = with_faults(cluster, classes, capacity_queries.capacities(cluster, classes))
-    falls, topologies = delayed_falls(classes), topologies_of(classes)
+    falls, topologies = delayed_falls(classes), class_domains(classes)
     known = class_access_queries.visible_classes(by, cluster).values_list("pk", "slug", "name")
     slugs, names = {pk: slug for pk, slug, _ in known}, {pk: name for pk, _, name in known}
     return [

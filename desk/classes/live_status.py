@@ -18,6 +18,7 @@ from catalog.pool.queries import delayed_falls, fall_sentences
 from cluster.models import MirrorNode
 from cluster.reads import queries as mirror
 from desk.capacity.totals import ClassFigures, class_figures
+from desk.classes.domains import ClassDomains, class_domains, gang_sentence
 from desk.nodes.mig_drawing import MigNode, mig_node
 from portal.ui.text import first_names, plural
 from tenants.members.models import in_teams_of
@@ -48,10 +49,18 @@ class ClassLive:
     coming: str
     # "4 of 8 GPUs are on nodes that are cordoned: …", "" if none are.
     cordons: str
+    # None: its only level is the host.
+    topology: ClassDomains | None
 
     @property
     def capacity(self) -> Capacity:
         return self.figures.capacity
+
+    @property
+    def gangs(self) -> list[str]:
+        """The largest gang of each level of its topology, in sentences. None while it is unknown."""
+        found = self.topology
+        return [gang_sentence(one, self.unit) for one in found.largest] if found and found.domains is not None else []
 
     @property
     def is_stale(self) -> bool:
@@ -80,6 +89,7 @@ def class_live(by: Actor, one: GpuClass) -> ClassLive:
         falls=fall_sentences(delayed_falls([one]).get(one.pk, [])),
         coming=catalog.node_coming_sentence(one),
         cordons=_cordons(one, found.capacity),
+        topology=class_domains([one]).get(one.pk),
     )
 
 

@@ -15,12 +15,13 @@ from accounts.models import Role
 from catalog.classes import life_cycle
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import weights
-from catalog.classes.topology import topologies_of, topology_text
+from catalog.classes.topology import topology_text
 from catalog.classes.validation import run_limits
 from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
 from catalog.guide.troubleshooting import KnownFailure, known_failures
 from catalog.images import compatibility, image_references
+from catalog.interconnect.queries import class_interconnects
 from catalog.models import ClassPrice, GpuClass, Image
 from catalog.trials.queries import trials_of
 from catalog.trials.shown import counted_text, selector_text
@@ -96,6 +97,8 @@ class ClassPage:
     interconnect: str
     interconnect_note: str
     interconnect_on: date | None
+    # Sentences about what was measured on its nodes; none: nothing was, None: the nodes are unknown.
+    measured: list[str] | None
     eligibility: str
     terms_version: int
     terms: str
@@ -126,10 +129,11 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         summary=one.summary,
         contract=contract_of(axes),
         live=live,
-        facts=(*_facts(one), *_for_operators(by, one)),
+        facts=(*_facts(one, live), *_for_operators(by, one)),
         interconnect=one.get_interconnect_display(),
         interconnect_note=one.interconnect_note,
         interconnect_on=one.interconnect_on,
+        measured=_measured(one),
         eligibility=one.eligibility,
         terms_version=one.terms_version,
         terms=one.terms,
@@ -141,6 +145,11 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         prices=tuple(latest_prices(by, one)),
         fewer_replicas=_fewer_replicas(by, one, live),
     )
+
+
+def _measured(one: GpuClass) -> list[str] | None:
+    found = class_interconnects(one.cluster, [one])
+    return None if found is None else found[one.pk].sentences if one.pk in found else []
 
 
 def _fewer_replicas(by: Actor, one: GpuClass, live: ClassLive) -> FewerReplicas | None:
@@ -168,7 +177,7 @@ def _doors(viewer: Viewer, one: GpuClass) -> AvailableActions:
 # ---- facts of the page -------------------------------------------------------------------------------------------
 
 
-def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
+def _facts(one: GpuClass, live: ClassLive) -> Iterable[dict[str, Any]]:
     unit = catalog.unit_of(one)
     price = unit_price(one)
     yield {"term": "Price", "value": f"{price} per {unit}-hour" if price else "free of charge"}
@@ -193,8 +202,8 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
         yield {"term": term, "value": value}
     if one.borrowing_limit:
         yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond the team's quota"}
-    if found := topologies_of([one]).get(one.pk):
-        yield {"term": "Topology", "value": topology_text(found)}
+    if live.topology is not None:
+        yield {"term": "Topology", "value": topology_text(live.topology.topology)}
     if one.product:
         yield {"term": "Product", "value": one.product}
     if one.partition != "none":

@@ -24,16 +24,43 @@ class DelayedFallSerializer(serializers.Serializer[Any]):
     message = serializers.CharField(help_text="The sentence shown on pages.")
 
 
+class DomainSerializer(serializers.Serializer[Any]):
+    """For example one rack."""
+
+    level = serializers.CharField(help_text="Node label.")
+    values = serializers.ListField(
+        child=serializers.CharField(), help_text="Its value of the label, after those of the levels above."
+    )
+    nodes = serializers.IntegerField()
+    units = serializers.IntegerField(help_text="What its nodes offer.")
+    used = serializers.IntegerField(help_text="Units of unfinished pods.")
+    free = serializers.IntegerField(help_text="On nodes that accept new pods.")
+    workers = serializers.IntegerField(
+        help_text="How many workers with 1 unit each, and the CPU and memory of the class, fit there now."
+    )
+
+
 class ClassTopologySerializer(serializers.Serializer[Any]):
-    name = serializers.CharField()
+    name = serializers.CharField(source="topology.name")
     levels = serializers.ListField(
+        source="topology.levels",
         child=serializers.CharField(),
         allow_null=True,
         help_text="Node labels, widest first. null: not known. Empty: the cluster has no such Topology.",
     )
-    nodes = serializers.IntegerField(allow_null=True, help_text="Nodes with the labels of the class. null: not known.")
+    nodes = serializers.IntegerField(
+        source="topology.nodes", allow_null=True, help_text="Nodes with the labels of the class. null: not known."
+    )
     without_labels = serializers.IntegerField(
-        allow_null=True, help_text="Nodes without the label of a level, which Kueue ignores. null: not known."
+        source="topology.without_labels",
+        allow_null=True,
+        help_text="Nodes without the label of a level, which Kueue ignores. null: not known.",
+    )
+    domains = DomainSerializer(
+        source="above_hosts",
+        many=True,
+        allow_null=True,
+        help_text="The domains of each level above the host, each followed by those in it. null: not known.",
     )
 
 

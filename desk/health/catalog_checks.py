@@ -57,7 +57,7 @@ class CatalogChecks:
 
 
 def catalog_checks(cluster: Cluster, *, is_staff: bool) -> CatalogChecks:
-    """`is_staff`: the user may open the catalog's editor and the pages of nodes. Six queries."""
+    """`is_staff`: the user may open the catalog's editor and the pages of nodes. Seven queries."""
     found = check_report(cluster)
     shown = _shown(found.findings or ())
     hints = sum(one.severity is Severity.HINT for one in found.findings or ())

@@ -1,4 +1,4 @@
-"""The demand for which a MIG layout is planned."""
+"""The demand for which a MIG layout is planned; a measurement of the interconnect."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import Any
 
 from django import forms
 
+from catalog.interconnect.actions import OUTPUT_MAX
 from desk.nodes.mig_plan import MIXED, SINGLE, ProfileDemand
 
 # More than any queue has: the page opens with what is queued.
 DEMAND_LIMIT = 100_000
+
+
+class MeasurementForm(forms.Form):
+    output = forms.CharField(max_length=OUTPUT_MAX, strip=False, label="Output", widget=forms.Textarea)
+    measured_on = forms.DateField(required=False, label="Measured on", widget=forms.DateInput(attrs={"type": "date"}))
 
 
 class MigDemandForm(forms.Form):

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from catalog.interconnect.node_state import driver_version
+
 DEPLOY = "nvidia.com/gpu.deploy."
 UPGRADE = "nvidia.com/gpu-driver-upgrade-state"
 OPERANDS = "nvidia.com/gpu.deploy.operands"
@@ -110,16 +112,9 @@ def node_stack(
     lines.extend(_mig(labels.get(MIG_STATE, ""), label_times.get(MIG_STATE)))
     return NodeStack(
         has_operator=any(name.startswith(DEPLOY) for name in labels),
-        driver=_driver(labels),
+        driver=driver_version(labels),
         lines=tuple(lines),
     )
-
-
-def _driver(labels: Mapping[str, str]) -> str:
-    if full := labels.get("nvidia.com/cuda.driver-version.full"):
-        return full
-    numbers = [labels.get(f"nvidia.com/cuda.driver-version.{one}", "") for one in ("major", "minor", "revision")]
-    return ".".join(one for one in numbers if one)
 
 
 def _part(node: str, part: str, deploy: str, pod: StackPod | None, *, is_needed: bool) -> StackLine:

@@ -10,6 +10,9 @@ from django.db.models import Exists, OuterRef, Q
 
 from accounts.rest.paging import LIMIT_DEFAULT, page_of
 from catalog.discovery.products import PRODUCT_LABELS
+from catalog.interconnect.node_state import outdated, state_of
+from catalog.interconnect.queries import measurement_of, measurements
+from catalog.interconnect.types import Measurement
 from cluster.models import Cluster, MirrorNode
 from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf, Node
@@ -23,6 +26,7 @@ from usage.faults.models import GpuFault
 from usage.faults.queries import Fault, FaultReading, fault_reading, faults_of_node, open_faults
 
 PAGE_SIZE = LIMIT_DEFAULT
+MEASUREMENTS_SHOWN = 20
 CONFIG, STATE, PLUGIN = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config"
 AMD_PARTITION = "amd.com/compute-memory-partition"
 FILTERS: Mapping[str, Q] = {
@@ -75,6 +79,15 @@ class LayoutLine:
 
 
 @dataclass(frozen=True)
+class MeasuredLine:
+    """`why_old`: what changed since, "" if nothing says so. `is_last` of its kind."""
+
+    found: Measurement
+    is_last: bool
+    why_old: str
+
+
+@dataclass(frozen=True)
 class NodePage:
     node: Node
     as_of: AsOf
@@ -88,6 +101,8 @@ class NodePage:
     reading: FaultReading
     # None: no NVIDIA GPUs, or unknown because the mirror is stale.
     stack: NodeStack | None
+    # The latest first: each kind has its last one, the others are its history.
+    measured: tuple[MeasuredLine, ...]
 
     @property
     def is_stale(self) -> bool:
@@ -126,7 +141,7 @@ def node_list(cluster: Cluster, *, q: str, state: str, cursor: str | None, limit
 
 
 def node_page(cluster: Cluster, name: str) -> NodePage:
-    """About fourteen queries, whatever the number of pods, classes and other nodes. Raises Refused (404)."""
+    """About fifteen queries, whatever the number of pods, classes and other nodes. Raises Refused (404)."""
     node = mirror.node_of(get_or_refuse(MirrorNode.objects.filter(cluster_id=cluster.pk), name=name))
     faults = faults_of_node(cluster, name)
     devices = devices_of(cluster, [node], {name: faults})[name]
@@ -143,6 +158,7 @@ def node_page(cluster: Cluster, name: str) -> NodePage:
         work=allocations_on(cluster, node, devices),
         faults=tuple(faults),
         reading=fault_reading(cluster),
+        measured=tuple(_measured(cluster, node)),
         stack=stack_of_node(cluster, node, has_devices=has_devices) if as_of.is_current else None,
     )
 
@@ -159,6 +175,16 @@ def _line(node: Node, devices: list[DeviceLine], faults: Sequence[Fault]) -> Nod
         faults=tuple(faults),
         cordon=capital(node.cordon.how) if node.cordon is not None else "",
     )
+
+
+def _measured(cluster: Cluster, node: Node) -> Iterable[MeasuredLine]:
+    """One query."""
+    now, told = state_of(node.labels, node.uid), set()
+    for row in measurements(cluster, node.name).order_by("-measured_on", "-id")[:MEASUREMENTS_SHOWN]:
+        found = measurement_of(row)
+        is_last = row.kind not in told
+        told.add(row.kind)
+        yield MeasuredLine(found, is_last, outdated(found.state, now) if is_last else "")
 
 
 def _product(labels: Mapping[str, str]) -> str:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
 
 from accounts.core.request_actor import operator
+from catalog.interconnect.actions import OUTPUT_MAX, record_measurement
+from catalog.interconnect.queries import measurement_of
 from catalog.mig.layout_names import layout_name, named_shares
 from catalog.mig.parted import parted_text, shares_of
 from cluster.reads import queries as read_queries
 from desk.nodes import mig_plan
 from desk.nodes import queries as node_queries
-from desk.nodes.forms import MigDemandForm
+from desk.nodes.forms import MeasurementForm, MigDemandForm
 from desk.nodes.mig_drawing import planned_cards
 from operations.maintenance.queries import open_maintenance
+from portal.core.errors import refuse
 from usage.faults.shown import node_view, reading_sentence
 
 
@@ -50,8 +54,24 @@ def node_page(request: HttpRequest, name: str) -> HttpResponse:
         "maintenance": open_maintenance(cluster.pk, page.node.name),
         "faults": [node_view(one) for one in page.faults],
         "reading": reading_sentence(page.reading),
+        "output_max": OUTPUT_MAX,
     }
     return render(request, "desk/nodes/node.html", context)
+
+
+@login_required
+@require_POST
+def measure(request: HttpRequest, name: str) -> HttpResponse:
+    """Records an output of nvidia-smi topo -m or all_reduce_perf for the node."""
+    by = operator(request)
+    form = MeasurementForm(request.POST)
+    if not form.is_valid():
+        field, errors = next(iter(form.errors.items()))
+        raise refuse("invalid", f"{form.fields[field].label}: {errors[0]}", field=field)
+    made = record_measurement(read_queries.current_cluster(), name, **form.cleaned_data, by=by)
+    said = "; ".join(measurement_of(one).text for one in made)
+    messages.success(request, f"Recorded for {name}: {said}.")
+    return redirect("node", name)
 
 
 @login_required

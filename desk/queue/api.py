@@ -73,6 +73,7 @@ def _item(row: QueuedRun) -> dict[str, Any]:
         "is_suspended",
         "goes_as",
         "moving_to",
+        "needs",
     )
     return {
         **{name: getattr(row, name) for name in same},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,8 +22,10 @@ from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf, Job
 from cluster.reads.observed import KueueWorkload as Queued
 from desk.queue.cursor import decode_cursor, encode_cursor, sort_key
+from desk.queue.levels import LevelNeed, level_need, level_nodes
 from desk.queue.sql import AFTER, BY_TEAM, COUNTS, PAGE, SUMS, QueueRecord
 from tenants.models import Namespace
+from workloads.core.class_nodes import ClassNodes
 from workloads.core.observation import Observation
 from workloads.status.desired_run import DesiredRun
 from workloads.status.observations.equivalent_waits import with_equivalent_messages
@@ -65,6 +67,8 @@ class QueuedRun:
     waits_since: datetime
     goes_as: str = ""
     moving_to: str = ""
+    # None: it requires no topology level.
+    needs: LevelNeed | None = None
 
 
 @dataclass(frozen=True)
@@ -117,8 +121,8 @@ class ReasonCounts:
 def read_queue(
     cluster: Cluster, chosen: QueueFilter, *, cursor: str | None = None, limit: int = LIMIT_DEFAULT
 ) -> QueuePage:
-    """At most eight queries, whatever the length of the queue; with a reason, six more for each CHUNK of examined runs
-    until the page is full. Raises Refused (bad_cursor).
+    """At most eleven queries, whatever the length of the queue; with a reason, nine more for each CHUNK of examined
+    runs until the page is full. Raises Refused (bad_cursor).
     """
     as_of = mirror.as_of(cluster.pk, "Job", "Workload")
     classes = {one.slug: one for one in GpuClass.objects.filter(cluster=cluster).order_by("slug")}
@@ -229,6 +233,7 @@ def _rows(
     sent = {
         (row.owner, row.name): row for row in AppliedObject.objects.filter(cluster=cluster, kind="Job", name__in=names)
     }
+    nodes = level_nodes(cluster.pk, raw) if is_known else {}
     now = timezone.now()
     return [
         QueuedRun(
@@ -245,12 +250,13 @@ def _rows(
             is_suspended=one.wanted != Namespace.Wanted.ACTIVE,
             status=status_of(
                 _wish(one, classes.get(one.gpu_class), sent.get((_owner(one), one.job_name)), now),
-                _seen(one, jobs, queued) if is_known else None,
+                _seen(one, jobs, queued, nodes) if is_known else None,
                 now=now,
             ),
             waits_since=one.requested_at,
             goes_as=one.changed_to or one.launched_as or DEFAULT_PRIORITY[one.kind],
             moving_to=one.changed_to if one.changed_to != one.known_as else "",
+            needs=level_need(one, nodes),
         )
         for one in raw
     ]
@@ -261,7 +267,9 @@ def _wish(one: QueueRecord, gpu_class: GpuClass | None, sent: AppliedObject | No
         kind=one.kind,
         class_name=gpu_class.name if gpu_class else one.gpu_class,
         class_slug=one.gpu_class,
-        units=one.units,
+        units=one.each,
+        workers=one.workers,
+        required_level=one.level,
         image=one.image,
         number=one.number,
         requested_at=one.requested_at,
@@ -273,10 +281,13 @@ def _wish(one: QueueRecord, gpu_class: GpuClass | None, sent: AppliedObject | No
     )
 
 
-def _seen(one: QueueRecord, jobs: Mapping[str, Job], queued: Mapping[str, Queued]) -> Observation:
+def _seen(
+    one: QueueRecord, jobs: Mapping[str, Job], queued: Mapping[str, Queued], nodes: Mapping[int, ClassNodes]
+) -> Observation:
     if not one.job_uid:
         return Observation()
-    return Observation(job=jobs.get(one.job_uid), queue=queued.get(one.job_uid), position=one.place - 1)
+    seen = Observation(job=jobs.get(one.job_uid), queue=queued.get(one.job_uid), position=one.place - 1)
+    return replace(seen, nodes=nodes.get(one.run))
 
 
 def _owner(one: QueueRecord) -> str:

@@ -7,6 +7,15 @@ from typing import Any
 from rest_framework import serializers
 
 
+class LevelNeedSerializer(serializers.Serializer[Any]):
+    level = serializers.CharField(help_text="Node label.")
+    workers = serializers.IntegerField(help_text="All of them have to be in one domain of the level.")
+    units = serializers.IntegerField(help_text="Of each worker.")
+    fit = serializers.IntegerField(
+        allow_null=True, help_text="Workers that fit in the best domain now. null: not known."
+    )
+
+
 class WaitingSerializer(serializers.Serializer[Any]):
     team = serializers.CharField()
     workload = serializers.CharField()
@@ -25,6 +34,7 @@ class WaitingSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(help_text="A stable code: why it is queued.")
     sentence = serializers.CharField()
     is_suspended = serializers.BooleanField(help_text="Whether its team is suspended.")
+    needs = LevelNeedSerializer(allow_null=True, help_text="null: it requires no topology level.")
 
 
 class QueueLineSerializer(serializers.Serializer[Any]):

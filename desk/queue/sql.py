@@ -22,7 +22,10 @@ WITH waiting AS (
            {TOTAL_UNITS} AS units, run.requested_at, namespace.wanted,
            workload.name || '-' || run.number AS job_name, job.uid AS job_uid,
            coalesce(run.spec ->> 'priority', '') AS launched_as, run.priority AS changed_to,
-           coalesce(queued.record ->> 'priority_class', '') AS known_as
+           coalesce(queued.record ->> 'priority_class', '') AS known_as,
+           coalesce((run.spec ->> 'workers')::int, 1) AS workers, (run.spec ->> 'units')::int AS each,
+           CASE WHEN (run.spec ->> 'topology_required')::boolean THEN run.spec ->> 'topology_level'
+                ELSE '' END AS level
       FROM {Run._meta.db_table} run
       JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
       JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
@@ -84,4 +87,9 @@ class QueueRecord:
     launched_as: str
     changed_to: str
     known_as: str
+    workers: int
+    # Units per worker.
+    each: int
+    # In one domain of which all workers have to be; "": none is required.
+    level: str
     place: int

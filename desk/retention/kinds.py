@@ -299,6 +299,12 @@ KINDS: tuple[Kind, ...] = (
         "catalog",
     ),
     Kind(
+        "measurements",
+        ("catalog_nodemeasurement",),
+        f"{ALWAYS}: what operators measured of nodes, also of those that are gone",
+        at="recorded_at",
+    ),
+    Kind(
         "teams",
         _tables(
             "tenants",

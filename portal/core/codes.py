@@ -42,6 +42,7 @@ Code = Literal[
     "bad_line",
     "bad_lines",
     "bad_maintenance",
+    "bad_measurement",
     "bad_message",
     "bad_name",
     "bad_password",

@@ -102,7 +102,7 @@ PAGES_WITHOUT_CALL = {
     "mfa_authenticate": "signs in to a browser session; calls use tokens",
     "next-steps": "a part of a page; in the API a part of the workload's status",
     "announcements-now": "a part of every page",
-    "node": "not in the API: use kubectl",
+    "node": "what was measured of it is in the API (`/api/v1/nodes/<name>/measurements`); for the rest use kubectl",
     "node-mig": "not in the API: use manage.py mig plan",
     "password-code": "signs in to a browser session; calls use tokens",
     "oidc-back": "signs in to a browser session; calls use tokens",

@@ -55,6 +55,7 @@ REFUSED = {
     "members_add email: 422 bad_address",
     "operators_announcements_create classes.[]: 422 bad_announcement",
     "operators_announcements_create teams.[]: 422 bad_announcement",
+    "node_measurements_record output: 422 bad_measurement",
     "people_add email: 422 bad_address",
     "people_change roles.[]: 422 invalid",
     "requests_file lines.[].gpu_class: 422 unknown_class",

@@ -11,6 +11,7 @@ from accounts.models import NoticeKind
 from catalog.models import GpuClass, Image
 from desk.catalog.editor.actions import version_of_image
 from tenants.models import QuotaLine
+from tests.catalog.interconnect.outputs import nccl
 from tests.matrix.world import World
 from tests.support.rows.class_form import class_form
 
@@ -46,6 +47,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "starts_at": (now + timedelta(days=1)).isoformat(),
             "ends_at": (now + timedelta(days=2)).isoformat(),
         },
+        "measurement": {"output": nccl("371.42", gpus=2)},
         "token": {"name": "new", "scopes": ["admin"], "expires_in_days": 1},
         "deputy": {
             "email": "colin@example.org",

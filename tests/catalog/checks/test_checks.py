@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from catalog.checks.types import CheckedClass, CheckedNode, CheckedQueue, Checke
 from catalog.classes.proposals import actions
 from catalog.discovery import queries
 from catalog.discovery import types as discovery_types
+from catalog.interconnect.types import AllReduce, Links, Measurement, NodeState
 from catalog.models import DismissedProposal, GpuClass
 from cluster.manifests.site import site_profile
 from cluster.models import Cluster, MirrorEpoch, MirrorKind
@@ -109,7 +111,45 @@ def profiles(*names: str) -> CheckedSite:
     return site(node(devices={f"nvidia.com/mig-{name}": 1 for name in names}, labels=CUT))
 
 
+DRIVER = {"cuda.driver-version.full": "570.86.15"}
+
+
+def measured(*rates: int | None, links: str = "NV12", driver: str = "") -> dict[str, tuple[Measurement, ...]]:
+    """Of nodes n1, n2, …: the links of the first and NV12 of the others, and the all_reduce of each; None: none."""
+    state, on = NodeState(driver=driver), NOON.date()
+    found: dict[str, tuple[Measurement, ...]] = {}
+    for number, rate in enumerate(rates, 1):
+        name, link = f"n{number}", links if number == 1 else "NV12"
+        parts = [Measurement(name, on, Links((("X", link), (link, "X"))), state=state)]
+        if rate is not None:
+            parts.append(Measurement(name, on, all_reduce=AllReduce(2, 2**33, Decimal(rate)), state=state))
+        found[name] = tuple(parts)
+    return found
+
+
+THREE = (node("n1"), node("n2"), node("n3"))
+
 CASES = [
+    Case(
+        "unlike_links",
+        site(*THREE, classes=(offer(),), measured=measured(None, None, links="SYS")),
+        site(*THREE, classes=(offer(),), measured=measured(None, None)),
+        "The links between the GPUs of A100 differ by node: 2 GPUs, all SYS on n1; 2 GPUs, all NV12 on n2.",
+        A_CLASS,
+    ),
+    Case(
+        "slow_links",
+        site(*THREE, classes=(offer(),), measured=measured(200, 230, 232)),
+        site(*THREE, classes=(offer(),), measured=measured(210, 230, 232)),
+        "all_reduce on node n1 reached 200 GB/s with 2 GPUs, 8 GiB, 13% below the median of A100, 230 GB/s of 3 nodes.",
+    ),
+    Case(
+        "old_measurement",
+        site(node(labels=DRIVER), classes=(offer(),), measured=measured(None, driver="550.54.14")),
+        # Without its label nothing is known of the driver.
+        site(node(), classes=(offer(),), measured=measured(None, driver="550.54.14")),
+        "it was recorded with driver 550.54.14, and the node has 570.86.15 now.",
+    ),
     Case(
         "class_without_nodes",
         site(node(product="NVIDIA-L4"), classes=(offer(),)),
@@ -612,7 +652,7 @@ def test_the_number_of_queries_does_not_grow(cluster: Cluster, nodes: int, djang
     mirrored.seen(cluster, Node=named)
     for number in range(nodes // 100):
         make.gpu_class(cluster, slug=f"a100-{number}")
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         assert check_report(cluster).findings is not None
     assert GpuClass.objects.count() == nodes // 100
 

@@ -504,3 +504,18 @@ def test_cuda_is_not_sent_to_other_vendors_unasked() -> None:
     part = replace(MI300X, slug="amd-part", granted=4, left=4, axes=axes)
     assert best(Requirements(GB10), part, LARGE_SLICE) == "a100-3g"
     assert best(Requirements(GB10, vendor="amd"), part, LARGE_SLICE) == "amd-part"
+
+
+def test_what_was_measured_between_gpus_is_stated_for_several_and_nothing_else() -> None:
+    said = "8 GPUs, all NV18 on 3 nodes, last measured 31 Jan 2026."
+    several = Requirements(GB10, work=BATCH, cards=2)
+    unknown = replace(A100, interconnect="unknown")
+    measured = recommend(several, [replace(unknown, measured=(said,))])
+    assert f"Measured: {said}" in measured.reasons
+    assert any("links as measured" in one for one in measured.reasons)
+    assert "The interconnect of its GPUs is not known." not in measured.trade_off
+    without = recommend(several, [unknown])
+    assert not any("Measured" in one or "as measured" in one for one in without.reasons)
+    assert "The interconnect of its GPUs is not known." in without.trade_off
+    alone = recommend(replace(several, cards=1), [replace(unknown, measured=(said,))])
+    assert not any("Measured" in one for one in alone.reasons)

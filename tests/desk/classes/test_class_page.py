@@ -179,7 +179,13 @@ def test_its_topology_and_the_nodes_that_kueue_ignores_are_shown(a100: GpuClass,
     GpuClass.objects.update(topology="gpu-portal-racks")
     assert "gpu-portal-racks; its levels are unknown now" in page_of(alice, a100.slug)
     unknown = signed_in(alice).get(f"/api/v1/classes/{a100.slug}").json()["topology"]
-    assert unknown == {"name": "gpu-portal-racks", "levels": None, "nodes": None, "without_labels": None}
+    assert unknown == {
+        "name": "gpu-portal-racks",
+        "levels": None,
+        "nodes": None,
+        "without_labels": None,
+        "domains": None,
+    }
 
     levels = ["example.org/rack", "kubernetes.io/hostname"]
     spec = {"levels": [{"nodeLabel": level} for level in levels]}
@@ -188,7 +194,8 @@ def test_its_topology_and_the_nodes_that_kueue_ignores_are_shown(a100: GpuClass,
     said = signed_in(alice).get(f"/api/v1/classes/{a100.slug}").json()["topology"]
     count = said["nodes"]
     assert count > 1
-    assert said == {"name": "gpu-portal-racks", "levels": levels, "nodes": count, "without_labels": count}
+    shown = {"name": "gpu-portal-racks", "levels": levels, "nodes": count, "without_labels": count}
+    assert said == {**shown, "domains": []}
     text = page_of(alice, a100.slug)
     assert "gpu-portal-racks: example.org/rack, kubernetes.io/hostname." in text
     assert f"{count} of {count} nodes lack a label of a level: Kueue starts nothing there." in text

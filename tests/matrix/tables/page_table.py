@@ -71,6 +71,7 @@ PAGES = (
     read("node", NOT_THERE, "node"),
     read("node-mig", NOT_THERE, "node"),
     read("mig-sets", NOT_THERE),
+    write("POST", "node-measure", "node.measured", NOT_THERE, "node", body="measurement"),
     read("maintenances", NOT_THERE),
     read("maintenance-new", NOT_THERE),
     write("POST", "maintenance-new", "maintenance.planned", NOT_THERE, body="maintenance form"),

@@ -1,0 +1,1 @@
+"""What operators measured of the interconnect of nodes: links of GPUs, bandwidth of all_reduce. Measures nothing."""
