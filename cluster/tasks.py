@@ -15,8 +15,8 @@ from cluster.certificates.actions import read_certificates, record_certificates
 from cluster.client import fence
 from cluster.client.errors import ClusterUnavailable, OtherCluster
 from cluster.client.kube import Kube, connect
-from cluster.client.server_check import ServerCheck
 from cluster.observe_only.queries import is_observe_only
+from cluster.replacement.server_check import ServerCheck
 
 log = structlog.get_logger(__name__)
 # One small request: no need to back off further, and the worker starts soon after the API server is back.

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import urllib3
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from urllib3.exceptions import HTTPError
 
 from cluster.client.api_kinds import api_path
@@ -24,6 +25,7 @@ from cluster.client.errors import (
     Conflict,
     NotFound,
     ObserveOnly,
+    OtherCluster,
     error_from_status,
     pause_s,
 )
@@ -31,9 +33,9 @@ from cluster.client.fence import check_postponed_fence
 from cluster.client.login import Login
 from cluster.client.managed_fields import OWN_MANAGER, as_applied_patch
 from cluster.client.secret_scrubbing import scrub_secret_values
-from cluster.client.server_check import ServerCheck
 from cluster.client.types import ApiObject
 from cluster.observe_only.queries import is_observe_only
+from cluster.replacement.server_check import ServerCheck
 
 SYSTEM = "kube-system"
 _OF_SERVER = api_path("Namespace", "", SYSTEM)
@@ -301,7 +303,7 @@ class Kube:
             raise ClusterUnavailable("The API server asked for fewer requests.", after_s=left_s)
         login = self.login.current()
         if is_checked and (check := self._server_check) is not None:
-            check.check(login.pool, lambda: self.server_uid(by_list=check.records))
+            require_own_cluster(check, login.pool, lambda: self.server_uid(by_list=check.records))
         url = f"{login.host}/{path}"
         if query:
             url += "?" + urlencode(query)
@@ -363,6 +365,19 @@ def connect_for_logs() -> Kube:
 
 def _refuse_write(method: str, address: str) -> None:
     raise ObserveOnly(method, address)
+
+
+def require_own_cluster(check: ServerCheck, pool: object, ask: Callable[[], str]) -> None:
+    """Raises OtherCluster, or ClusterUnavailable if server or database do not say it."""
+    try:
+        is_other = check.is_other(pool, ask)
+    except ClusterRefused as refused:
+        # A new server has neither rights nor namespaces in its first seconds.
+        raise ClusterUnavailable(f"The API server does not say which cluster it is of: {refused.text}") from refused
+    except (OperationalError, InterfaceError) as error:
+        raise ClusterUnavailable("The database does not say which cluster the rows describe.") from error
+    if is_other:
+        raise OtherCluster
 
 
 def _identify(manifest: dict[str, Any]) -> tuple[str, str, str]:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
-from cluster.client import server_check
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, NotFound, ObserveOnly, OtherCluster
-from cluster.client.kube import Kube, connect, connect_for_logs
-from cluster.client.server_check import ServerCheck
+from cluster.client.kube import Kube, connect, connect_for_logs, require_own_cluster
 from cluster.models import Cluster
+from cluster.replacement import server_check
+from cluster.replacement.server_check import ServerCheck
 from devcluster.client.kube import Api
 from tests.cluster.replacement.other_server import empty_server
 from tests.support.cluster.second_api_server import SecondApiServer
@@ -36,7 +36,7 @@ class Server:
 
 
 def check(one: ServerCheck, server: Server, pool: object = POOL) -> None:
-    one.check(pool, server)
+    require_own_cluster(one, pool, server)
 
 
 def test_the_first_cluster_that_a_watcher_reaches_is_the_one_of_the_rows(cluster: Cluster) -> None:

@@ -14,9 +14,9 @@ from django.test import Client
 from accounts.core.actor import Actor
 from accounts.models import User
 from cluster.client.kube import Kube
-from cluster.client.server_check import ServerCheck
 from cluster.models import AppliedObject, Cluster, MirrorJob
 from cluster.reads import queries as mirror
+from cluster.replacement.server_check import ServerCheck
 from devcluster.client.kube import Api
 from devcluster.client.kubeconfig import read_kubeconfig, write_kubeconfig
 from portal.core import due

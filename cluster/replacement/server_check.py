@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable
 
 import structlog
-from django.db import InterfaceError, OperationalError
 
-from cluster.client.errors import TEXT_LIMIT, ClusterRefused, ClusterUnavailable, OtherCluster
 from cluster.replacement.actions import record_reached
 from cluster.replacement.queries import known_cluster
 
@@ -33,29 +31,21 @@ class ServerCheck:
     def forget(self) -> None:
         self._valid = (None, 0.0)
 
-    def check(self, pool: object, ask: Callable[[], str]) -> None:
-        """`pool`: of the connection to the server; another one has to be asked. `ask` returns the uid of the server's
-        namespace kube-system. Raises OtherCluster, or ClusterUnavailable if the server or the database does not say it.
+    def is_other(self, pool: object, ask: Callable[[], str]) -> bool:
+        """Whether the server is of another cluster than the rows; False before a watcher has recorded theirs. `pool`:
+        of the connection to the server; another one has to be asked. `ask` returns the uid of the server's namespace
+        kube-system; what it raises is raised. One query, none while the last answer is valid.
         """
         checked, until = self._valid
         if checked is pool and time.monotonic() < until:
-            return
-        try:
-            uid = ask()
-        except ClusterRefused as refused:
-            # A new server has neither rights nor namespaces in its first seconds.
-            text = f"The API server does not say which cluster it is of: {refused.text}"
-            raise ClusterUnavailable(text[:TEXT_LIMIT]) from refused
-        try:
-            known = known_cluster()
-            if self.records:
-                record_reached(uid, known)
-        except (OperationalError, InterfaceError) as error:
-            raise ClusterUnavailable("The database does not say which cluster the rows describe.") from error
+            return False
+        uid, known = ask(), known_cluster()
+        if self.records:
+            record_reached(uid, known)
         is_other = bool(known.uid) and uid != known.uid
         if is_other != self._is_other:
             self._is_other = is_other
             log.warning("other_cluster" if is_other else "own_cluster", reached=uid, known=known.uid)
-        if is_other:
-            raise OtherCluster
-        self._valid = (pool, time.monotonic() + FRESH_S)
+        if not is_other:
+            self._valid = (pool, time.monotonic() + FRESH_S)
+        return is_other
