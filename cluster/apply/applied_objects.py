@@ -42,7 +42,8 @@ def leave_previous_cluster(cluster_id: int, *, runs: str) -> int:
     sent. `runs`: the label of the table whose rows own Jobs. Returns the number of objects that will be sent again.
     """
     rows = AppliedObject.objects.filter(cluster_id=cluster_id)
-    rows.filter(kind__in=("Job", "PersistentVolumeClaim")).exclude(result=Result.REFUSED).update(code=PREVIOUS_CLUSTER)
+    there = rows.filter(result__in=(Result.APPLIED, Result.TERMINATING))
+    there.filter(kind__in=("Job", "PersistentVolumeClaim")).update(code=PREVIOUS_CLUSTER)
     marked = rows.filter(owner=OuterRef("owner"), kind="Job", code=PREVIOUS_CLUSTER)
     left = rows.exclude(code=PREVIOUS_CLUSTER).exclude(Q(owner__startswith=f"{runs}.") & Exists(marked))
     return left.delete()[0]

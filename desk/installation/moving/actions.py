@@ -7,6 +7,7 @@ from django.db import connection, transaction
 from accounts.core.actor import Actor
 from accounts.events.actions import record
 from cluster.apply.applied_objects import leave_previous_cluster
+from cluster.mirror.admissions import UNSEEN
 from cluster.mirror.tables import forget_everything
 from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorEpoch, MirrorKind
 from cluster.observe_only import policy
@@ -49,7 +50,7 @@ def _end_admissions(cluster: Cluster) -> None:
 
 _END = f"""
 UPDATE {AdmissionPeriod._meta.db_table} period
-   SET ended_at = greatest(kind.heard_at, period.admitted_at), reason = 'Unseen', is_exact = false
+   SET ended_at = greatest(kind.heard_at, period.admitted_at), reason = '{UNSEEN}', is_exact = false
   FROM {MirrorKind._meta.db_table} kind
  WHERE kind.cluster_id = period.cluster_id AND kind.kind = 'Workload' AND period.cluster_id = %s
    AND period.ended_at IS NULL"""

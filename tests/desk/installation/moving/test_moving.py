@@ -126,6 +126,9 @@ def test_a_confirmed_cluster_is_read_and_written_from_the_beginning(reached: Clu
     AdmissionPeriod.objects.create(
         cluster_id=reached.pk, uid="w", job_uid="old-trains-1", admitted_at=heard - timedelta(hours=1)
     )
+    # What the previous cluster refused was never there.
+    waits = Workload.objects.get(name="waits")
+    sent(reached, waits, "Job", "waits-1", namespace_a.name, result=Result.REFUSED)
     call_command("compare", "--new-cluster", "--confirm", "second")
 
     reached.refresh_from_db()
