@@ -26,7 +26,7 @@ from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube
 from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorNode
 from cluster.replacement.server_check import ServerCheck
-from devcluster.client.kube import Api
+from devcluster.client.kube import Api, ApiError
 from devcluster.client.kubeconfig import read_kubeconfig, write_kubeconfig
 from devcluster.services import stack as services_of_its_own
 from operations.cordons.following import follow_cordons
@@ -119,11 +119,27 @@ def control_plane(services: dict[str, Any], state: Path) -> Iterator[services_of
         yield found
 
 
+def listed(admin: Api, resource: str) -> list[dict[str, Any]]:
+    """A server that has just begun asks to come back."""
+    found: list[list[dict[str, Any]]] = []
+
+    def answers() -> bool:
+        try:
+            found.append(admin.list(resource))
+        except ApiError as error:
+            if error.status != 429:
+                raise
+        return bool(found)
+
+    wait_until(answers, within_s=60, what=f"a list of {resource}")
+    return found[0]
+
+
 def made(admin: Api) -> Found:
     """What the portal has made, without what differs in every cluster."""
     found: Found = {}
     for resource in MADE_AGAIN:
-        for one in admin.list(resource):
+        for one in listed(admin, resource):
             about = one["metadata"]
             if about.get("labels", {}).items() >= OURS.items():
                 labels = {key: value for key, value in about["labels"].items() if key.startswith("gpu-portal/")}
