@@ -26,6 +26,7 @@ from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube
 from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorNode
 from cluster.replacement.server_check import ServerCheck
+from desk.installation.moving.queries import move_of
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.kubeconfig import read_kubeconfig, write_kubeconfig
 from devcluster.services import stack as services_of_its_own
@@ -279,7 +280,7 @@ def test_a_lost_cluster_is_replaced_by_an_empty_one(
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}},
         }  # fmt: skip
         new.admin.create(claim)
-        eventually(lambda: "Missing" not in manage("compare", "--new-cluster"), portal.watchers)
+        eventually(lambda: not move_of(Cluster.objects.get()).left, portal.watchers)
         actions.start("team-a", "train", by=by_alice)
         actions.start("team-a", "one", by=by_alice)
         portal.until(lambda: run_of("train").started_at and run_of("one").admitted_at, "runs start again")
