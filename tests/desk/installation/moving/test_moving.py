@@ -147,7 +147,7 @@ def test_a_confirmed_cluster_is_read_and_written_from_the_beginning(reached: Clu
     event = Event.objects.get()
     assert (event.verb, event.before, event.after) == ("cluster.replaced", {"uid": "first"}, {"uid": "second"})
     assert due.claim(Namespace) is not None
-    assert {claim.row.name for claim in iter(lambda: due.claim(Workload), None) if claim} == {"trains"}
+    assert {claim.row.name for claim in iter(lambda: due.claim(Workload), None) if claim} == {"trains", "waits"}
 
 
 def test_after_a_move_it_says_what_is_left_and_who_has_to_act(
