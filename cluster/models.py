@@ -34,6 +34,11 @@ class Cluster(models.Model):
     observe_only_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, editable=False, related_name="+"
     )
+    # Of the namespace kube-system, which lives as long as its cluster: see cluster.replacement. "": not known yet.
+    uid = models.CharField(max_length=36, db_default="", default="", blank=True, editable=False)
+    # The cluster that the watcher reaches instead, and since when; "" while it reaches its own.
+    other_uid = models.CharField(max_length=36, db_default="", default="", blank=True, editable=False)
+    other_since = models.DateTimeField(null=True, blank=True, editable=False)
 
     def __str__(self) -> str:
         return self.name

@@ -13,9 +13,10 @@ from django.db import OperationalError
 
 from cluster.certificates.actions import read_certificates, record_certificates
 from cluster.client import fence
-from cluster.client.errors import ClusterUnavailable
+from cluster.client.errors import ClusterUnavailable, OtherCluster
 from cluster.client.kube import Kube, connect
 from cluster.observe_only.queries import is_observe_only
+from cluster.replacement.server_check import ServerCheck
 
 log = structlog.get_logger(__name__)
 # One small request: no need to back off further, and the worker starts soon after the API server is back.
@@ -25,7 +26,8 @@ FENCE_RETRY_S = 2.0
 @worker_init.connect
 def refuse_without_fence(**_sender: object) -> None:
     """Runs in the parent, before a task is taken. Waits while the API server is unavailable: the result is unknown.
-    While the cluster is observed only nothing is tried, and each child checks the fence before its first write.
+    While the cluster is observed only, or is not the one of the rows, nothing is tried, and each child checks the fence
+    before its first write.
     """
     while True:
         try:
@@ -34,7 +36,11 @@ def refuse_without_fence(**_sender: object) -> None:
                 log.info("fence_postponed", why="observe only")
                 return
             # A separate client: the children must not inherit its connections.
-            fence.check_fence(Kube(settings.PORTAL_KUBECONFIG))
+            fence.check_fence(Kube(settings.PORTAL_KUBECONFIG, server_check=ServerCheck()))
+        except OtherCluster as other:
+            fence.postpone_fence()
+            log.warning("fence_postponed", why=str(other))
+            return
         except (ClusterUnavailable, OperationalError) as away:
             log.warning("fence_unknown", why=str(away), again_in_s=FENCE_RETRY_S)
             time.sleep(FENCE_RETRY_S)

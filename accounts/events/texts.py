@@ -92,6 +92,7 @@ VERB_TEXTS = {
     "image.removed": "removed the image",
     "cluster.observe_only_begun": "began observe-only",
     "cluster.observe_only_ended": "ended observe-only",
+    "cluster.replaced": "confirmed another cluster",
     "cluster.settled": "set up the cluster",
     "cluster.job_deleted": "deleted a Job without a run in the cluster",
     "terms.accepted": "accepted the terms of",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from django.db.models import Exists, OuterRef, Q
 from django.utils.crypto import salted_hmac
 
-from cluster.apply.types import ObjectKey, object_key
+from cluster.apply.types import PREVIOUS_CLUSTER, ObjectKey, object_key
 from cluster.client.types import ApiObject
 from cluster.manifests.metadata import Manifest
 from cluster.models import AppliedObject
@@ -33,6 +34,19 @@ def send_all_again(cluster_id: int) -> int:
     """
     rows = AppliedObject.objects.filter(cluster_id=cluster_id).exclude(kind__in=CREATED_ONCE)
     return rows.update(manifest_hash="")
+
+
+def leave_previous_cluster(cluster_id: int, *, runs: str) -> int:
+    """Nothing that was sent exists in the cluster that has replaced the previous one: each owner sends its objects as
+    new ones. Jobs and volumes stay, marked, since nothing creates them again; so does what belongs to a Job that was
+    sent. `runs`: the label of the table whose rows own Jobs. Returns the number of objects that will be sent again.
+    """
+    rows = AppliedObject.objects.filter(cluster_id=cluster_id)
+    there = rows.filter(result__in=(Result.APPLIED, Result.TERMINATING))
+    there.filter(kind__in=("Job", "PersistentVolumeClaim")).update(code=PREVIOUS_CLUSTER)
+    marked = rows.filter(owner=OuterRef("owner"), kind="Job", code=PREVIOUS_CLUSTER)
+    left = rows.exclude(code=PREVIOUS_CLUSTER).exclude(Q(owner__startswith=f"{runs}.") & Exists(marked))
+    return left.delete()[0]
 
 
 def row_key(row: AppliedObject) -> ObjectKey:

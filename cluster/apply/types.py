@@ -12,6 +12,8 @@ REPAIRED = "repaired"
 # exception.
 NOT_REPAIRED = "not_repaired"
 FAILED = "failed"
+# Code of a Job or a volume claim that was created in a cluster that another one has replaced. It is not created again.
+PREVIOUS_CLUSTER = "previous_cluster"
 
 ObjectKey = tuple[str, str, str]
 

@@ -32,6 +32,16 @@ class ObserveOnly(ClusterUnavailable):
         self.code = WAITING
 
 
+class OtherCluster(ClusterUnavailable):
+    """The API server is not the cluster that the rows describe, so nothing was asked or sent."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The portal reaches another cluster than before. It reads and writes nothing there until an operator "
+            "confirms it with manage.py compare --new-cluster."
+        )
+
+
 class ClusterRefused(Exception):
     """The cluster refused a request (403, 409 by content, 422). `text`: the first 300 characters of the reason."""
 

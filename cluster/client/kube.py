@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import urllib3
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from urllib3.exceptions import HTTPError
 
 from cluster.client.api_kinds import api_path
@@ -24,6 +25,7 @@ from cluster.client.errors import (
     Conflict,
     NotFound,
     ObserveOnly,
+    OtherCluster,
     error_from_status,
     pause_s,
 )
@@ -33,18 +35,30 @@ from cluster.client.managed_fields import OWN_MANAGER, as_applied_patch
 from cluster.client.secret_scrubbing import scrub_secret_values
 from cluster.client.types import ApiObject
 from cluster.observe_only.queries import is_observe_only
+from cluster.replacement.server_check import ServerCheck
+
+SYSTEM = "kube-system"
+_OF_SERVER = api_path("Namespace", "", SYSTEM)
 
 
 class Kube:
     """A connection pool with one identity. Thread-safe. Every call ends within settings.KUBE_TIMEOUT_S.
 
     After a 429 all calls fail at once until the time that the server named: it limits identities, not single calls.
-    `check_write` is called before every request that is not a GET, and raises if it may not be sent.
+    `check_write` is called before every request that is not a GET, and raises if it may not be sent; `server_check`
+    before every request.
     """
 
-    def __init__(self, kubeconfig: str = "", *, check_write: Callable[[str, str], None] | None = None) -> None:
+    def __init__(
+        self,
+        kubeconfig: str = "",
+        *,
+        check_write: Callable[[str, str], None] | None = None,
+        server_check: ServerCheck | None = None,
+    ) -> None:
         self.login = Login(kubeconfig)
         self._check_write = check_write
+        self._server_check = server_check
         self._pause_ends = 0.0
 
     # ---- one object ------------------------------------------------------------------------------------------
@@ -193,6 +207,7 @@ class Kube:
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield from lines
         except HTTPError as error:
+            self._forget_server()
             raise ClusterUnavailable(f"The watch of {path} was interrupted: {type(error).__name__}.") from error
         finally:
             # Not returned to the pool: the rest of a half-read watch would be read as the next response.
@@ -228,6 +243,18 @@ class Kube:
         answer = self._send("POST", "apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
         return bool(answer.body["status"]["allowed"])
 
+    def server_uid(self, *, by_list: bool = False) -> str:
+        """Returns what tells this cluster from every other one: the uid of its namespace kube-system. `by_list`: with
+        the right to list namespaces instead of that to get one. Raises ClusterRefused.
+        """
+        if not by_list:
+            return str(self._send("GET", _OF_SERVER, is_checked=False).body["metadata"]["uid"])
+        query = {"fieldSelector": f"metadata.name={SYSTEM}", "limit": 1}
+        found = self._send("GET", api_path("Namespace"), query=query, is_checked=False).body.get("items")
+        if not found:
+            raise NotFound(404, "NotFound", f"It has no namespace {SYSTEM}.")
+        return str(found[0]["metadata"]["uid"])
+
     # ---- transport -------------------------------------------------------------------------------------------
 
     def _send(
@@ -240,11 +267,18 @@ class Kube:
         content_type: str = "application/json",
         dry_run: bool = False,
         timeout_s: float | None = None,
+        is_checked: bool = True,
     ) -> ApiObject:
         if dry_run:
             query = {**(query or {}), "dryRun": "All"}
         response = self._open(
-            method, path, body, query, content_type=content_type, timeout_s=timeout_s or settings.KUBE_TIMEOUT_S
+            method,
+            path,
+            body,
+            query,
+            content_type=content_type,
+            timeout_s=timeout_s or settings.KUBE_TIMEOUT_S,
+            is_checked=is_checked,
         )
         if response.status >= 300:
             raise self._error(response, response.data, path, body)
@@ -261,12 +295,15 @@ class Kube:
         timeout_s: float,
         content_type: str = "application/json",
         stream: bool = False,
+        is_checked: bool = True,
     ) -> urllib3.BaseHTTPResponse:
         if method != "GET" and self._check_write is not None:
             self._check_write(method, path)
         if (left_s := self._pause_ends - time.monotonic()) > 0:
             raise ClusterUnavailable("The API server asked for fewer requests.", after_s=left_s)
         login = self.login.current()
+        if is_checked and (check := self._server_check) is not None:
+            require_own_cluster(check, login.pool, lambda: self.server_uid(by_list=check.records))
         url = f"{login.host}/{path}"
         if query:
             url += "?" + urlencode(query)
@@ -288,9 +325,14 @@ class Kube:
                 retries=False,
             )
         except HTTPError as error:
+            self._forget_server()
             raise ClusterUnavailable(
                 f"The API server did not respond to {method} {path}: {type(error).__name__}."
             ) from error
+
+    def _forget_server(self) -> None:
+        if self._server_check is not None:
+            self._server_check.forget()
 
     def _error(self, response: urllib3.BaseHTTPResponse, data: bytes, path: str, sent: Any = None) -> Exception:
         after_s = pause_s(response.headers.get("Retry-After"))
@@ -300,10 +342,10 @@ class Kube:
 
 
 @cache
-def connect(kubeconfig: str = "") -> Kube:
+def connect(kubeconfig: str = "", *, is_watcher: bool = False) -> Kube:
     """The process's own identity: PORTAL_KUBECONFIG, or the pod's service account. One pool per process, and of one
-    cluster: `cluster.apply.own_cluster` keeps rows of another one from it. Sends no write while the cluster is observed
-    only, nor before the fence was checked.
+    cluster: `cluster.apply.own_cluster` keeps rows of another one from it. Asks nothing of a cluster that is not the
+    one of the rows. Sends no write while the cluster is observed only, nor before the fence was checked.
     """
     path = kubeconfig or settings.PORTAL_KUBECONFIG
 
@@ -312,7 +354,30 @@ def connect(kubeconfig: str = "") -> Kube:
             raise ObserveOnly(method, address)
         check_postponed_fence(lambda: Kube(path))
 
-    return Kube(path, check_write=check_write)
+    return Kube(path, check_write=check_write, server_check=ServerCheck(records=is_watcher))
+
+
+@cache
+def connect_for_logs() -> Kube:
+    """The same for the doors, which may read logs of team namespaces and nothing else, so not which cluster it is."""
+    return Kube(settings.PORTAL_KUBECONFIG, check_write=_refuse_write)
+
+
+def _refuse_write(method: str, address: str) -> None:
+    raise ObserveOnly(method, address)
+
+
+def require_own_cluster(check: ServerCheck, pool: object, ask: Callable[[], str]) -> None:
+    """Raises OtherCluster, or ClusterUnavailable if server or database do not say it."""
+    try:
+        is_other = check.is_other(pool, ask)
+    except ClusterRefused as refused:
+        # A new server has neither rights nor namespaces in its first seconds.
+        raise ClusterUnavailable(f"The API server does not say which cluster it is of: {refused.text}") from refused
+    except (OperationalError, InterfaceError) as error:
+        raise ClusterUnavailable("The database does not say which cluster the rows describe.") from error
+    if is_other:
+        raise OtherCluster
 
 
 def _identify(manifest: dict[str, Any]) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
 from cluster.apply.queries import DriftRecord
+from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.certificates.queries import CertificateState, certificate_states
 from cluster.mirror.silence import CONTROLLERS, QUEUE_SYSTEM, SCHEDULER
 from cluster.models import (
@@ -200,6 +201,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     ]
     if late:
         bad.append(f"{plural(sum(one.rows for one in late), 'task')} past due for over {LATE.seconds} s")
+    if cluster.other_uid:
+        bad.append("the portal reaches another cluster than before")
     if not as_of.is_current:
         bad.append(_outdated(as_of))
     if objects:
@@ -356,6 +359,8 @@ def _object(row: AppliedObject, absent: Collection[int]) -> DriftedObject:
     do = ""
     if shown == "missing" and row.kind in _CREATED_ONCE:
         sentence, do = _CREATED_ONCE[row.kind]
+        if row.code == PREVIOUS_CLUSTER:
+            sentence = "It was in the cluster that another one has replaced, and is not created again."
     return DriftedObject(row.kind, name, shown, sentence, row.sent_at, raw, do)
 
 

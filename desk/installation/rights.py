@@ -78,7 +78,7 @@ RIGHTS: dict[str, dict[str, str]] = {
         "web": "SELECT, INSERT, UPDATE",
         "doors": READ,
         "worker": READ,
-        "watcher": "SELECT, UPDATE (site)",
+        "watcher": "SELECT, UPDATE (site, uid, other_uid, other_since)",
         "beat": READ,
     },
     "cluster_appliedobject": {

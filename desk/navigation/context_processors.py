@@ -122,6 +122,11 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     facts, current = page_facts(user), tenant_in_address(request)
     found["banner"], found["unread_notices"] = facts.banner, facts.unread
     found["announcements"], found["announced"] = facts.announcements, facts.announced
+    if facts.other_cluster_since is not None:
+        found["other_cluster"] = {
+            "since": facts.other_cluster_since,
+            "is_operator": Actor(user=user, via="page").operates,
+        }
     if facts.observed is not None:
         operates = Actor(user=user, via="page").operates
         by = facts.observed.by if operates else ""

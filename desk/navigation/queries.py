@@ -1,4 +1,6 @@
-"""What every page shows of a person, in one query: teams, unread notices, the banner, observe-only, announcements."""
+"""What every page shows of a person, in one query: teams, unread notices, the banner, observe-only, another cluster,
+announcements.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from accounts.models import Role, User
 from accounts.notices.queries import unread_count_of
 from catalog.banner.queries import ActiveBanner, active_banners
 from cluster.observe_only.queries import observed_clusters
+from cluster.replacement.queries import replaced_clusters
 from tenants.announcements import shown as announcements
 from tenants.announcements.queries import banner_rows
 from tenants.models import Deputy
@@ -40,6 +43,7 @@ class PageFacts:
     unread: int
     banner: ActiveBanner | None
     observed: Observed | None
+    other_cluster_since: datetime | None  # the watcher reaches another cluster than the one of the rows
     announcements: list[dict[str, Any]]  # pk, title, body, severity, wants_acknowledgement, retiring: Migration
     announced: str  # changes whenever the announcements do
 
@@ -51,8 +55,8 @@ def page_facts(user: User) -> PageFacts:
         cursor.execute(statement, [user.pk if value == _SOMEBODY else value for value in values])
         rows = cursor.fetchall()
     if not rows:
-        return PageFacts([], False, 0, None, None, [], "")
-    _slug, _name, is_named, count, said, ends, since, decider, announced = rows[0]
+        return PageFacts([], False, 0, None, None, None, [], "")
+    _slug, _name, is_named, count, said, ends, since, decider, other_since, announced = rows[0]
     teams = [(slug, name) for slug, name, *_ in rows if slug is not None]
     banners = [json.loads(one) for one in announced]
     # Runs on every page: delegations in force are read only if there are any.
@@ -64,6 +68,7 @@ def page_facts(user: User) -> PageFacts:
         count or 0,
         ActiveBanner(said, ends) if said else None,
         Observed(since, decider or "") if since else None,
+        other_since,
         [announcements.banner(one) for one in banners],
         announcements.digest_of(banners),
     )
@@ -79,13 +84,21 @@ def _statement(cluster: str) -> tuple[str, tuple[Any, ...]]:
     observed = observed_clusters(cluster)
     since = Subquery(observed.values("observe_only_since")[:1])
     decider = Subquery(observed.values("observe_only_by__name")[:1])
+    other = Subquery(replaced_clusters(cluster).values("other_since")[:1])
     announced = ArraySubquery(banner_rows(_SOMEBODY))
     # From the user, because users without a team see the rest too.
     found = User.objects.filter(pk=_SOMEBODY).order_by("memberships__tenant__slug")
     shown = found.annotate(
-        is_named=named, unread=unread, text=text, until=until, since=since, decider=decider, announced=announced
+        is_named=named,
+        unread=unread,
+        text=text,
+        until=until,
+        since=since,
+        decider=decider,
+        other=other,
+        announced=announced,
     )
     team = ("memberships__tenant__slug", "memberships__tenant__name")
-    facts = ("is_named", "unread", "text", "until", "since", "decider", "announced")
+    facts = ("is_named", "unread", "text", "until", "since", "decider", "other", "announced")
     statement, values = shown.values_list(*team, *facts).query.sql_with_params()
     return statement, values

@@ -151,10 +151,10 @@ def _note(text: str) -> bytes:
 def _open(source: LogSource, *, follow: bool, lines: int) -> BaseHTTPResponse | None:
     # Imported late: it takes half a second and 48 MB, which a process that follows no log saves.
     from cluster.client.errors import ClusterRefused, ClusterUnavailable
-    from cluster.client.kube import connect
+    from cluster.client.kube import connect_for_logs
 
     try:
-        return connect().open_log(
+        return connect_for_logs().open_log(
             namespace=source.namespace,
             pod=source.pod,
             container=source.container,

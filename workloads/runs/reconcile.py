@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from cluster.apply import reconcile as apply_reconcile
+from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.manifests import names
@@ -159,6 +160,9 @@ def _follow(work: _Work, run: Run) -> Outcome:
     job = work.sent["Job", manifests.job_name(spec)]
     if job.result in (Result.REFUSED, Result.FOREIGN):
         return _try_again_later(work, run, job)
+    if job.code == PREVIOUS_CLUSTER:
+        recording.record_end(run, status_outcome.CLUSTER_REPLACED)
+        return _tidy(work)
     _complete(work, run, spec, job)
     seen = _look(work, run)
     if seen is None:

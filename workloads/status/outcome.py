@@ -35,6 +35,11 @@ LOST = RunOutcome(
     "job_deleted",
     "Its job was deleted in the cluster, outside the portal; its result is unknown.",
 )
+CLUSTER_REPLACED = RunOutcome(
+    LOST_OUTCOME,
+    "cluster_replaced",
+    "The cluster was replaced by another one while it was queued or ran; its result is unknown. Start it again.",
+)
 REMOVED, TAKEN_BACK = "pod_removed", "units_taken_back"
 POD_REMOVED = "Its pod was removed from its node in the cluster, outside the portal."
 UNITS_TAKEN_BACK = "It was preempted by the queue while it ran."

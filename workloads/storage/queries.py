@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from catalog.classes.capacity.queries import GIB
 from catalog.models import GpuClass
+from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.manifests.site import DEFAULT_STORAGE, OfferedStorage
 from cluster.models import AppliedObject
 from cluster.reads import queries as mirror
@@ -228,6 +229,11 @@ def _state(volume: Volume, claim: GenericObject | None, sent: AppliedObject | No
         return "unmade", "It is created when its first run starts."
     if sent.sent_at >= as_of.at:
         return "pending", "It was just requested."
+    if sent.code == PREVIOUS_CLUSTER:
+        return "missing", (
+            "The cluster was replaced by another one, and its files were not moved. Runs with it cannot start until an "
+            "operator restores it. If that is not possible, delete it here to use its name again."
+        )
     return "missing", (
         "Its claim was deleted in the cluster, not by the portal, and its data is lost. Runs with it cannot start. "
         "Delete it here to use its name again."

@@ -39,7 +39,7 @@ class Command(BaseCommand):
             return
         watcher = Watcher(
             row,
-            connect(),
+            connect(is_watcher=True),
             WatcherOptions(limits=WatchLimits(silence_s=silence), capacity_owners=lambda: _capacity_owners(row.pk)),
         )
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -5,7 +5,13 @@
     python manage.py compare --delete-job NAMESPACE/NAME     # in the worker
     python manage.py compare --stop TEAM/WORKLOAD
 
-Exits with 0 if rows and Jobs agree, 1 if there is something to decide, 2 if the cluster is not known.
+And how rows differ from another cluster, for the time before and after a move to one:
+
+    python manage.py compare --new-cluster                   # lists what is made again and lost; changes nothing
+    python manage.py compare --new-cluster --confirm UID     # this cluster takes the place of the previous one
+
+Exits with 0 if rows and Jobs agree, 1 if there is something to decide, 2 if the cluster is not known. With
+`--new-cluster`: 1 if another cluster is reached, or if something is left after a move.
 """
 
 from __future__ import annotations
@@ -23,6 +29,9 @@ from cluster.client.kube import connect
 from cluster.models import Cluster
 from cluster.reads import queries as read_queries
 from desk.installation.backup.sequences import move_sequences
+from desk.installation.moving.actions import confirm_cluster
+from desk.installation.moving.queries import move_of
+from desk.installation.moving.shown import move_lines
 from portal.core.errors import Refused
 from workloads.launch import actions as launch_actions
 from workloads.runs.objects import actions
@@ -50,7 +59,23 @@ class Command(BaseCommand):
         )
         parser.add_argument("--stop", action="append", default=[], metavar="TEAM/WORKLOAD", help="stop its active run")
 
+        parser.add_argument(
+            "--new-cluster",
+            action="store_true",
+            help="what a move to another cluster makes again and loses, and what is left after one",
+        )
+        parser.add_argument(
+            "--confirm", default="", metavar="UID", help="with --new-cluster: use the cluster with this uid from now on"
+        )
+
     def handle(self, *args: Any, after_restore: bool, delete_job: list[str], stop: list[str], **options: Any) -> None:
+        if options["confirm"] and not options["new_cluster"]:
+            raise CommandError("--confirm needs --new-cluster.")
+        if options["new_cluster"]:
+            if after_restore or delete_job or stop:
+                raise CommandError("--new-cluster takes no other decision than --confirm.")
+            self._new_cluster(options["confirm"])
+            return
         try:
             cluster = read_queries.current_cluster()
             as_of = read_queries.as_of(cluster.pk)
@@ -70,6 +95,25 @@ class Command(BaseCommand):
             self._move_sequences(cluster)
             self.stdout.write(f"{send_all_again(cluster.pk)} objects will be sent again when workers run.")
         if not (delete_job or stop) and self._list(cluster):
+            sys.exit(DIFFERENT)
+
+    def _new_cluster(self, confirmed: str) -> None:
+        try:
+            cluster = read_queries.current_cluster()
+            if confirmed and confirmed != cluster.other_uid:
+                raise CommandError(f"The watcher reaches no other cluster with the uid {confirmed}.")
+            if confirmed:
+                sent = confirm_cluster(cluster, confirmed, by=system_actor("manage.py"))
+                self.stdout.write(f"Confirmed. {sent} objects of the previous cluster will be made again by workers.")
+                cluster.refresh_from_db()
+        except Refused as refused:
+            raise CommandError(str(refused)) from refused
+        found = move_of(cluster)
+        for line in move_lines(found):
+            self.stdout.write(line)
+        if not confirmed and found.is_after and not found.is_known:
+            sys.exit(UNKNOWN)
+        if not confirmed and (found.other_uid or (found.is_after and found.left)):
             sys.exit(DIFFERENT)
 
     def _move_sequences(self, cluster: Cluster) -> None:

@@ -60,7 +60,7 @@ def test_the_worker_waits_for_an_api_server_that_is_away(monkeypatch: pytest.Mon
             raise failure
 
     monkeypatch.setattr(fence, "check_fence", answer)
-    monkeypatch.setattr(tasks, "Kube", lambda _kubeconfig: object())
+    monkeypatch.setattr(tasks, "Kube", lambda _kubeconfig, **_checks: object())
     monkeypatch.setattr(tasks, "FENCE_RETRY_S", 0)
 
     tasks.refuse_without_fence()

@@ -22,7 +22,7 @@ from devcluster.processes.supervisor import Command, Supervisor
 
 @dataclass
 class SecondApiServer:
-    """`kubeconfig` signs in as the watcher and has the CA inside; `with_files` names files of CA and token."""
+    """`kubeconfig` signs in as one identity and has the CA inside; `with_files` names files of CA and token."""
 
     home: Path
     port: int
@@ -86,11 +86,13 @@ class SecondApiServer:
 
 @contextmanager
 def second_api_server(
-    services: dict[str, Any], home: Path, more: Mapping[str, object] | None = None
+    services: dict[str, Any], home: Path, more: Mapping[str, object] | None = None, *, identity: str = "watcher"
 ) -> Iterator[SecondApiServer]:
-    """On the same etcd, with the same flags except for its port and certificate. `more`: further flags."""
+    """On the same etcd, with the same flags except for its port and certificate. `more`: further flags. `identity`: of
+    the client in its kubeconfigs.
+    """
     argv = Path(f"/proc/{services['pids']['kube-apiserver']}/cmdline").read_text().rstrip("\0").split("\0")
-    token = str(read_kubeconfig(Path(services["kubeconfigs"]["watcher"]))["user"]["token"])
+    token = str(read_kubeconfig(Path(services["kubeconfigs"][identity]))["user"]["token"])
     with Supervisor(home / "log") as supervisor:
         found = SecondApiServer(home, free_port(), token, pki.make(home / "pki"), supervisor)
         found._put(found.signed_by.cert("server"), "server.crt")
