@@ -92,7 +92,7 @@ def _silent(found: Health) -> Iterator[ReportLine]:
 
 def _releases(found: Health) -> Iterator[ReportLine]:
     for sentence in found.releases.problems if found.releases else ():
-        yield ReportLine("processes of the portal", sentence, _UNFINISHED)
+        yield ReportLine("processes of the portal", sentence, _UNFINISHED, "upgrade_incomplete")
 
 
 def _certificates(found: Health) -> Iterator[ReportLine]:

@@ -124,10 +124,10 @@ WORDS = (
     "device_selector", "digest", "email", "error_code", "flavor", "format", "gpu_class", "image", "instance",
     "job_uid", "key", "kind", "link", "location", "manifest_hash", "mig_config", "min_cuda", "name", "namespace",
     "node", "node_uid", "notebooks_domain", "object_kind", "object_name", "object_uid", "origin", "other_uid",
-    "outcome", "owner", "password", "phase", "plugin_config", "pod_uid", "prefix", "priority", "queue", "queued_uid", "reason", "reference",
-    "registry", "renewal", "request_id", "resource", "resource_version", "row", "run", "selector", "session_key",
-    "since", "slug", "stage", "step", "stop_reason", "storage_class", "subject", "tenant", "token_key", "topology",
-    "uid", "verb", "via", "written_step",
+    "outcome", "owner", "password", "phase", "plugin_config", "pod_uid", "prefix", "priority", "queue", "queued_uid",
+    "reason", "reference", "registry", "renewal", "request_id", "resource", "resource_version", "row", "run",
+    "selector", "session_key", "since", "slug", "stage", "step", "stop_reason", "storage_class", "subject", "tenant",
+    "token_key", "topology", "uid", "verb", "via", "written_step",
 )  # fmt: skip
 
 # Columns that a database constraint requires together with this one.
