@@ -44,7 +44,7 @@ THEMES = {
     ),
     "Catalog and cluster": ("classes", "images", "capacity", "cluster", "search"),
     "Approval and operations": ("inbox", "delegations", "queue", "operators", "people"),
-    "Maintenance of nodes": ("maintenances",),
+    "Nodes: maintenance and measurements": ("maintenances", "nodes"),
     "Adoption of namespaces": ("adoptions",),
     "Account": ("me", "tokens", "events"),
     "Contract": ("openapi.json",),
