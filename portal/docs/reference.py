@@ -46,7 +46,7 @@ THEMES = {
     "Announcements": ("announcements", "operators/announcements"),
     "Approval and people": ("inbox", "delegations", "people"),
     "For operators": ("queue", "operators"),
-    "Maintenance of nodes": ("maintenances", "mig-sets"),
+    "Nodes: maintenance and measurements": ("maintenances", "mig-sets", "nodes"),
     "Adoption of namespaces": ("adoptions",),
     "Account": ("me", "tokens", "events"),
     "Contract": ("openapi.json",),
