@@ -25,7 +25,7 @@ from workloads.storage.claim_states import CLAIM, claim_states
 
 
 @dataclass(frozen=True)
-class MovedRun:
+class RunOfMove:
     """`was_sent`: its Job is in the cluster, so it is lost with it. `checkpoints`: declared; `volume`: "" if none."""
 
     workload: str
@@ -51,7 +51,7 @@ class TeamMove:
 
     team: str
     namespace: str
-    runs: list[MovedRun] = field(default_factory=list)
+    runs: list[RunOfMove] = field(default_factory=list)
     volumes: list[LeftVolume] = field(default_factory=list)
     is_done: bool = False
     problem: str = ""
@@ -140,11 +140,11 @@ def _is_applied(row: Namespace) -> bool:
     return row.origin == Namespace.Origin.UNADOPTED or ours.filter(result=AppliedObject.Result.APPLIED).exists()
 
 
-def _runs(row: Namespace, sent: Collection[str]) -> list[MovedRun]:
+def _runs(row: Namespace, sent: Collection[str]) -> list[RunOfMove]:
     """Active runs, by name."""
     rows = Run.objects.filter(workload__namespace=row, ended_at=None).select_related("workload")
     return [
-        MovedRun(
+        RunOfMove(
             run.workload.name,
             run.number,
             run.workload.kind,

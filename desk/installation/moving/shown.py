@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from desk.installation.moving.queries import LeftVolume, Move, MovedRun, TeamMove
+from desk.installation.moving.queries import LeftVolume, Move, RunOfMove, TeamMove
 from portal.ui.text import plural
 
 
@@ -74,7 +74,7 @@ def _left_of(team: TeamMove) -> Iterator[str]:
             yield f"{_volume(volume)} Missing: an operator restores the claim, or the team deletes the volume."
 
 
-def _run(one: MovedRun) -> str:
+def _run(one: RunOfMove) -> str:
     run = f"{one.kind} {one.workload}, run {one.number}:"
     if not one.was_sent:
         return f"{run} not submitted yet, so it is submitted there."

@@ -1,7 +1,7 @@
 """Outputs of nvidia-smi topo -m and of all_reduce_perf as they are on real machines.
 
-The matrices and figures are those of machines that their owners showed in public issues; columns of network cards are
-shortened.
+Matrices and figures are those of machines that their owners showed in public issues; columns of network cards are
+shortened, and the large matrices of NVSwitch are written out in the same format.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ NCCL_8 = f"""# nThread 1 nGpus 8 minBytes 536870912 maxBytes 8589934592 step: 2(
 """
 
 # Of an older release: no groups, no column root, an error instead of a count; started with mpirun, which marks lines.
+# Put together from parts that several people showed.
 NCCL_OLD = """[0]# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: 20
 [0]#
 [0]# Using devices
