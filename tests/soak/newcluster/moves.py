@@ -289,7 +289,7 @@ def test_a_lost_cluster_is_replaced_by_an_empty_one(
         portal.until(lambda: run_of("train").started_at and run_of("one").admitted_at, "runs start again")
         assert jobs(new.admin) == ["asked-1", "one-2", "train-2"]
         secret = new.admin.get("v1/secrets", "train-2", namespace=namespace_a.name)
-        assert "TOKEN" in secret["data"]
+        assert "secret.TOKEN" in secret["data"]
         assert len(new.admin.list("v1/persistentvolumeclaims")) == 1
         assert "Nothing is left to do for teams." in manage("compare", "--new-cluster")
         portal.until(lambda: made(new.admin) == before, "nothing of it has changed")
