@@ -12,7 +12,7 @@ import pytest
 from accounts.events.texts import VERB_TEXTS, verb_text
 
 ROOT = Path(__file__).parents[3]
-APPS = ("accounts", "cluster", "catalog", "tenants", "workloads", "usage", "operations")
+APPS = ("accounts", "cluster", "catalog", "tenants", "workloads", "usage", "operations", "desk")
 
 
 def recorded_verbs() -> dict[str, bool]:
