@@ -112,16 +112,11 @@ class TermsAccepted(models.Model):
         return f"{self.user_id} accepted version {self.version} of {self.gpu_class_id}"
 
 
-# An adopted namespace that was given back, or one whose adoption was withdrawn, is not the portal's any more: another
-# team may adopt it. The name of a namespace that the portal created stays that of its team.
-GIVEN_BACK = Q(gone_at__isnull=False) & ~Q(origin="")
+# Between the key and the former name of a namespace that was given back.
+GIVEN_BACK = "~"
 
 
 class NamespaceQuerySet(models.QuerySet["Namespace"]):
-    def by_name(self) -> NamespaceQuerySet:
-        """At most one row for each name of a cluster."""
-        return self.exclude(GIVEN_BACK)
-
     def visible_to(self, actor: Actor) -> NamespaceQuerySet:
         if actor.user is None or actor.sees_all:
             return self
@@ -163,7 +158,7 @@ class Namespace(Due):
 
     class Meta(Due.Meta):
         constraints = [
-            models.UniqueConstraint(fields=["cluster", "name"], condition=~GIVEN_BACK, name="namespace_name_held_once"),
+            models.UniqueConstraint("cluster", "name", name="namespace_name_once"),
             models.CheckConstraint(
                 condition=Q(wanted="closed", closes_at__isnull=False, volumes_until__gte=models.F("closes_at"))
                 | (~Q(wanted="closed") & Q(closes_at=None, volumes_until=None, gone_at=None)),
@@ -173,6 +168,18 @@ class Namespace(Due):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def name_in_cluster(self) -> str:
+        """Also of a namespace that was given back, whose `name` leads to nothing any more (see `given_back_name`)."""
+        return self.name.rpartition(GIVEN_BACK)[2]
+
+
+def given_back_name(row: Namespace) -> str:
+    """No namespace of a cluster can have such a name. Another team may adopt the namespace: neither do reads by its
+    name find the former team, nor do those of the former team find what is in it.
+    """
+    return f"{row.pk}{GIVEN_BACK}{row.name}"[:63]
 
 
 class QuotaRequestQuerySet(models.QuerySet["QuotaRequest"]):

@@ -36,7 +36,7 @@ class AdoptionFindingSerializer(serializers.Serializer[Any]):
 
 class AdoptionSerializer(serializers.Serializer[Any]):
     team = serializers.CharField(source="namespace.tenant.slug")
-    namespace = serializers.CharField(source="namespace.name")
+    namespace = serializers.CharField(source="namespace.name_in_cluster")
     state = serializers.ChoiceField(Adoption.State.choices)
     consent = serializers.CharField(
         allow_blank=True, help_text='The value of the label gpu-portal/adopt of the namespace; "" without it.'

@@ -36,7 +36,7 @@ def adoption_list(request: HttpRequest) -> HttpResponse:
             messages.success(request, "Proposed. Its owner is told; nothing changes before the owner accepts.")
             return redirect("adoption", row.namespace.tenant.slug)
     rows = list(queries.adoptions_visible_to(by)[:SHOWN_MAX])
-    known = {row.namespace.name for row in rows if row.namespace.gone_at is None}
+    known = {row.namespace.name for row in rows}
     is_current = mirror.as_of(cluster.pk, "Pod").is_current
     others = [one for one in foreign_namespaces(cluster) if one.name not in known] if is_current else None
     context = {"form": form, "rows": rows, "others": others, "shown_max": SHOWN_MAX}
@@ -94,6 +94,6 @@ def adoption_undo(request: HttpRequest, tenant: str) -> HttpResponse:
 def adoption_withdraw(request: HttpRequest, tenant: str) -> HttpResponse:
     by = actor(request)
     row = queries.adoption_of_team(by, tenant)
-    actions.withdraw_adoption(row.pk, by=by)
-    messages.success(request, f"Withdrawn. The team is closed, and another one may adopt {row.namespace.name}.")
+    name = actions.withdraw_adoption(row.pk, by=by).namespace.name_in_cluster
+    messages.success(request, f"Withdrawn. The team is closed, and another one may adopt {name}.")
     return redirect("adoptions")

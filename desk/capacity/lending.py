@@ -99,9 +99,7 @@ def use_by_other_teams(
     teams: dict[str, int] = {}
     own = {}
     if names:
-        teams = dict(
-            Namespace.objects.by_name().filter(cluster=cluster, name__in=names).values_list("name", "tenant_id")
-        )
+        teams = dict(Namespace.objects.filter(cluster=cluster, name__in=names).values_list("name", "tenant_id"))
         own = units_by_team([one.pk for one in classes], at, tenant_ids=list(teams.values()))
     found = {}
     for one in classes:

@@ -66,7 +66,7 @@ def class_figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, 
     own = units_by_team([one.pk for one in classes], timezone.now())
     # If the capacity is known, so are all of its parts.
     used = used_by_namespace(cluster, classes) if any(one.is_known for one in capacity.values()) else None
-    teams = dict(Namespace.objects.by_name().filter(cluster=cluster).values_list("name", "tenant_id"))
+    teams = dict(Namespace.objects.filter(cluster=cluster).values_list("name", "tenant_id"))
     queued = waiting_units(cluster)
     borrowed = {one.pk: _borrowed(used[one.pk] if used else {}, own.get(one.pk, {}), teams) for one in classes}
     return {

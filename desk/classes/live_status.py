@@ -147,7 +147,7 @@ def _mig(by: Actor, one: GpuClass, nodes: Collection[NodeCapacity]) -> MigNode |
     node = mirror.node_named(one.cluster_id, name)
     if node is None:
         return None
-    theirs = Namespace.objects.by_name().filter(in_teams_of(by, "tenant__")).values_list("name", flat=True)
+    theirs = Namespace.objects.filter(in_teams_of(by, "tenant__")).values_list("name", flat=True)
     used = mirror.requests_by_node(one.cluster_id, [name])
     yours = mirror.requests_by_node(one.cluster_id, [name], namespaces=theirs)
     return mig_node(node, used=used.get(name, {}), yours=yours.get(name, {}))

@@ -271,7 +271,7 @@ def _silent(component: str, at: datetime) -> SilentComponent:
 
 
 def _foreign(cluster: Cluster) -> list[ForeignLimit]:
-    ours = Namespace.objects.by_name().filter(cluster=cluster).values("name")
+    ours = Namespace.objects.filter(cluster=cluster).values("name")
     rows = MirrorObject.objects.filter(cluster_id=cluster.pk, kind__in=("ResourceQuota", "LimitRange"), owner="")
     return [
         ForeignLimit(row.kind, row.namespace, row.name, _content(row.record))

@@ -34,7 +34,6 @@ from portal.core.sql import select, snapshot
 from portal.live.types import Fragments
 from tenants.announcements.queries import banner_rows_of
 from tenants.announcements.shown import digest_of
-from tenants.core.namespace_sql import IS_NOT_GIVEN_BACK
 from tenants.models import Grant, Namespace, Tenant
 from tenants.requests import queries as request_queries
 from workloads.core import workload_sql
@@ -201,7 +200,7 @@ SELECT namespace.name, namespace.cluster_id,
        (SELECT array_agg(DISTINCT granted.gpu_class_id) FROM {Grant._meta.db_table} granted
          WHERE granted.tenant_id = namespace.tenant_id AND granted.period @> now())
   FROM {Namespace._meta.db_table} namespace
- WHERE namespace.name = ANY(%s) AND {IS_NOT_GIVEN_BACK}"""
+ WHERE namespace.name = ANY(%s)"""
 
 
 def _seen(model: type, which: str = "true") -> str:
@@ -244,4 +243,4 @@ SELECT namespace.name, namespace.wanted, namespace.error_code,
           FROM {Grant._meta.db_table} granted
          WHERE granted.tenant_id = tenant.id AND upper(granted.period) + granted.grace > now())
   FROM {Namespace._meta.db_table} namespace JOIN {Tenant._meta.db_table} tenant ON tenant.id = namespace.tenant_id
- WHERE namespace.name = ANY(%s) AND {IS_NOT_GIVEN_BACK}"""
+ WHERE namespace.name = ANY(%s)"""

@@ -26,7 +26,7 @@ from desk.home.workloads import (
 )
 from portal.core.due import owner_label
 from portal.ui.text import plural
-from tenants.core.namespace_sql import IS_NOT_GIVEN_BACK, NAMESPACE_COLUMNS, NAMESPACE_FROM, namespace_from_row
+from tenants.core.namespace_sql import NAMESPACE_COLUMNS, NAMESPACE_FROM, namespace_from_row
 from tenants.grants import queries as grant_queries
 from tenants.models import Namespace, Tenant
 from usage.gpu_hours.month import MonthFigures, month_figures
@@ -83,7 +83,7 @@ def namespace_by_name(name: str) -> Namespace | None:
 
 _NAMED = f"""
 SELECT {NAMESPACE_COLUMNS} FROM {NAMESPACE_FROM}
- WHERE namespace.name = %s AND {IS_NOT_GIVEN_BACK} ORDER BY namespace.id LIMIT 1"""
+ WHERE namespace.name = %s ORDER BY namespace.id LIMIT 1"""
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,10 @@ SELECT name, node, owner, created_at, coalesce(record ->> 'job_uid', ''), record
 
 def unmanaged_pods(namespace: Namespace, owners: Collection[str]) -> tuple[UnmanagedPod, ...]:
     """Returns them sorted by name. `owners`: labels of workloads that are known already. Two queries; one more if a pod
-    has the label of another workload.
+    has the label of another workload. Of a namespace that is not adopted nothing is shown.
     """
+    if namespace.origin == Namespace.Origin.UNADOPTED:
+        return ()
     with connection.cursor() as cursor:
         cursor.execute(_PODS, [namespace.cluster_id, namespace.name])
         pods = [

@@ -127,7 +127,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     "tenants_namespace": {
         "web": f"SELECT, INSERT, UPDATE (wanted, closes_at, volumes_until, is_trial, origin, {ASK})",
         "doors": READ,
-        "worker": f"SELECT, UPDATE (wanted, applied_as_of, closes_at, volumes_until, gone_at, origin, {CLAIM})",
+        "worker": f"SELECT, UPDATE (name, wanted, applied_as_of, closes_at, volumes_until, gone_at, origin, {CLAIM})",
         "watcher": f"SELECT (cluster_id, gone_at), {WAKE}",
         "beat": f"SELECT (id, cluster_id, gone_at), {MEASURE}",
     },

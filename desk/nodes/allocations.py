@@ -199,7 +199,7 @@ def _pod_line(pod: Mapping[str, Any], units: str, workload: Workload | None) -> 
 def _teams(cluster: Cluster, pods: Iterable[dict[str, Any]]) -> dict[str, str]:
     """Returns team by namespace, for namespaces with pods here. One query."""
     names = {pod["namespace"] for pod in pods}
-    rows = Namespace.objects.by_name().filter(cluster=cluster, name__in=names).select_related("tenant")
+    rows = Namespace.objects.filter(cluster=cluster, name__in=names).select_related("tenant")
     return {row.name: row.tenant.name for row in rows}
 
 

@@ -33,7 +33,7 @@ def stack_of_node(cluster: Cluster, node: Node, *, has_devices: bool) -> NodeSta
 def _rows(cluster: Cluster) -> QuerySet[MirrorPod]:
     """Pods in namespaces of teams are left out, whatever their labels say."""
     rows = MirrorPod.objects.filter(cluster_id=cluster.pk, record__has_key="stack").exclude(node="")
-    return rows.exclude(namespace__in=Namespace.objects.by_name().filter(cluster=cluster).values("name"))
+    return rows.exclude(namespace__in=Namespace.objects.filter(cluster=cluster).values("name"))
 
 
 def _pod(namespace: str, name: str, stack: Mapping[str, Any]) -> StackPod:

@@ -46,7 +46,7 @@ class Adoption(Due):
         ordering = ["-id"]
 
     def __str__(self) -> str:
-        return f"the adoption of {self.namespace.name}"
+        return f"the adoption of {self.namespace.name_in_cluster}"
 
     @property
     def state(self) -> State:
@@ -58,6 +58,6 @@ class Adoption(Due):
             return self.State.UNDOING
         if self.adopted_at:
             return self.State.ADOPTED
-        if not self.read_at:
-            return self.State.READING
-        return self.State.ACCEPTED if self.accepted_at else self.State.PROPOSED
+        if self.accepted_at:
+            return self.State.ACCEPTED
+        return self.State.PROPOSED if self.read_at else self.State.READING

@@ -27,7 +27,7 @@ def adoption_of_team(by: Actor, slug: str) -> Adoption:
 
 def is_foreign_namespace(cluster: Cluster, name: str) -> bool | None:
     """Whether the cluster has this namespace and no team does. None: the mirror does not know."""
-    if Namespace.objects.by_name().filter(cluster=cluster, name=name).exists():
+    if Namespace.objects.filter(cluster=cluster, name=name).exists():
         return False
     if not mirror.is_known(cluster.pk, "Namespace"):
         return None

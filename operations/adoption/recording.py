@@ -40,9 +40,10 @@ def record_taken(row: Adoption, namespace: Namespace, manifest: Manifest, answer
             namespace.cluster_id, owner_label(namespace), manifest, AppliedObject.Result.APPLIED, answer=answer
         )
         record_outcomes([outcome])
-        lock_namespace(namespace.pk)
-        # An undo may have been ordered in the meantime: it finds the namespace as it is now, and nothing starts in it.
-        if not Adoption.objects.filter(pk=row.pk, undo_requested_at=None).update(adopted_at=Now()):
+        # An undo may have been ordered in the meantime, or the team closed: both find the namespace as it is now, and
+        # nothing starts in it.
+        is_closed = lock_namespace(namespace.pk).wanted == Namespace.Wanted.CLOSED
+        if is_closed or not Adoption.objects.filter(pk=row.pk, undo_requested_at=None).update(adopted_at=Now()):
             return
         Namespace.objects.filter(pk=namespace.pk).update(origin=Namespace.Origin.ADOPTED)
         record(ADOPTION_RULE, "adoption.completed", row, tenant=namespace.tenant.slug)

@@ -15,9 +15,6 @@ NAMESPACE_FROM = f"""{Namespace._meta.db_table} namespace
   JOIN {Tenant._meta.db_table} tenant ON tenant.id = namespace.tenant_id
   JOIN {Cluster._meta.db_table} cluster ON cluster.id = namespace.cluster_id"""
 
-# As `Namespace.objects.by_name()`: another team may have adopted a namespace that was given back.
-IS_NOT_GIVEN_BACK = "(namespace.gone_at IS NULL OR namespace.origin = '')"
-
 
 def namespace_from_row(values: Iterator[Any]) -> Namespace:
     found = instance(Namespace, values)

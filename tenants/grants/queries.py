@@ -113,7 +113,7 @@ def _used(cluster: Cluster, class_ids: Collection[int]) -> dict[tuple[int, int],
     if not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
         return None
     by_class = used_by_namespace(cluster, GpuClass.objects.filter(pk__in=class_ids))
-    owners = dict(Namespace.objects.by_name().filter(cluster=cluster).values_list("name", "tenant_id"))
+    owners = dict(Namespace.objects.filter(cluster=cluster).values_list("name", "tenant_id"))
     found: dict[tuple[int, int], int] = {}
     for pk, by_name in by_class.items():
         for name, units in by_name.items():

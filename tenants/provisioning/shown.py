@@ -43,7 +43,7 @@ def namespace_context(
 ) -> dict[str, Any]:
     """`absent`: see cluster/apply/queries.py; `unsent`: see provisioning/queries.py."""
     return {
-        "name": row.name,
+        "name": row.name_in_cluster,
         "wanted": row.wanted,
         "cluster": row.cluster.name,
         "settled": row.observed_generation >= row.generation,

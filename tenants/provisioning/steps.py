@@ -31,6 +31,8 @@ NOT_APPLIED = frozenset(map(str, (AppliedObject.Result.REFUSED, AppliedObject.Re
 def work_on_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     """Handles unused trials, grant reminders, the cluster and alerts about refused objects; or closes the namespace."""
     now = database_now()
+    if row.gone_at is not None:
+        return DONE
     if row.closes_at is not None and row.closes_at <= now:
         return _close(row, deadline, now, kube=kube)
     expires_at = trial_expiry.check_idle(row, now)

@@ -15,7 +15,6 @@ from catalog.classes.capacity.queries import used_by_namespace
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
-from tenants.core.namespace_sql import IS_NOT_GIVEN_BACK
 from tenants.models import Namespace
 from usage.samples.capacity import record_capacity
 from usage.samples.models import UsageHour, UsageSample
@@ -84,7 +83,7 @@ INSERT INTO {UsageSample._meta.db_table} AS kept (namespace_id, gpu_class_id, ho
 SELECT namespace.id, used.gpu_class_id, %s, used.units, used.units, 1
   FROM {Namespace._meta.db_table} namespace
   JOIN unnest(%s::text[], %s::bigint[], %s::bigint[]) used (name, gpu_class_id, units) ON used.name = namespace.name
- WHERE namespace.cluster_id = %s AND {IS_NOT_GIVEN_BACK}
+ WHERE namespace.cluster_id = %s
     ON CONFLICT (namespace_id, gpu_class_id, hour) DO UPDATE
    SET units_max = greatest(kept.units_max, excluded.units_max), units_sum = kept.units_sum + excluded.units_sum,
        samples = kept.samples + 1"""

@@ -239,6 +239,8 @@ def outside_units(namespace: Namespace) -> dict[tuple[str, str], int]:
     Unlike `TeamLimits.foreign_units` it counts no run of the portal whose end Kueue has not seen yet.
     """
     found: dict[tuple[str, str], int] = {}
+    if namespace.origin == Namespace.Origin.UNADOPTED:
+        return found
     with connection.cursor() as cursor:
         cursor.execute(_OUTSIDE, [namespace.cluster_id, namespace.name])
         for resource, flavor, units in cursor.fetchall():

@@ -14,7 +14,6 @@ from accounts.core.actor import Actor, actor_of_token
 from accounts.core.policy import scope_refusal
 from accounts.models import ApiToken, Scope, User
 from portal.core.errors import refuse_if
-from tenants.core.namespace_sql import IS_NOT_GIVEN_BACK
 from tenants.models import Membership, Namespace, Tenant
 from workloads.gateway.authorization import session_user
 
@@ -51,7 +50,7 @@ def stream_caller(*, session_key: str, bearer: str) -> tuple[Actor, str, str] | 
 
 
 def may_watch(by: Actor, namespace: str) -> bool:
-    return Namespace.objects.by_name().visible_to(by).filter(name=namespace).exists()
+    return Namespace.objects.visible_to(by).filter(name=namespace).exists()
 
 
 def watched_namespace(team: str) -> str:
@@ -110,6 +109,6 @@ SELECT asked.place, token.id IS NOT NULL, md5(session.session_data || ' ' || per
  WHERE asked.namespace = '' OR (person.roles <> '{{}}' AND coalesce(token.tenant, '') = '') OR EXISTS (
        SELECT FROM {Membership._meta.db_table} member
          JOIN {Namespace._meta.db_table} namespace ON namespace.tenant_id = member.tenant_id
-        WHERE member.user_id = person.id AND namespace.name = asked.namespace AND {IS_NOT_GIVEN_BACK}
+        WHERE member.user_id = person.id AND namespace.name = asked.namespace
           AND (coalesce(token.tenant, '') = ''
                OR token.tenant = (SELECT slug FROM {Tenant._meta.db_table} WHERE id = member.tenant_id)))"""

@@ -48,7 +48,7 @@ def workload_body(row: WorkloadRow, helps: Mapping[str, Advice]) -> Any:
         {
             **{name: getattr(workload, name) for name in _PLAIN},
             "team": workload.tenant.slug,
-            "namespace": workload.namespace.name,
+            "namespace": workload.namespace.name_in_cluster,
             "gpu_class": workload.gpu_class.slug,
             "volume": workload.volume.name if workload.volume else "",
             "visibility": workload.visibility if workload.kind == NOTEBOOK else None,

@@ -158,7 +158,7 @@ def _body(row: RunRow, by: Actor) -> dict[str, Any]:
         **_written(row.run),
         "workload": workload.name,
         "team": tenant,
-        "namespace": workload.namespace.name,
+        "namespace": workload.namespace.name_in_cluster,
         "url": page_url(workload),
         "status": _status_written(told),
         "followed_by": row.followed_by,

@@ -21,7 +21,7 @@ from tenants.grants.queries import OVER_AT
 from tenants.lifecycle import mails
 from tenants.lifecycle.closing.schedule import is_volume_reminder_due
 from tenants.members import queries
-from tenants.models import Grant, Namespace
+from tenants.models import Grant, Namespace, given_back_name
 
 CLOSING = system_actor("closing")
 
@@ -85,7 +85,8 @@ def mark_deleted(row: Namespace, at: datetime) -> None:
     namespace = core_queries.lock_namespace(row.pk)
     if namespace.wanted != Namespace.Wanted.CLOSED or namespace.gone_at is not None:
         return
-    Namespace.objects.filter(pk=row.pk).update(gone_at=at)
+    name = namespace.name if namespace.origin == Namespace.Origin.PORTAL else given_back_name(namespace)
+    Namespace.objects.filter(pk=row.pk).update(gone_at=at, name=name)
     event = record(CLOSING, "namespace.gone", namespace, tenant=namespace.tenant.slug)
     _notify(event, namespace, mails.deletion_notice(namespace.tenant.name))
 

@@ -38,7 +38,7 @@ def terminating_of(row: Namespace) -> TerminatingNamespace | None:
 def terminating_namespaces(cluster: Cluster) -> list[TerminatingNamespace]:
     """Of teams, by name. One query, six more for each that is being deleted."""
     going = MirrorObject.objects.filter(cluster_id=cluster.pk, kind="Namespace", deleting_since__isnull=False)
-    rows = Namespace.objects.by_name().filter(cluster=cluster, name__in=going.values("name")).select_related("tenant")
+    rows = Namespace.objects.filter(cluster=cluster, name__in=going.values("name")).select_related("tenant")
     return [stuck for row in rows.order_by("name") if (stuck := terminating_of(row)) is not None]
 
 

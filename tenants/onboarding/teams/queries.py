@@ -10,7 +10,5 @@ from tenants.onboarding.teams.policy import SLUG_TAKEN
 
 def slug_taken_refusal(slug: str) -> Refusal | None:
     """Two queries."""
-    is_taken = (
-        Tenant.objects.filter(slug=slug).exists() or Namespace.objects.by_name().filter(name=dns_label(slug)).exists()
-    )
+    is_taken = Tenant.objects.filter(slug=slug).exists() or Namespace.objects.filter(name=dns_label(slug)).exists()
     return SLUG_TAKEN if is_taken else None

@@ -18,10 +18,7 @@ SINCE = {
     "workloads": "0025",
 }  # fmt: skip
 # By migration: why the earlier release works with it nevertheless.
-ALLOWED = {
-    "cluster.0015_observe_only": "The table has one row: its index is made at once.",
-    "tenants.0020_namespace_given_back": "The table has one row for each team: its index is made in milliseconds.",
-}
+ALLOWED = {"cluster.0015_observe_only": "The table has one row: its index is made at once."}
 
 _TABLE = r'(?:ONLY )?"(\w+)"'
 _RULES = (

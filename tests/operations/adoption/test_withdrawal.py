@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 import pytest
-from django.db import IntegrityError
 from django.utils import timezone
 
 from accounts.core.actor import Actor
@@ -14,16 +16,23 @@ from devcluster.client.kube import Api
 from operations.adoption import actions, queries
 from operations.adoption.recording import record_taken
 from operations.models import Adoption
-from portal.core.due import Deadline
+from portal.core.due import DONE, Deadline
 from portal.core.errors import Refused
+from tenants.lifecycle.closing.actions import mark_deleted
 from tenants.models import Namespace
 from tenants.provisioning import steps
 from tests.operations.adoption import messy
 from tests.operations.adoption.adopting import accept, adopt, consent, undo, work
+from workloads.forecast.queries import outside_units
 from workloads.gateway.stream_access import may_watch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clean_cluster")]
 State = Adoption.State
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
 
 
 def release(row: Adoption, kube: Kube) -> None:
@@ -54,9 +63,13 @@ def test_another_team_may_adopt_it(
     assert [may_watch(by, name) for by in people.values()] == [False, True]
     assert (home := namespace_by_name(name)) is not None
     assert home.tenant.slug == "second"
+    # Nor do the pages of the first team show what is in the namespace.
+    first = Namespace.objects.get(pk=one.namespace_id)
+    assert (first.name, first.name_in_cluster) == (f"{first.pk}~{name}", name)
+    assert outside_units(first) == {}
     with pytest.raises(Refused, match="is closed"):
         actions.accept_adoption(one.pk, [], by=Actor(alice, via="page"))
-    assert Namespace.objects.by_name().get(name=name).tenant.slug == "second"
+    assert Namespace.objects.get(name=name).tenant.slug == "second"
 
 
 def test_after_an_undo_too(admin: Api, one: Adoption, alice: User, operator: Actor, kube_worker: Kube) -> None:
@@ -65,19 +78,30 @@ def test_after_an_undo_too(admin: Api, one: Adoption, alice: User, operator: Act
         actions.withdraw_adoption(one.pk, by=operator)
     undo(one, operator, kube_worker)
     actions.withdraw_adoption(one.pk, by=operator)
+    name = one.namespace.name
     release(one, kube_worker)
-    assert queries.is_foreign_namespace(one.namespace.cluster, one.namespace.name)
+    assert queries.is_foreign_namespace(one.namespace.cluster, name)
 
 
-def test_a_namespace_of_the_portal_keeps_its_name(namespace_a: Namespace) -> None:
+def test_a_namespace_of_the_portal_keeps_its_name(namespace_a: Namespace, now: datetime) -> None:
     """Its objects in reports and archives are those of its team."""
-    now = timezone.now()
-    Namespace.objects.update(wanted="closed", closes_at=now, volumes_until=now, gone_at=now)
-    same = {"cluster": namespace_a.cluster, "name": namespace_a.name, "tenant": namespace_a.tenant}
-    with pytest.raises(IntegrityError, match="namespace_name_held_once"):
-        Namespace.objects.create(**same, observed_generation=0)
-    Namespace.objects.update(origin=Namespace.Origin.ADOPTED)
-    Namespace.objects.create(**same, observed_generation=0)
+    closed = {"wanted": "closed", "closes_at": now, "volumes_until": now}
+    Namespace.objects.filter(pk=namespace_a.pk).update(**closed)
+    mark_deleted(namespace_a, now)
+    assert Namespace.objects.get(pk=namespace_a.pk).name == namespace_a.name
+    Namespace.objects.filter(pk=namespace_a.pk).update(gone_at=None, origin=Namespace.Origin.ADOPTED)
+    mark_deleted(namespace_a, now)
+    row = Namespace.objects.get(pk=namespace_a.pk)
+    assert (row.name, row.name_in_cluster) == (f"{row.pk}~{namespace_a.name}", namespace_a.name)
+
+
+def test_what_is_gone_is_left_alone(namespace_a: Namespace, now: datetime) -> None:
+    """Whoever wakes it: another team may be in the namespace."""
+    ended = {"wanted": "closed", "closes_at": now, "volumes_until": now, "gone_at": now}
+    Namespace.objects.filter(pk=namespace_a.pk).update(**ended)
+    namespace_a.refresh_from_db()
+    no_cluster: Any = None
+    assert steps.work_on_namespace(namespace_a, Deadline(), kube=no_cluster) is DONE
 
 
 def test_an_undo_while_the_worker_takes_it_over_wins(

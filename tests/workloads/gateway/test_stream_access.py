@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.api_tokens.actions import create_token
 from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
+from tenants.lifecycle.closing.actions import mark_deleted
 from tenants.models import Membership, Namespace
 from workloads.gateway.stream_access import StreamAccess, StreamViewer
 
@@ -48,8 +49,9 @@ def test_a_good_session_is_decoded_once(signed_in: Callable[..., StreamViewer], 
 def given_back() -> None:
     """Another team may have adopted it."""
     now = timezone.now()
-    ended = {"wanted": "closed", "closes_at": now, "volumes_until": now, "gone_at": now}
+    ended = {"wanted": "closed", "closes_at": now, "volumes_until": now}
     Namespace.objects.update(**ended, origin=Namespace.Origin.ADOPTED)
+    mark_deleted(Namespace.objects.get(), now)
 
 
 LOSSES: dict[str, Callable[[User], object]] = {
