@@ -373,7 +373,7 @@ def test_a_volume_of_the_portal_stays_after_an_undo_and_the_team_can_be_closed(
     volume.refresh_from_db()
     assert volume.gone_at is not None
     row = close(one, operator, kube_worker)
-    assert admin.find("v1/persistentvolumeclaims", "data", namespace=row.name) is not None
+    assert admin.find("v1/persistentvolumeclaims", "data", namespace=row.name_in_cluster) is not None
 
 
 def test_who_may_do_what(one: Adoption, alice: User, bob: User, operator: Actor, kube_worker: Kube) -> None:
