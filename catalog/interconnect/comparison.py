@@ -41,8 +41,10 @@ class RateGroup:
 
     @property
     def slow(self) -> dict[str, Decimal]:
-        """By node, by which part it is below the median."""
-        behind = {node: 1 - one / self.median for node, one in self.rates.items()}
+        """By node, by which part it is below the median. Nothing is below a median of 0."""
+        if not (middle := self.median):
+            return {}
+        behind = {node: 1 - one / middle for node, one in self.rates.items()}
         return {node: part for node, part in sorted(behind.items()) if part > SLOWER_BY}
 
 

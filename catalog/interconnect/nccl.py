@@ -9,9 +9,11 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
-from catalog.interconnect.types import AllReduce, UnreadableError
+from catalog.interconnect.types import AllReduce, UnreadableError, whole_number
 
 COMMAND = "all_reduce_perf"
+# As it is kept: less would be kept as 0.
+STEP = Decimal("0.01")
 AGAIN = f"Paste the whole output of {COMMAND}, with its header and the lines of the ranks."
 _RANK = re.compile(r"Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+\d+")
 _NAMED = re.compile(r"Collective test starting:\s*(\S+)")
@@ -27,8 +29,8 @@ def all_reduce_in(lines: Sequence[str]) -> AllReduce | None:
         return None
     start, names = headers[0]
     column = names.index("busbw")
-    if "size" not in names or "redop" not in names:
-        raise UnreadableError(f"Line {start + 1}: the header has no size or redop. {AGAIN}")
+    if names[0] != "size" or "redop" not in names[:column]:
+        raise UnreadableError(f"Line {start + 1}: the header is not size … redop … busbw. {AGAIN}")
     _check_test(clean)
     gpus = _gpus(clean[:start])
     found: list[tuple[int, Decimal]] = []
@@ -41,14 +43,17 @@ def all_reduce_in(lines: Sequence[str]) -> AllReduce | None:
         if words[names.index("redop")] != "sum":
             text = f"Line {number}: it is not of {COMMAND}, whose redop is sum. Record only {COMMAND}."
             raise UnreadableError(text)
-        found.append((int(words[names.index("size")]), _number(words[column], number)))
+        size = whole_number(words[0])
+        if size is None:
+            raise UnreadableError(f"Line {number}: “{words[0][:20]}” is no size in bytes. {AGAIN}")
+        found.append((size, _number(words[column], number)))
     if not found:
         raise UnreadableError(f"Line {start + 1}: there is no result below the header. {AGAIN}")
-    size, bandwidth = max(found)
+    largest, bandwidth = max(found)
     if not bandwidth:
-        text = "The bus bandwidth of the largest message is 0: the test measured nothing."
+        text = f"The bus bandwidth of the largest message is below {STEP} GB/s: the test measured nothing."
         raise UnreadableError(f"{text} Run it with all GPUs of the node.")
-    return AllReduce(gpus, size, bandwidth)
+    return AllReduce(gpus, largest, bandwidth)
 
 
 def _check_test(lines: Sequence[str]) -> None:
@@ -64,7 +69,13 @@ def _check_test(lines: Sequence[str]) -> None:
 
 def _gpus(lines: Sequence[str]) -> int:
     """Each rank is one GPU."""
-    ranks = {int(found[1]): found[2] for line in lines if (found := _RANK.search(line))}
+    ranks: dict[int, str] = {}
+    for number, line in enumerate(lines, 1):
+        if found := _RANK.search(line):
+            rank = whole_number(found[1])
+            if rank is None:
+                raise UnreadableError(f"Line {number}: “{found[1][:20]}” is no number of a rank. {AGAIN}")
+            ranks[rank] = found[2]
     if not ranks:
         raise UnreadableError(f"There is no line “Rank 0 … device 0”, which says how many GPUs took part. {AGAIN}")
     if len(hosts := set(ranks.values())) > 1:
@@ -82,4 +93,4 @@ def _number(word: str, number: int) -> Decimal:
         found = Decimal("nan")
     if not found.is_finite() or not 0 <= found < 100_000:
         raise UnreadableError(f"Line {number}: “{word[:20]}” is no bandwidth in GB/s. {AGAIN}")
-    return found
+    return found.quantize(STEP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.discovery.products import PRODUCT_LABELS
-from catalog.interconnect.types import NodeState
+from catalog.interconnect.types import NodeState, whole_number
 
 COUNT = "nvidia.com/gpu.count"
 
@@ -20,8 +20,7 @@ def driver_version(labels: Mapping[str, str]) -> str:
 
 def gpu_count(labels: Mapping[str, str]) -> int | None:
     """Physical GPUs; None: the node does not say it."""
-    text = labels.get(COUNT, "")
-    return int(text) if text.isdigit() else None
+    return whole_number(labels.get(COUNT, ""))
 
 
 def state_of(labels: Mapping[str, str], uid: str) -> NodeState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.db.models import QuerySet
 
@@ -39,6 +39,16 @@ def class_interconnects(cluster: Cluster, classes: Iterable[GpuClass]) -> dict[i
         return None
     nodes = mirror.nodes(cluster.pk)
     return {one.pk: compare(_states(one, nodes), measured) for one in classes if _is_whole(one)}
+
+
+def measured_sentences(cluster: Cluster, classes: Sequence[GpuClass]) -> dict[int, list[str] | None]:
+    """By id of each class; empty if nothing has been measured that counts, None: its nodes are unknown. Queries as in
+    `class_interconnects`.
+    """
+    found = class_interconnects(cluster, classes)
+    if found is None:
+        return {one.pk: None if _is_whole(one) else [] for one in classes}
+    return {one.pk: found[one.pk].sentences if one.pk in found else [] for one in classes}
 
 
 def _is_whole(one: GpuClass) -> bool:

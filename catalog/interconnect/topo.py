@@ -12,8 +12,8 @@ from catalog.interconnect.types import PCIE_LINKS, SELF, Links, UnreadableError
 
 COMMAND = "nvidia-smi topo -m"
 AGAIN = f"Paste the whole output of {COMMAND}, without line breaks inside a row."
-_GPU = re.compile(r"GPU\d+")
-_NVLINKS = re.compile(r"NV\d+")
+_GPU = re.compile(r"GPU[0-9]{1,4}")
+_NVLINKS = re.compile(r"NV[0-9]{1,3}")
 
 
 def links_in(lines: Sequence[str]) -> Links | None:
@@ -25,6 +25,8 @@ def links_in(lines: Sequence[str]) -> Links | None:
     if len(names) < 2:
         text = f"Line {start + 1}: {COMMAND} shows 1 GPU, which has no link. Measure with all GPUs of the node."
         raise UnreadableError(text)
+    if len(set(names)) < len(names):
+        raise UnreadableError(f"Line {start + 1}: the header has a GPU twice. {AGAIN}")
     below = [*lines[start + 1 :], *[""] * len(names)]
     rows = [_row(names, start + 2 + at, below[at], name) for at, name in enumerate(names)]
     for at, name in enumerate(names):

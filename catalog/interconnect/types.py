@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +16,8 @@ SELF = "X"
 # Widest first, as the legend of `nvidia-smi topo -m` has them; before them come NVLinks, most first.
 PCIE_LINKS = ("PIX", "PXB", "PHB", "NODE", "SYS")
 MIB_STEPS = ("MiB", "GiB", "TiB")
+# Fits a bigint.
+_WHOLE = re.compile(r"[0-9]{1,18}")
 
 
 class UnreadableError(Exception):
@@ -102,6 +105,11 @@ class Measurement:
         return found.text if found is not None else ""
 
 
+def whole_number(word: str) -> int | None:
+    """None: it is none, or too large to be kept. str.isdigit() is no such test: int() cannot read "²"."""
+    return int(word) if _WHOLE.fullmatch(word) else None
+
+
 def rate(gb_s: Decimal) -> str:
     """371 GB/s, and 2.7 GB/s: three digits are more than two runs have in common."""
     return f"{gb_s:.0f} GB/s" if gb_s >= 100 else f"{gb_s:.1f} GB/s"
@@ -118,4 +126,6 @@ def bytes_text(size: int) -> str:
 
 
 def _rank(link: str) -> tuple[int, int]:
-    return (PCIE_LINKS.index(link) + 1, 0) if link in PCIE_LINKS else (0, -int(link.removeprefix("NV")))
+    if link in PCIE_LINKS:
+        return PCIE_LINKS.index(link) + 1, 0
+    return 0, -(whole_number(link.removeprefix("NV")) or 0)

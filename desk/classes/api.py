@@ -19,7 +19,13 @@ from catalog.models import ClassPrice, GpuClass, Image
 from cluster.reads import queries as read_queries
 from desk.classes import api_rows
 from desk.classes.prices import prices_of
-from desk.classes.serializers import IMAGE_KINDS, ClassPriceSerializer, ClassSerializer, ImageSerializer
+from desk.classes.serializers import (
+    IMAGE_KINDS,
+    ClassDetailSerializer,
+    ClassPriceSerializer,
+    ClassSerializer,
+    ImageSerializer,
+)
 from portal.core.errors import get_or_refuse, refuse
 from tenants.class_access import queries as class_access_queries
 
@@ -46,11 +52,11 @@ class Classes(generics.GenericAPIView[GpuClass]):
 class ClassDetail(APIView):
     required_scope = Scope.READ
 
-    @extend_schema(operation_id="classes_get", summary="One class", responses=ClassSerializer)
+    @extend_schema(operation_id="classes_get", summary="One class", responses=ClassDetailSerializer)
     def get(self, request: Request, slug: str) -> Response:
         by, cluster = actor(request), read_queries.current_cluster()
         found = get_or_refuse(class_access_queries.visible_classes(by, cluster), slug=slug)
-        return Response(ClassSerializer(api_rows.class_rows(cluster, [found], by=by)[0]).data)
+        return Response(ClassDetailSerializer(api_rows.class_detail(cluster, found, by=by)).data)
 
 
 class Prices(generics.GenericAPIView[ClassPrice]):

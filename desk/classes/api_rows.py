@@ -18,6 +18,7 @@ from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
 from catalog.images import compatibility as fitting
 from catalog.images.queries import hardware_facts
+from catalog.interconnect.queries import measured_sentences
 from catalog.models import GpuClass, Image
 from catalog.pool.queries import DelayedFall, delayed_falls
 from cluster.models import Cluster
@@ -61,6 +62,13 @@ class ClassRow:
 
 
 @dataclass(frozen=True)
+class ClassDetailRow(ClassRow):
+    """`measured`: of its nodes, each of which is read for it, so it is not in the list. None: the nodes are unknown."""
+
+    measured: list[str] | None
+
+
+@dataclass(frozen=True)
 class ImageRow:
     """`fits` None: the request names no class. `reason`: why it does not fit; `caution`: what is unknown."""
 
@@ -93,6 +101,12 @@ def class_rows(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> l
         )
         for one in classes
     ]
+
+
+def class_detail(cluster: Cluster, one: GpuClass, *, by: Actor) -> ClassDetailRow:
+    """Costs the queries of `class_rows` and one more, or three if anything was measured."""
+    [row] = class_rows(cluster, [one], by=by)
+    return ClassDetailRow(**vars(row), measured=measured_sentences(cluster, [one])[one.pk])
 
 
 def image_rows(images: Sequence[Image], *, gpu_class: GpuClass | None) -> list[ImageRow]:

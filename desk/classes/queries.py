@@ -21,7 +21,7 @@ from catalog.contract.guarantees import contract_of
 from catalog.contract.types import Contract
 from catalog.guide.troubleshooting import KnownFailure, known_failures
 from catalog.images import compatibility, image_references
-from catalog.interconnect.queries import class_interconnects
+from catalog.interconnect.queries import measured_sentences
 from catalog.models import ClassPrice, GpuClass, Image
 from catalog.trials.queries import trials_of
 from catalog.trials.shown import counted_text, selector_text
@@ -133,7 +133,7 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         interconnect=one.get_interconnect_display(),
         interconnect_note=one.interconnect_note,
         interconnect_on=one.interconnect_on,
-        measured=_measured(one),
+        measured=measured_sentences(one.cluster, [one])[one.pk],
         eligibility=one.eligibility,
         terms_version=one.terms_version,
         terms=one.terms,
@@ -145,11 +145,6 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         prices=tuple(latest_prices(by, one)),
         fewer_replicas=_fewer_replicas(by, one, live),
     )
-
-
-def _measured(one: GpuClass) -> list[str] | None:
-    found = class_interconnects(one.cluster, [one])
-    return None if found is None else found[one.pk].sentences if one.pk in found else []
 
 
 def _fewer_replicas(by: Actor, one: GpuClass, live: ClassLive) -> FewerReplicas | None:

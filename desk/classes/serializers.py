@@ -219,6 +219,15 @@ class ClassSerializer(serializers.Serializer[Any]):
     )
 
 
+class ClassDetailSerializer(ClassSerializer):
+    measured = serializers.ListField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="The sentences shown on pages: what was measured between the GPUs of its nodes, and on how many. "
+        "null: the nodes are unknown.",
+    )
+
+
 class ImageSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(source="image.name", help_text="Name used at launch.")
     kind = serializers.ChoiceField(source="image.kind", choices=IMAGE_KINDS)

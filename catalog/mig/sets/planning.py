@@ -12,11 +12,15 @@ from math import prod
 
 from catalog.discovery.mig_profiles import MigCard, MigProfile
 from catalog.mig.layouts import full_layouts, profiles_of
-from catalog.mig.sets.filling import Budget, Filling, Size, Slots
+from catalog.mig.sets.filling import Budget, Filling, Size, Slots, Supply
 from catalog.mig.sets.types import WHOLE, Need, NodePlan, SetNode, SetPlan
 
-# Half a second on one core, for all searches of a plan together.
+# Less than half a second on one core, for all searches of a plan together.
 _STATES_LIMIT = 4_000
+# Of the first results of these searches.
+_STEPS_LIMIT = 8_000
+# Layouts of which it is searched whether GPUs can have them.
+_HOLD_LIMIT = 1_000
 # All subsets of so many nodes are tried.
 _SUBSETS_NODES = 10
 # Of more nodes, numbers of nodes with the same layout, if there are not more of them than this.
@@ -40,17 +44,44 @@ def which_hold(
     asked: Sequence[tuple[Mapping[str, int], int]],
     *,
     is_single: bool,
-) -> list[bool]:
-    """For instances and a number of GPUs, whether these can have them. What a node says is not always possible."""
-    on_gpu = _on_gpu(card, profiles, is_single)
-    found = []
-    for offers, gpus in asked:
-        is_known = all(name in profiles or name == WHOLE for name, n in offers.items() if n)
-        nodes = [SetNode("", gpus, {})]
-        found.append(
-            is_known and not _Planner(card, profiles, on_gpu, nodes, Need(offers, {}), is_single).plan().unserved
-        )
-    return found
+) -> list[bool | None]:
+    """For instances and a number of GPUs, whether these can have them. What a node says is not always possible. None:
+    unknown, since all searches together are limited; each has an equal part of what the ones before it left.
+    """
+    on_gpu, sizes = _on_gpu(card, profiles, is_single), _sizes(card, profiles)
+    found: list[bool | None] = []
+    states = _STATES_LIMIT
+    for at, (offers, gpus) in enumerate(asked[:_HOLD_LIMIT]):
+        if any(name not in sizes for name, number in offers.items() if number):
+            found.append(False)
+            continue
+        # A search uses half of its budget.
+        budget = Budget(states // (len(asked) - at) * 2, _STEPS_LIMIT)
+        slots = _slots(card, on_gpu, sizes, Need(offers, {}), now={}, gpus=gpus if is_single else 1)
+        before = budget.left
+        found.append(slots.reaches(sum(offers.values()), 1 if is_single else gpus, budget))
+        states -= before - budget.left
+    return [*found, *[None] * (len(asked) - len(found))]
+
+
+def _sizes(card: MigCard, profiles: Mapping[str, MigProfile]) -> dict[str, Size]:
+    whole = (card.compute_slices, card.memory_slices)
+    return {name: (one.compute, one.memory) for name, one in profiles.items()} | {WHOLE: whole}
+
+
+def _slots(
+    card: MigCard,
+    on_gpu: Sequence[Mapping[str, int]],
+    sizes: Mapping[str, Size],
+    need: Need,
+    *,
+    now: Mapping[str, int],
+    gpus: int,
+) -> Slots:
+    """`gpus`: of one slot."""
+    layouts = [{name: number * gpus for name, number in one.items()} for one in on_gpu]
+    room: Size = (card.compute_slices * gpus, card.memory_slices * gpus)
+    return Slots(layouts, need, now=now, sizes=sizes, room=room)
 
 
 def _on_gpu(card: MigCard, profiles: Mapping[str, MigProfile], is_single: bool) -> list[Mapping[str, int]]:
@@ -76,23 +107,25 @@ class _Planner:
             need,
             is_single,
         )
-        self.sizes = {name: (one.compute, one.memory) for name, one in profiles.items()}
-        self.sizes[WHOLE] = (card.compute_slices, card.memory_slices)
+        self.sizes = _sizes(card, profiles)
         gpus = nodes[0].gpus if is_single and nodes else 1
         self.on_gpu = on_gpu
-        layouts = [{name: number * gpus for name, number in one.items()} for one in on_gpu]
-        room: Size = (card.compute_slices * gpus, card.memory_slices * gpus)
         now = sum((Counter(one.offers) for one in nodes), Counter())
-        self.slots = Slots(layouts, need, now=now, sizes=self.sizes, room=room)
+        self.slots = _slots(card, on_gpu, self.sizes, need, now=now, gpus=gpus)
         self.held = [self.slots.supply(one.offers) for one in self.nodes]
+        self.held_by_all = [sum(held[at] for held in self.held) for at in range(len(self.slots.names))]
         self.sizes_of = [1 if is_single else one.gpus for one in self.nodes]
-        self.budget = Budget(_STATES_LIMIT)
+        # One bit for each run: many candidates are compared by the number of theirs.
+        bits = {run: 1 << at for at, run in enumerate(frozenset().union(*(one.runs for one in self.nodes)))}
+        self.runs = [sum(bits[run] for run in one.runs) for one in self.nodes]
+        self.budget = Budget(_STATES_LIMIT, _STEPS_LIMIT)
         # So many changed nodes may do it as well, for all that was tried.
         self.untried_from = len(self.nodes)
 
     def plan(self) -> SetPlan:
         every: Chosen = tuple(range(len(self.nodes)))
         best, filling = every, self._fill(every)
+        rank = self._rank(best, filling)
         # Layouts of all GPUs can be what the nodes have now: no choice of nodes serves more.
         most = filling.value if filling.is_proven else self._bound(every)
         least = self._fewest_possible(filling.value)
@@ -100,14 +133,15 @@ class _Planner:
             number = len(chosen)
             if number > len(best) and filling.value >= most:
                 break
-            bound = self._bound(chosen)
+            kept, slots = self._state(chosen)
+            bound = self.slots.bound(kept, slots)
             if bound < filling.value or (bound == filling.value and number > len(best)):
                 continue
-            found = self._fill(chosen)
+            found = self.slots.fill(kept, slots, self.budget)
             if not found.is_proven and found.value < bound:
                 self.untried_from = min(self.untried_from, number)
-            if self._rank(chosen, found) < self._rank(best, filling):
-                best, filling = chosen, found
+            if found.value >= filling.value and (ranked := self._rank(chosen, found)) < rank:
+                best, filling, rank = chosen, found, ranked
         plans = self._assigned(best, filling)
         changed = sum(one.is_changed for one in plans)
         is_best = filling.value >= most
@@ -124,29 +158,32 @@ class _Planner:
         )
 
     def _rank(self, chosen: Chosen, found: Filling) -> tuple[int, int, int, Chosen]:
-        runs = frozenset().union(*(self.nodes[at].runs for at in chosen))
-        return -found.value, len(chosen), len(runs), chosen
+        runs = 0
+        for at in chosen:
+            runs |= self.runs[at]
+        return -found.value, len(chosen), runs.bit_count(), chosen
 
-    def _kept(self, chosen: Chosen) -> tuple[int, ...]:
-        total = [0] * len(self.slots.names)
-        for at, held in enumerate(self.held):
-            if at not in chosen:
-                total = list(map(int.__add__, total, held))
-        return tuple(map(min, total, self.slots.caps))
+    def _state(self, chosen: Chosen) -> tuple[Supply, int]:
+        """What the other nodes have, and the slots of these."""
+        left = list(self.held_by_all)
+        for held, number in Counter(map(self.held.__getitem__, chosen)).items():
+            for at, n in enumerate(held):
+                left[at] -= n * number
+        return tuple(map(min, left, self.slots.caps)), self._slots_of(chosen)
 
     def _slots_of(self, chosen: Chosen) -> int:
         return sum(self.sizes_of[at] for at in chosen)
 
     def _fill(self, chosen: Chosen) -> Filling:
-        return self.slots.fill(self._kept(chosen), self._slots_of(chosen), self.budget)
+        return self.slots.fill(*self._state(chosen), self.budget)
 
     def _bound(self, chosen: Chosen) -> int:
-        return self.slots.bound(self._kept(chosen), self._slots_of(chosen))
+        return self.slots.bound(*self._state(chosen))
 
     def _fewest_possible(self, value: int) -> int:
         """No fewer changed nodes reach the value: as if a changed node also kept what it has."""
         sizes = sorted(self.sizes_of, reverse=True)
-        kept = self._kept(())
+        kept, _none = self._state(())
         return next(
             (n for n in range(len(sizes)) if self.slots.bound(kept, sum(sizes[:n])) >= value),
             len(sizes),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.mig.sets.types import Need, NodePlan, SetPlan
@@ -23,30 +23,31 @@ def waves(plan: SetPlan, need: Need) -> list[Wave]:
     granted, also if the plan disregards it.
     """
     left = list(plan.changed)
+    now = plan.offers_now
     found: list[Wave] = []
     while left:
-        first = min(left, key=lambda one: (_missing(plan, need, left, [one]), len(one.node.runs), one.node.name))
-        missing = _missing(plan, need, left, [first])
-        nodes = [first]
-        for other in left:
-            if other is first or list(other.groups) != list(first.groups):
-                continue
-            if _missing(plan, need, left, [*nodes, other]) <= missing:
-                nodes.append(other)
-        found.append(Wave(tuple(nodes), need.short(_offers(plan, left, nodes))))
-        left = [one for one in left if one not in nodes]
+        first = min(left, key=lambda one: (_missing(need, now, one), len(one.node.runs), one.node.name))
+        missing = _missing(need, now, first)
+        nodes: list[NodePlan] = []
+        stay: list[NodePlan] = []
+        # Without the nodes of the wave.
+        open_offers = Counter(now)
+        for one in [first, *(other for other in left if other is not first)]:
+            is_alike = list(one.groups) == list(first.groups)
+            if is_alike and _missing(need, open_offers, one) <= missing:
+                nodes.append(one)
+                open_offers.subtract(one.node.offers)
+            else:
+                stay.append(one)
+        found.append(Wave(tuple(nodes), need.short(open_offers)))
+        for one in nodes:
+            now.subtract(one.node.offers)
+            now.update(one.offers)
+        left = stay
     return found
 
 
-def _missing(plan: SetPlan, need: Need, left: Sequence[NodePlan], closed: Sequence[NodePlan]) -> int:
-    return sum(need.short(_offers(plan, left, closed)).values())
-
-
-def _offers(plan: SetPlan, left: Sequence[NodePlan], closed: Sequence[NodePlan]) -> Counter[str]:
-    """While `closed` are: nodes of `left` have their old layout, the others theirs of the plan."""
-    offers: Counter[str] = Counter()
-    for one in plan.nodes:
-        if any(one is other for other in closed):
-            continue
-        offers.update(one.node.offers if any(one is other for other in left) else one.offers)
-    return offers
+def _missing(need: Need, offers: Mapping[str, int], one: NodePlan) -> int:
+    """Granted instances that do not exist of these offers while the node, which has its old layout, is closed."""
+    held = one.node.offers
+    return sum(max(0, n - offers.get(name, 0) + held.get(name, 0)) for name, n in need.granted.items())

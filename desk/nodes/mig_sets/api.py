@@ -13,9 +13,10 @@ from accounts.models import Scope
 from accounts.rest.verb_view import VerbView
 from cluster.reads.queries import current_cluster
 from desk.nodes.mig_sets import queries
+from desk.nodes.mig_sets.policy import nodes_refusal
 from desk.nodes.mig_sets.serializers import MigSetPlanRequestSerializer, MigSetPlanSerializer, MigSetSerializer
 from desk.nodes.mig_sets.types import MigSet, ProfileLine, Proposal
-from portal.core.errors import refuse
+from portal.core.errors import refuse, refuse_if
 from portal.ui.text import first_names
 
 
@@ -49,6 +50,7 @@ class MigSetPlans(VerbView):
         if one is None:
             raise refuse("invalid", "There is no such set of nodes.", field="set")
         names = _names(one, typed.get("nodes"))
+        refuse_if(nodes_refusal(names))
         lines = queries.demand_of(cluster, one, names)
         wanted = {line.profile: line.proposed for line in lines}
         if unknown := sorted(typed.get("wanted", {}).keys() - wanted.keys()):

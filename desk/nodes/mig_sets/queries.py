@@ -75,6 +75,7 @@ def demand_of(cluster: Cluster, one: MigSet, names: Collection[str]) -> tuple[Pr
     """What is needed of these nodes of the set, in order of size. About 14 queries, whatever the number of classes,
     teams and runs.
     """
+    names = frozenset(names)
     nodes = [node for node in one.nodes if node.name in names]
     profiles = {gpu_class: profile for gpu_class in open_classes(cluster) if (profile := _profile_of(gpu_class, one))}
     classes = [known for known in profiles if any(_may_use(known, node) for node in nodes)]
@@ -121,6 +122,7 @@ def proposal(
 
     `keeps_grants` False: only what is wanted counts, and what is granted of it can be lost.
     """
+    names = frozenset(names)
     found = on_nodes(cluster.pk, names)
     nodes = [
         SetNode(node.name, node.gpus, node.offers, frozenset(run.pk for run in found.runs[node.name]))
@@ -131,6 +133,11 @@ def proposal(
     searched = need if keeps_grants else Need(need.wanted, {})
     plan = plan_set(one.card, one.profiles, nodes, searched, is_single=one.is_single)
     changed = {node.node.name for node in plan.changed}
+    moved = plan.runs
+    places: dict[int, list[str]] = {}
+    for name in sorted(found.runs):
+        for run in found.runs[name]:
+            places.setdefault(run.pk, []).append(name)
     runs = (
         MovedRun(
             team=run.workload.tenant.name,
@@ -139,10 +146,10 @@ def proposal(
             href=reverse("workload", args=[run.workload.tenant.slug, run.workload.name]),
             person=run.requested_by.name,
             ends_at=run.ends_at,
-            nodes=tuple(found.nodes_of(run)),
+            nodes=tuple(places[run.pk]),
         )
         for run in found.all_runs
-        if run.pk in plan.runs
+        if run.pk in moved
     )
     return Proposal(
         plan=plan,
@@ -169,7 +176,7 @@ def _set(key: str, found: Sequence[tuple[Node, PartitionableNode]], busy: Collec
     known = which_hold(first.card, first.profiles, list(distinct.values()), is_single=is_single)
     possible = dict(zip(distinct, known, strict=True))
     for (node, kind), (offers, gpus) in zip(found, held, strict=True):
-        is_possible = possible[_held_key(offers, gpus)] and sum(offers.values()) > 0
+        is_possible = possible[_held_key(offers, gpus)] if sum(offers.values()) > 0 else False
         if reason := _reason(node, is_busy=node.name in busy, is_possible=is_possible):
             left_out.append(LeftOut(node.name, reason))
         else:
@@ -189,8 +196,8 @@ def _offers(node: Node, kind: PartitionableNode) -> dict[str, int]:
     return dict(kind.current) | ({WHOLE: whole} if whole else {})
 
 
-def _reason(node: Node, *, is_busy: bool, is_possible: bool) -> str:
-    """Why the node is left out; "" if it is not."""
+def _reason(node: Node, *, is_busy: bool, is_possible: bool | None) -> str:
+    """Why the node is left out; "" if it is not. `is_possible` None: unknown."""
     if is_busy:
         return "It is in a maintenance, or one is planned."
     if not node.ready:
@@ -203,6 +210,8 @@ def _reason(node: Node, *, is_busy: bool, is_possible: bool) -> str:
         return "Its units are shared: plan its layout on its own page."
     if not any(number for name, number in node.capacity.items() if name.startswith("nvidia.com/")):
         return "NVIDIA's device plugin does not offer its GPUs."
+    if is_possible is None:
+        return "Whether its GPUs can have what its labels say is unknown: too many nodes have layouts of their own."
     return "" if is_possible else "What its labels say is not possible on its GPUs, so its layout is unknown."
 
 

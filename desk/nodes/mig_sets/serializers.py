@@ -124,7 +124,7 @@ class MigSetPlanRequestSerializer(StrictSerializer):
         required=False,
         min_length=1,
         max_length=NODES_MOST,
-        help_text="Some nodes of the set. Default: all.",
+        help_text=f"Some nodes of the set. Default: all, which is refused if there are more than {NODES_MOST}.",
     )
     wanted = serializers.DictField(
         child=serializers.IntegerField(min_value=0, max_value=DEMAND_LIMIT),

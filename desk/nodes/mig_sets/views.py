@@ -15,7 +15,9 @@ from catalog.mig.sets.types import SetPlan
 from cluster.reads import queries as read_queries
 from desk.nodes.mig_sets import queries, shown
 from desk.nodes.mig_sets.forms import WantedForm
+from desk.nodes.mig_sets.policy import nodes_refusal
 from desk.nodes.mig_sets.types import Proposal, SetMaintenance
+from operations.maintenance.policy import NODES_MOST
 
 
 @login_required
@@ -33,15 +35,13 @@ def mig_set_page(request: HttpRequest) -> HttpResponse:
         return render(request, "desk/nodes/mig_sets/plan.html", context)
     asked = set(request.GET.getlist("nodes"))
     names = [name for name in chosen.names if name in asked] or list(chosen.names)
+    context |= {"names": names, "is_all": len(names) == len(chosen.names), "most": NODES_MOST}
+    if refusal := nodes_refusal(names):
+        return render(request, "desk/nodes/mig_sets/plan.html", context | {"too_many": refusal.message})
     lines = queries.demand_of(cluster, chosen, names)
     proposed = {line.profile: line.proposed for line in lines}
     form = WantedForm(proposed | request.GET.dict(), lines=lines)
-    context |= {
-        "names": names,
-        "form": form,
-        "lines": [(line, form[line.profile]) for line in lines],
-        "is_all": len(names) == len(chosen.names),
-    }
+    context |= {"form": form, "lines": [(line, form[line.profile]) for line in lines]}
     if names and form.is_valid():
         keeps_grants = not form.cleaned_data["ignores_grants"]
         found = queries.proposal(cluster, chosen, names, lines, form.wanted(), keeps_grants=keeps_grants)

@@ -76,6 +76,19 @@ def test_the_last_by_the_day_of_the_measurement_counts(h100: GpuClass, cluster: 
     assert text.index("all_reduce 371 GB/s") < text.index("all_reduce 180 GB/s")
 
 
+def test_a_wrong_one_counts_until_another_is_recorded_for_its_day_or_later(
+    h100: GpuClass, cluster: Cluster, olga: User
+) -> None:
+    """The remedy that the page of a node names: there is no other."""
+    assert "can be neither changed nor deleted" in signed_in(olga).get("/nodes/n0").text
+    for right in ("371.42", "368.00"):
+        recorded(olga, cluster, "n0", nccl("18.00"))
+        recorded(olga, cluster, "n0", nccl(right))
+        [found] = latest(cluster)["n0"]
+        assert found.all_reduce is not None
+        assert str(found.all_reduce.bus_gb_s) == right
+
+
 @pytest.mark.parametrize(
     ("output", "words"),
     [(PCIE_2, "The matrix has 2 GPUs, and n0 has 8."), ("hello", "contains neither")],
@@ -139,10 +152,14 @@ def test_a_class_says_what_was_measured_on_how_many_of_its_nodes(
     assert "8 GPUs, all NV18 on 3 nodes, last measured 31 Jan 2026." in text
     assert "all_reduce 371 GB/s with 8 GPUs, 8 GiB: median of 3 nodes (368 GB/s to 373 GB/s)" in text
     assert "Links are not measured on 3 of 6 nodes." in text
+    said = signed_in(alice).get("/api/v1/classes/h100").json()["measured"]
+    assert said[0] == "8 GPUs, all NV18 on 3 nodes, last measured 31 Jan 2026."
+    assert len(said) == 3
     MirrorKind.objects.filter(kind="Node").delete()
     text = signed_in(alice).get("/catalog/h100").text
     assert "What was measured on its nodes is unknown" in text
     assert "not measured on" not in text
+    assert signed_in(alice).get("/api/v1/classes/h100").json()["measured"] is None
 
 
 def test_slices_and_shares_have_no_links_between_gpus(h100: GpuClass, cluster: Cluster, olga: User) -> None:
@@ -180,6 +197,15 @@ def test_health_finds_the_node_that_differs(h100: GpuClass, cluster: Cluster, ol
     told = {one.code: one.sentence for one in check_report(cluster).findings or ()}
     assert "4 GPUs: 2 pairs NV4, 2 pairs PHB, 2 pairs NODE on n1" in told["unlike_links"]
     assert "all_reduce on node n1 reached 200 GB/s with 4 GPUs, 8 GiB, 46% below the" in told["slow_links"]
+
+
+def test_a_figure_of_0_that_is_kept_already_stops_no_check(h100: GpuClass, cluster: Cluster, olga: User) -> None:
+    for name in ("n0", "n1", "n2"):
+        recorded(olga, cluster, name, nccl("371.42"))
+    NodeMeasurement.objects.filter(node__in=("n0", "n1")).update(bus_gb_s=0)
+    assert "slow_links" not in {one.code for one in check_report(cluster).findings or ()}
+    recorded(olga, cluster, "n1", nccl("371.42"))
+    assert "slow_links" in {one.code for one in check_report(cluster).findings or ()}
 
 
 def test_figures_of_other_sizes_are_not_compared(h100: GpuClass, cluster: Cluster, olga: User) -> None:

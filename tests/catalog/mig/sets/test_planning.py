@@ -11,6 +11,7 @@ import pytest
 
 from catalog.mig.sets.planning import plan_set, which_hold
 from catalog.mig.sets.types import WHOLE, Need, SetNode, SetPlan
+from operations.maintenance.policy import NODES_MOST
 from tests.catalog.mig.placement_tables import placements
 from tests.catalog.mig.test_layouts import of
 
@@ -235,6 +236,23 @@ def test_whether_gpus_can_have_what_a_node_says() -> None:
     asked = [(large | {WHOLE: 1}, 3), (large | {WHOLE: 1}, 2), ({"9g.90gb": 1}, 2), ({"1g.10gb": 14}, 2)]
     assert which_hold(card, profiles, asked, is_single=False) == [True, False, False, True]
     assert which_hold(card, profiles, [(large, 2), ({"1g.10gb": 14}, 2)], is_single=True) == [False, True]
+
+
+def test_layouts_of_nodes_are_searched_with_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node has a layout of its own, and none is said to be impossible that is not."""
+    card, profiles = of(H100)
+    chance = random.Random(7)
+    asked = [(random_offers(chance, H100, 8, is_single=False), 8) for _ in range(NODES_MOST)]
+    before = time.process_time()
+    found = which_hold(card, profiles, asked, is_single=False)
+    assert time.process_time() - before < 2
+    assert False not in found
+    assert found.count(True) >= 90
+    monkeypatch.setattr("catalog.mig.sets.planning._STATES_LIMIT", 0)
+    monkeypatch.setattr("catalog.mig.sets.planning._STEPS_LIMIT", 0)
+    assert which_hold(card, profiles, [({"1g.10gb": 56}, 8), ({"1g.10gb": 57}, 8)], is_single=False) == [None, False]
+    monkeypatch.setattr("catalog.mig.sets.planning._HOLD_LIMIT", 0)
+    assert which_hold(card, profiles, asked[:2], is_single=False) == [None, None]
 
 
 @pytest.mark.parametrize("is_single", [False, True])

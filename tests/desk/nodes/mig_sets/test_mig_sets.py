@@ -23,6 +23,7 @@ from cluster.models import Cluster
 from desk.maintenance.forms import MaintenanceForm
 from desk.nodes.mig_sets.queries import demand_of, mig_sets
 from devcluster.controlplane import hardware
+from operations.maintenance.policy import NODES_MOST
 from operations.models import Maintenance, MaintenanceNode
 from tenants.models import Namespace, Tenant
 from tests.support.rows import make, mirrored, running, usage, waiting_runs
@@ -340,15 +341,48 @@ def test_queries_do_not_grow_with_nodes_classes_and_runs(
     assert counts[0] <= 32
 
 
-def test_32_nodes_are_planned_in_about_a_second(cluster: Cluster, a100: GpuClass, olga: User) -> None:
-    """The limit leaves room for a busy machine."""
+def alike(number: int) -> list[dict[str, Any]]:
     template = next(one for one in hardware.read("mixed").nodes if one["metadata"]["name"] == "a100-mig")
     nodes = []
-    for number in range(32):
+    for at in range(number):
         raw = copy.deepcopy(template)
-        raw["metadata"]["name"] = f"node-{number}"
+        raw["metadata"]["name"] = f"node-{at}"
         nodes.append(mirrored.ready(raw))
-    mirrored.seen(cluster, Node=nodes, Pod=[], Workload=[], Job=[])
+    return nodes
+
+
+def test_more_nodes_than_are_planned_together_are_refused_with_both_numbers(cluster: Cluster, olga: User) -> None:
+    """By default all nodes are planned: that is refused too, on the page and in the API. A choice of them is not."""
+    mirrored.seen(cluster, Node=alike(NODES_MOST + 1), Pod=[], Workload=[], Job=[])
+    sentence = f"{NODES_MOST + 1} nodes would be planned together. Choose at most {NODES_MOST} of them."
+    every = [f"node-{at}" for at in range(NODES_MOST + 1)]
+    for query in ({}, {"nodes": every}):
+        page = shown(olga, **query)
+        assert sentence in page.content.decode()
+        assert "plan" not in page.context
+        assert "form" not in page.context
+    refused = planned(olga, {}, status=422)
+    assert (refused["code"], refused["field"], refused["message"]) == ("invalid", "nodes", sentence)
+    page = shown(olga, nodes=every[1:])
+    assert len(page.context["plan"].nodes) == NODES_MOST
+    assert f"At most {NODES_MOST} of {NODES_MOST + 1}." in page.content.decode()
+    assert len(planned(olga, {"nodes": every[1:]})["nodes"]) == NODES_MOST
+
+
+def test_a_layout_that_was_not_searched_is_unknown_and_not_impossible(
+    cluster: Cluster, olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("catalog.mig.sets.planning._HOLD_LIMIT", 0)
+    mirrored.seen(cluster, Node=alike(1), Pod=[], Workload=[], Job=[])
+    [one] = mig_sets(cluster)
+    assert [left.reason for left in one.left_out] == [
+        "Whether its GPUs can have what its labels say is unknown: too many nodes have layouts of their own."
+    ]
+
+
+def test_32_nodes_are_planned_in_about_a_second(cluster: Cluster, a100: GpuClass, olga: User) -> None:
+    """The limit leaves room for a busy machine."""
+    mirrored.seen(cluster, Node=alike(32), Pod=[], Workload=[], Job=[])
     for profile in ("1g.10gb", "2g.20gb", "3g.40gb"):
         slices(cluster, profile)
     client = Client()
