@@ -30,7 +30,7 @@ def large_set(kinds: int, *, gpus: int, nodes: int = NODES_MOST) -> list[SetNode
 
 @pytest.mark.parametrize("kinds", [1, 2, 3, NODES_MOST])
 def test_as_many_nodes_as_may_be_are_planned_in_about_a_second(kinds: int) -> None:
-    """Grants of all that exists allow only waves of one node, or few. The limit in seconds leaves room for a busy machine."""
+    """Grants of all that exists allow only small waves. The limit in seconds leaves room for a busy machine."""
     card, profiles = of(H100)
     nodes = large_set(kinds, gpus=8)
     chance = random.Random(kinds)
