@@ -30,17 +30,17 @@ def large_set(kinds: int, *, gpus: int, nodes: int = NODES_MOST) -> list[SetNode
 
 @pytest.mark.parametrize("kinds", [1, 2, 3, NODES_MOST])
 def test_as_many_nodes_as_may_be_are_planned_in_about_a_second(kinds: int) -> None:
-    """Grants of all that exists allow only waves of one node. The limit in seconds leaves room for a busy machine."""
+    """Grants of all that exists allow only small waves. The limit in seconds leaves room for a busy machine."""
     card, profiles = of(H100)
     nodes = large_set(kinds, gpus=8)
     chance = random.Random(kinds)
-    wanted = {name: chance.randint(300, 900) for name in chance.sample([*sorted(profiles), WHOLE], 6)}
+    wanted = {name: chance.randint(300, 900) for name in sorted([*profiles, WHOLE])}
     before = time.process_time()
     plan = plan_set(card, profiles, nodes, Need(wanted, {}), is_single=False)
     found = waves(plan, Need(wanted, dict(plan.offers_now)))
     assert time.process_time() - before < 3
     assert len(plan.changed) > NODES_MOST / 2
-    assert max(len(one.nodes) for one in found) == 1
+    assert len(found) > len(plan.changed) / 3
     assert plan.served.total() <= plan.at_most
 
 
