@@ -47,7 +47,9 @@ class LeftVolume:
 
 @dataclass(frozen=True)
 class TeamMove:
-    """`is_done`: its namespace is in the cluster as its row wants it; `problem`: why not, as a worker said last."""
+    """`is_done`: its namespace is in the cluster as its row wants it; `problem`: why not, as a worker said last.
+    `is_adopted`: others had it before; `volumes_until`: of a team that is closed.
+    """
 
     team: str
     namespace: str
@@ -55,6 +57,8 @@ class TeamMove:
     volumes: list[LeftVolume] = field(default_factory=list)
     is_done: bool = False
     problem: str = ""
+    is_adopted: bool = False
+    volumes_until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,8 @@ def _team(row: Namespace, *, is_after: bool, is_known: bool) -> TeamMove:
         volumes=_left(row, volumes, is_known=is_known) if is_after else [_volume(one, None) for one in volumes],
         is_done=is_done,
         problem=row.error_text,
+        is_adopted=row.origin == Namespace.Origin.ADOPTED,
+        volumes_until=row.volumes_until if row.closes_at is not None else None,
     )
 
 
