@@ -58,6 +58,9 @@ def _after(found: Move) -> Iterator[str]:
         yield f"Team {team.team}:"
         yield from (f"  {line}" for line in _left_of(team))
     yield from _maintenances(found)
+    if found.were_adopted:
+        teams = ", ".join(found.were_adopted)
+        yield f"Adopted namespaces that are the portal's own now, and go with their teams: {teams}."
     if found.empty_classes:
         yield f"Classes without nodes here: {', '.join(found.empty_classes)}. Operators: add nodes, or retire them."
     if not found.left and found.is_known:

@@ -23,7 +23,7 @@ from desk.health.catalog_checks import catalog_checks
 from desk.installation.moving.actions import confirm_cluster
 from desk.installation.moving.queries import move_of
 from desk.installation.moving.shown import move_lines
-from operations.models import Maintenance, MaintenanceNode
+from operations.models import Adoption, Maintenance, MaintenanceNode
 from portal.core import due
 from portal.core.due import owner_label
 from portal.core.errors import Refused
@@ -208,6 +208,17 @@ def test_a_pass_during_which_the_cluster_is_confirmed_records_no_job_as_deleted(
     assert not Run.objects.exclude(ended_at=None).exists()
     reconcile(Workload.objects.get(name="trains"), due.Deadline(), kube=kube)
     assert Run.objects.get(workload__name="trains").reason == "cluster_replaced"
+
+
+def test_adopted_namespaces_that_became_the_portals_own_are_named(
+    reached: Cluster, namespace_a: Namespace, olga: User
+) -> None:
+    Adoption.objects.create(namespace=namespace_a, proposed_by=olga, adopted_at=timezone.now())
+    Namespace.objects.update(origin=Namespace.Origin.ADOPTED)
+    confirm_cluster(reached, "second", by=BY)
+    assert "portal's own" not in told(reached)
+    Namespace.objects.update(origin=Namespace.Origin.PORTAL)
+    assert "Adopted namespaces that are the portal's own now, and go with their teams: team-a." in told(reached)
 
 
 def test_volumes_of_a_closed_team_are_not_called_deleted_before_their_day(
