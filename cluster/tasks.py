@@ -27,7 +27,7 @@ FENCE_RETRY_S = 2.0
 def refuse_without_fence(**_sender: object) -> None:
     """Runs in the parent, before a task is taken. Waits while the API server is unavailable: the result is unknown.
     While the cluster is observed only, or is not the one of the rows, nothing is tried, and each child checks the fence
-    before its first write.
+    before its first write; also before its first write into a cluster that replaces this one.
     """
     while True:
         try:
@@ -36,7 +36,8 @@ def refuse_without_fence(**_sender: object) -> None:
                 log.info("fence_postponed", why="observe only")
                 return
             # A separate client: the children must not inherit its connections.
-            fence.check_fence(Kube(settings.PORTAL_KUBECONFIG, server_check=ServerCheck()))
+            check = ServerCheck()
+            fence.check_fence(Kube(settings.PORTAL_KUBECONFIG, server_check=check))
         except OtherCluster as other:
             fence.postpone_fence()
             log.warning("fence_postponed", why=str(other))
@@ -48,6 +49,7 @@ def refuse_without_fence(**_sender: object) -> None:
             log.critical("worker_refuses_to_start", why=str(missing))
             raise WorkerShutdown(str(missing)) from missing
         else:
+            fence.record_fence(check.reached)
             return
 
 

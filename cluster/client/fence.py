@@ -2,7 +2,8 @@
 
 RBAC cannot limit writes to namespaces with our label; the admission policy in deploy/ does. It is tested here once at
 start: a dry run of a Secret in kube-system must be refused. A dry run is a write, so a worker that starts while the
-cluster is observed only tests it before its first write.
+cluster is observed only, or is not the one of the rows, tests it before its first write; so does one whose cluster is
+replaced.
 """
 
 from __future__ import annotations
@@ -46,25 +47,37 @@ def check_fence(kube: Creator) -> None:
     )
 
 
-class Postponed:
-    """Whether this process still has to check the fence; a worker's children inherit it."""
+class Fence:
+    """What this process knows; a worker's children inherit it. `is_required`: only in workers, since only their rights
+    are confined. `found_in`: the uid of the cluster in which the fence was found, "" if none.
+    """
 
-    is_due = False
+    is_required = False
+    found_in = ""
 
 
-_postponed = Postponed()
+_fence = Fence()
 
 
 def postpone_fence() -> None:
-    _postponed.is_due = True
+    _fence.is_required, _fence.found_in = True, ""
 
 
-def check_postponed_fence(client: Callable[[], Creator]) -> None:
-    """Checks the fence if that was postponed. Raises ClusterUnavailable while there is no fence: rows wait for it."""
-    if not _postponed.is_due:
+def record_fence(uid: str) -> None:
+    """`uid`: of the cluster in which it was found at start."""
+    _fence.is_required, _fence.found_in = True, uid
+
+
+def check_postponed_fence(reached: Callable[[], str], client: Callable[[], Creator]) -> None:
+    """Checks the fence unless it was found in the cluster that is `reached`. Raises ClusterUnavailable while there is
+    none: rows wait for it.
+    """
+    uid = reached()
+    if not _fence.is_required or (uid and _fence.found_in == uid):
         return
     try:
         check_fence(client())
     except FenceMissing as missing:
         raise ClusterUnavailable(str(missing)) from missing
-    _postponed.is_due = False
+    # Another one may be reached meanwhile: which of them has the fence is not known then.
+    _fence.found_in = uid if reached() == uid else ""

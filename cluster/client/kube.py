@@ -297,13 +297,14 @@ class Kube:
         stream: bool = False,
         is_checked: bool = True,
     ) -> urllib3.BaseHTTPResponse:
-        if method != "GET" and self._check_write is not None:
-            self._check_write(method, path)
         if (left_s := self._pause_ends - time.monotonic()) > 0:
             raise ClusterUnavailable("The API server asked for fewer requests.", after_s=left_s)
         login = self.login.current()
         if is_checked and (check := self._server_check) is not None:
             require_own_cluster(check, login.pool, lambda: self.server_uid(by_list=check.records))
+        # After it: this sends a write of its own, the check of the fence.
+        if method != "GET" and self._check_write is not None:
+            self._check_write(method, path)
         url = f"{login.host}/{path}"
         if query:
             url += "?" + urlencode(query)
@@ -345,16 +346,17 @@ class Kube:
 def connect(kubeconfig: str = "", *, is_watcher: bool = False) -> Kube:
     """The process's own identity: PORTAL_KUBECONFIG, or the pod's service account. One pool per process, and of one
     cluster: `cluster.apply.own_cluster` keeps rows of another one from it. Asks nothing of a cluster that is not the
-    one of the rows. Sends no write while the cluster is observed only, nor before the fence was checked.
+    one of the rows. Sends no write while the cluster is observed only, nor before the fence was checked in it.
     """
     path = kubeconfig or settings.PORTAL_KUBECONFIG
+    server = ServerCheck(records=is_watcher)
 
     def check_write(method: str, address: str) -> None:
         if is_observe_only():
             raise ObserveOnly(method, address)
-        check_postponed_fence(lambda: Kube(path))
+        check_postponed_fence(lambda: server.reached, lambda: Kube(path, server_check=server))
 
-    return Kube(path, check_write=check_write, server_check=ServerCheck(records=is_watcher))
+    return Kube(path, check_write=check_write, server_check=server)
 
 
 @cache

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import QuerySet
 
 from cluster.models import Cluster
 from portal.core import due
+from portal.core.sql import leaves_no_connection
 
 # The code of a row whose last attempt ended at a write that was not sent.
 WAITING = "observe_only"
@@ -39,12 +39,8 @@ def observed_clusters(name: str) -> QuerySet[Cluster]:
 
 def is_observe_only() -> bool:
     """One query, asked before each write. A thread that has no connection yet closes the one that this opens."""
-    had_connection = connection.connection is not None
-    try:
+    with leaves_no_connection():
         return observed_clusters(settings.CLUSTER_NAME).exists()
-    finally:
-        if not had_connection:
-            connection.close()
 
 
 def waiting_work() -> WaitingWork:

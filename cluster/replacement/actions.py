@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.db import connection
 from django.db.models.functions import Now
 
 from cluster.models import Cluster
 from cluster.replacement.queries import KnownCluster
+from portal.core.sql import leaves_no_connection
 
 
 def record_reached(uid: str, known: KnownCluster) -> None:
@@ -15,14 +15,10 @@ def record_reached(uid: str, known: KnownCluster) -> None:
     nothing has changed. A thread that has no connection yet closes the one that this opens.
     """
     rows = Cluster.objects.filter(name=settings.CLUSTER_NAME)
-    had_connection = connection.connection is not None
-    try:
+    with leaves_no_connection():
         if not known.uid:
             rows.filter(uid="").update(uid=uid)
         elif uid != known.uid and uid != known.other_uid:
             rows.filter(uid=known.uid).update(other_uid=uid, other_since=Now())
         elif uid == known.uid and known.other_uid:
             rows.filter(uid=known.uid).update(other_uid="", other_since=None)
-    finally:
-        if not had_connection:
-            connection.close()

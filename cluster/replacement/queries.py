@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import QuerySet
 
 from cluster.models import Cluster
+from portal.core.sql import leaves_no_connection
 
 
 class KnownCluster(NamedTuple):
@@ -20,13 +20,9 @@ class KnownCluster(NamedTuple):
 
 def known_cluster() -> KnownCluster:
     """One query, asked before requests. A thread that has no connection yet closes the one that this opens."""
-    had_connection = connection.connection is not None
-    try:
+    with leaves_no_connection():
         found = Cluster.objects.filter(name=settings.CLUSTER_NAME).values_list("uid", "other_uid").first()
         return KnownCluster(*found) if found else KnownCluster("", "")
-    finally:
-        if not had_connection:
-            connection.close()
 
 
 def replaced_clusters(name: str) -> QuerySet[Cluster]:

@@ -139,6 +139,15 @@ def wake(model: type[Due], pks: Iterable[int]) -> int:
     return woken
 
 
+def begin_again(model: type[Due]) -> None:
+    """Everything may have changed: all rows that would be due at some time are due now, as at a first attempt."""
+    with transaction.atomic(savepoint=False):
+        rows = model._base_manager.filter(due_at__isnull=False)
+        wake(model, rows.values_list("pk", flat=True))
+        failed = rows.filter(models.Q(attempts__gt=0) | ~models.Q(error_code=""))
+        failed.update(attempts=0, error_code="", error_text="")
+
+
 def wake_owners(owners: Iterable[str]) -> None:
     """Wake the rows that owner labels name. Labels without a Due table (of an old version, or forged) are ignored."""
     by_model: dict[type[Due], set[int]] = {}

@@ -27,6 +27,17 @@ def columns(model: type[models.Model], of: str = "") -> str:
 
 
 @contextlib.contextmanager
+def leaves_no_connection() -> Iterator[None]:
+    """Closes the connection that the block opens in a thread that has none yet: nothing else would close it."""
+    had_connection = connection.connection is not None
+    try:
+        yield
+    finally:
+        if not had_connection:
+            connection.close()
+
+
+@contextlib.contextmanager
 def snapshot() -> Iterator[None]:
     """All reads inside see one snapshot, and writes fail. It has no effect inside an open transaction."""
     if connection.in_atomic_block:

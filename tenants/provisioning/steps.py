@@ -57,6 +57,8 @@ def work_on_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outc
 def _close(row: Namespace, deadline: Deadline, now: datetime, *, kube: Kube) -> Outcome:
     if not closing.finalize_closing(row, now):
         return RETRY_SOON
+    if row.origin == Namespace.Origin.ADOPTED:
+        forget_deleted_namespace(row, kube=kube)
     if is_volume_reminder_due(row, now) and (claims := retained_claims(row)) != 0:
         closing.remind_of_volume_deletion(row, now, claims=claims or 0)
     outcome = tear_down(row, deadline, kube=kube)

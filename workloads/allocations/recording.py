@@ -10,7 +10,8 @@ from django.db import connection
 
 from catalog.models import GpuClass
 from cluster.manifests.run_spec import BATCH, INTERACTIVE, NOTEBOOK
-from cluster.models import AdmissionPeriod, AppliedObject
+from cluster.mirror.admissions import UNSEEN
+from cluster.models import AdmissionPeriod, AppliedObject, MirrorKind
 from tenants.models import Namespace
 from workloads.allocations.models import AllocationInterval
 from workloads.core.unit_sql import TOTAL_UNITS
@@ -37,6 +38,14 @@ def record_end(run_id: int) -> None:
     """Closes what is open when the run has ended. `correct_ends` replaces this by the time of Kueue's condition."""
     with connection.cursor() as cursor:
         cursor.execute(_END, [run_id])
+
+
+def end_what_was_in_cluster(cluster_id: int) -> None:
+    """Another cluster takes the place of this one: what is known without a queue was held until the watcher last heard
+    of pods. What is known from the queue ends with its admissions.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_END_ALL, [cluster_id])
 
 
 def correct_ends() -> int:
@@ -101,6 +110,12 @@ UPDATE {_TABLE} known
        is_exact = known.source = '{Source.START}'
   FROM {Run._meta.db_table} run
  WHERE run.id = known.run_id AND run.id = %s AND known.ends_at IS NULL AND run.ended_at IS NOT NULL"""
+_END_ALL = f"""
+UPDATE {_TABLE} known SET ends_at = greatest(kind.heard_at, known.starts_at), end_reason = '{UNSEEN}', is_exact = false
+  FROM {Namespace._meta.db_table} namespace
+  JOIN {MirrorKind._meta.db_table} kind ON kind.cluster_id = namespace.cluster_id AND kind.kind = 'Pod'
+ WHERE namespace.id = known.namespace_id AND namespace.cluster_id = %s
+   AND known.source <> '{Source.QUEUE}' AND known.ends_at IS NULL"""
 _CORRECT = f"""
 UPDATE {_TABLE} known
    SET ends_at = least(period.ended_at, (

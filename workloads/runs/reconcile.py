@@ -212,8 +212,13 @@ def _is_gone(work: _Work, job: AppliedObject) -> bool:
     try:
         found = work.kube.get("Job", name=job.name, namespace=job.namespace)
     except NotFound:
-        return True
-    return found.uid != job.uid
+        is_gone = True
+    else:
+        is_gone = found.uid != job.uid
+    if is_gone and not AppliedObject.objects.filter(pk=job.pk, uid=job.uid).exclude(code=PREVIOUS_CLUSTER).exists():
+        # Another cluster was confirmed during this pass, and that one was asked.
+        raise TryLater("other_cluster", "The cluster was replaced by another one meanwhile.")
+    return is_gone
 
 
 # ---- stopping a run --------------------------------------------------------------------------------------------------

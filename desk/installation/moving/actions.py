@@ -13,6 +13,7 @@ from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorEpoch,
 from cluster.observe_only import policy
 from portal.core import due
 from portal.core.errors import NOT_FOUND, Refused, refuse_if
+from workloads.allocations.recording import end_what_was_in_cluster
 from workloads.models import Workload
 
 
@@ -30,6 +31,7 @@ def confirm_cluster(cluster: Cluster, uid: str, *, by: Actor) -> int:
     if not uid or row.other_uid != uid:
         raise Refused(NOT_FOUND)
     _end_admissions(row)
+    end_what_was_in_cluster(row.pk)
     forget_everything(row.pk)
     MirrorEpoch.objects.filter(cluster_id=row.pk).delete()
     owners = set(AppliedObject.objects.filter(cluster_id=row.pk).values_list("owner", flat=True))
@@ -38,7 +40,7 @@ def confirm_cluster(cluster: Cluster, uid: str, *, by: Actor) -> int:
     record(by, "cluster.replaced", row, before={"uid": row.uid}, after={"uid": uid})
     due.wake_owners(owners)
     for model in due.due_models():
-        due.wake(model, model._base_manager.filter(due_at__isnull=False).values_list("pk", flat=True))
+        due.begin_again(model)
     return sent
 
 

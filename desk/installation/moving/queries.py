@@ -16,7 +16,7 @@ from catalog.models import GpuClass
 from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.models import AppliedObject, Cluster
 from cluster.reads import queries as mirror
-from operations.models import Maintenance
+from operations.models import Adoption, Maintenance
 from portal.core.due import owner_label
 from tenants.models import Namespace
 from workloads.models import Run, Volume
@@ -47,7 +47,9 @@ class LeftVolume:
 
 @dataclass(frozen=True)
 class TeamMove:
-    """`is_done`: its namespace is in the cluster as its row wants it; `problem`: why not, as a worker said last."""
+    """`is_done`: its namespace is in the cluster as its row wants it; `problem`: why not, as a worker said last.
+    `is_adopted`: others had it before; `volumes_until`: of a team that is closed.
+    """
 
     team: str
     namespace: str
@@ -55,6 +57,8 @@ class TeamMove:
     volumes: list[LeftVolume] = field(default_factory=list)
     is_done: bool = False
     problem: str = ""
+    is_adopted: bool = False
+    volumes_until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Move:
     """`replaced_at`: when another cluster was confirmed last. `is_known`: the mirror is current. `teams`: all of them
     before a move, those with something left after it. `lost`: runs that were recorded as lost since.
     `empty_classes`: None if unknown. `maintenances`: in progress, with the names of their nodes.
+    `were_adopted`: teams whose adopted namespace was missing, so that it is the portal's own now.
     """
 
     uid: str
@@ -74,6 +79,7 @@ class Move:
     lost: int
     empty_classes: list[str] | None
     maintenances: list[tuple[str, list[str]]]
+    were_adopted: list[str]
 
     @property
     def is_after(self) -> bool:
@@ -107,6 +113,12 @@ def move_of(cluster: Cluster) -> Move:
             (str(one), [node.name for node in one.nodes.all()])
             for one in Maintenance.objects.filter(cluster=cluster, ended_at=None).prefetch_related("nodes")
         ],
+        were_adopted=list(
+            Adoption.objects.filter(adopted_at__isnull=False, undone_at=None)
+            .filter(namespace__cluster=cluster, namespace__gone_at=None, namespace__origin=Namespace.Origin.PORTAL)
+            .order_by("namespace__tenant__slug")
+            .values_list("namespace__tenant__slug", flat=True)
+        ),
     )
 
 
@@ -129,6 +141,8 @@ def _team(row: Namespace, *, is_after: bool, is_known: bool) -> TeamMove:
         volumes=_left(row, volumes, is_known=is_known) if is_after else [_volume(one, None) for one in volumes],
         is_done=is_done,
         problem=row.error_text,
+        is_adopted=row.origin == Namespace.Origin.ADOPTED,
+        volumes_until=row.volumes_until if row.closes_at is not None else None,
     )
 
 

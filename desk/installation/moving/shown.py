@@ -32,7 +32,10 @@ def _before(found: Move) -> Iterator[str]:
     yield ""
     yield "What a move to another cluster does:"
     for team in found.teams:
-        yield f"Team {team.team}: namespace {team.namespace}, quota, queue, policies and role bindings are made again."
+        yield _namespace(team)
+        if team.is_adopted:
+            yield f"  Its namespace was adopted. Unless {team.namespace} exists there, the portal makes one of its own."
+            yield "  What others have in it is not moved, and it is deleted when the team is closed, not given back."
         yield from (f"  {_run(one)}" for one in team.runs)
         yield from (f"  {_volume(one)} Its files are not moved." for one in team.volumes)
     yield from _maintenances(found)
@@ -55,6 +58,9 @@ def _after(found: Move) -> Iterator[str]:
         yield f"Team {team.team}:"
         yield from (f"  {line}" for line in _left_of(team))
     yield from _maintenances(found)
+    if found.were_adopted:
+        teams = ", ".join(found.were_adopted)
+        yield f"Adopted namespaces that are the portal's own now, and go with their teams: {teams}."
     if found.empty_classes:
         yield f"Classes without nodes here: {', '.join(found.empty_classes)}. Operators: add nodes, or retire them."
     if not found.left and found.is_known:
@@ -71,7 +77,20 @@ def _left_of(team: TeamMove) -> Iterator[str]:
         if volume.state is None:
             yield f"{_volume(volume)} Whether its claim was restored is unknown."
         else:
-            yield f"{_volume(volume)} Missing: an operator restores the claim, or the team deletes the volume."
+            yield f"{_volume(volume)} Missing: {_who_acts(team)}"
+
+
+def _namespace(team: TeamMove) -> str:
+    if team.volumes_until is None:
+        return f"Team {team.team}: namespace {team.namespace}, quota, queue, policies and role bindings are made again."
+    until = _at(team.volumes_until)
+    return f"Team {team.team} is closed: namespace {team.namespace} is kept for its volumes until {until}."
+
+
+def _who_acts(team: TeamMove) -> str:
+    if team.volumes_until is None:
+        return "an operator restores the claim, or the team deletes the volume."
+    return f"the team is closed; an operator may restore the claim before its volumes go at {_at(team.volumes_until)}."
 
 
 def _run(one: RunOfMove) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from cluster.apply import reconcile as apply_reconcile
 from cluster.apply.reconcile import delete_owned
+from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.manifests import namespace as manifests
@@ -48,10 +49,16 @@ def tear_down(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
 def retained_claims(row: Namespace) -> int | None:
     """Returns how many volumes the namespace keeps. None: unknown, the mirror cannot show volumes that we did not send.
 
-    0 for a namespace that was never created or that the portal does not own.
+    0 for a namespace that was never created or that the portal does not own. Claims of a cluster that was replaced
+    count: until `volumes_until` an operator may restore them.
     """
-    ours = applied_objects(row).filter(kind="Namespace").exclude(uid="").exclude(result=Result.FOREIGN)
-    return _claims(row) if ours.exists() else 0
+    ours = applied_objects(row).filter(kind="Namespace")
+    if ours.exclude(uid="").exclude(result=Result.FOREIGN).exists():
+        return _claims(row)
+    if row.origin != Namespace.Origin.PORTAL or ours.filter(result=Result.FOREIGN).exists():
+        return 0
+    claims = AppliedObject.objects.filter(cluster=row.cluster, kind=CLAIM, namespace=row.name, result=Result.APPLIED)
+    return claims.filter(code=PREVIOUS_CLUSTER).count()
 
 
 def queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:

@@ -74,7 +74,7 @@ def test_a_worker_that_only_observes_checks_the_fence_before_its_first_write(
 ) -> None:
     """Its rights are the administrator's, which no fence confines: so nothing is written, also when it may write."""
     settings.PORTAL_KUBECONFIG = services["kubeconfigs"]["admin"]
-    monkeypatch.setattr(fence, "_postponed", fence.Postponed())
+    monkeypatch.setattr(fence, "_fence", fence.Fence())
     by = Actor(olga, "page")
     set_observe_only(cluster, wanted=True, by=by)
     tasks.refuse_without_fence()
@@ -89,3 +89,33 @@ def test_a_worker_that_only_observes_checks_the_fence_before_its_first_write(
     kube.delete("Job", name="nothing", namespace="gpu-portal")
     kube.delete("Job", name="nothing", namespace="gpu-portal")
     assert len(asked) == 1
+
+
+def test_a_worker_that_runs_through_a_move_checks_the_fence_of_the_other_cluster(
+    monkeypatch: pytest.MonkeyPatch, kube_worker: Kube
+) -> None:
+    monkeypatch.setattr(fence, "_fence", fence.Fence())
+    asked: list[Any] = []
+    monkeypatch.setattr(fence, "check_fence", asked.append)
+    found = []
+    # No worker: nothing confines these rights.
+    for uid in ("first", "second"):
+        fence.check_postponed_fence(lambda uid=uid: uid, lambda: kube_worker)
+    fence.record_fence("first")
+    for uid in ("first", "first", "second", "second", "first"):
+        fence.check_postponed_fence(lambda uid=uid: uid, lambda: kube_worker)
+        found.append(len(asked))
+    assert found == [0, 0, 1, 1, 2]
+
+
+def test_a_fence_that_was_found_while_the_cluster_changed_is_looked_for_again(
+    monkeypatch: pytest.MonkeyPatch, kube_worker: Kube
+) -> None:
+    monkeypatch.setattr(fence, "_fence", fence.Fence())
+    asked: list[Any] = []
+    monkeypatch.setattr(fence, "check_fence", asked.append)
+    fence.postpone_fence()
+    reached = iter(["first", "second", "second", "second", "second"])
+    for _ in range(3):
+        fence.check_postponed_fence(lambda: next(reached), lambda: kube_worker)
+    assert len(asked) == 2

@@ -73,7 +73,7 @@ def audit(
             return str(server.kubeconfig_of(token, f"kubeconfig-{identity}"))
 
         settings.PORTAL_KUBECONFIG = through("worker")
-        monkeypatch.setattr("cluster.client.fence._postponed.is_due", False)
+        monkeypatch.setattr("cluster.client.fence._fence.is_required", False)
         connect.cache_clear()
         watcher_log = tmp_path / "watcher.log"
         process = watch(kubeconfig=through("watcher"), log=watcher_log)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
+from cluster.client import fence
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, NotFound, ObserveOnly, OtherCluster
 from cluster.client.kube import Kube, connect, connect_for_logs, require_own_cluster
 from cluster.models import Cluster
@@ -87,6 +88,21 @@ def test_an_answer_is_used_for_a_moment_and_not_after_a_failure(
     monkeypatch.setattr(server_check, "FRESH_S", 0.0)
     one.forget()
     check(one, server)
+    server.uid = "second"
+    with pytest.raises(OtherCluster):
+        check(one, server)
+
+
+def test_an_answer_from_before_a_failure_is_not_used_after_it(cluster: Cluster) -> None:
+    """One thread asks; meanwhile a request of another thread fails, since the server is being replaced."""
+    one, server = ServerCheck(), Server("first")
+    Cluster.objects.update(uid="first")
+
+    def replaced_meanwhile() -> str:
+        one.forget()
+        return "first"
+
+    require_own_cluster(one, POOL, replaced_meanwhile)
     server.uid = "second"
     with pytest.raises(OtherCluster):
         check(one, server)
@@ -182,3 +198,29 @@ def test_workers_have_the_right_to_ask_and_doors_need_not(
         Kube(identities["doors"]).server_uid()
     with pytest.raises(ObserveOnly):
         connect_for_logs.__wrapped__().delete("Namespace", name="never-written")
+
+
+def test_the_fence_is_not_tried_in_another_cluster(
+    elsewhere: SecondApiServer, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a dry run of a Secret in kube-system; a worker that begins there has to check it in its own."""
+    monkeypatch.setattr(fence, "_fence", fence.Fence())
+    monkeypatch.setattr(server_check, "FRESH_S", 0.0)
+    asked: list[Any] = []
+    monkeypatch.setattr(fence, "check_fence", asked.append)
+    Cluster.objects.update(uid="first")
+    fence.postpone_fence()
+    kube = connect.__wrapped__(str(elsewhere.kubeconfig))
+    with pytest.raises(OtherCluster):
+        kube.delete("Job", name="nothing", namespace="default")
+    assert asked == []
+
+    reached = Api(str(elsewhere.kubeconfig)).get("v1/namespaces", "kube-system")["metadata"]["uid"]
+    Cluster.objects.update(uid=reached)
+    for _ in range(2):
+        kube.delete("Job", name="nothing", namespace="default")
+    assert len(asked) == 1
+    # The client of the check asks too.
+    Cluster.objects.update(uid="first")
+    with pytest.raises(OtherCluster):
+        asked[0].create(fence.FORBIDDEN_SECRET, dry_run=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -14,6 +15,7 @@ from accounts.core.actor import Actor, system_actor
 from accounts.models import Event, User
 from catalog.models import GpuClass
 from cluster.apply.types import PREVIOUS_CLUSTER
+from cluster.client.errors import NotFound
 from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorEpoch, MirrorJob, MirrorKind
 from cluster.reads import queries as mirror
 from desk.health import queries as health_queries
@@ -21,13 +23,15 @@ from desk.health.catalog_checks import catalog_checks
 from desk.installation.moving.actions import confirm_cluster
 from desk.installation.moving.queries import move_of
 from desk.installation.moving.shown import move_lines
-from operations.models import Maintenance, MaintenanceNode
+from operations.models import Adoption, Maintenance, MaintenanceNode
 from portal.core import due
 from portal.core.due import owner_label
 from portal.core.errors import Refused
 from tenants.models import Namespace
+from tenants.provisioning.teardown.reconcile import retained_claims
 from tests.support.rows import running
-from workloads.models import Run, Volume, Workload
+from workloads.models import AllocationInterval, Run, Volume, Workload
+from workloads.runs.reconcile import reconcile
 
 BY = system_actor("manage.py")
 Result = AppliedObject.Result
@@ -78,7 +82,10 @@ def test_before_a_move_it_says_what_would_become_of_each_thing(
     moment = {"holds_from": now, "starts_at": now, "ends_at": now + timedelta(hours=1)}
     repair = Maintenance.objects.create(cluster=settled, kind="other", reason="Repair.", created_by=olga, **moment)
     MaintenanceNode.objects.create(maintenance=repair, cluster=settled, name="a100-1")
+    assert "adopted" not in told(settled)
+    Namespace.objects.update(origin=Namespace.Origin.ADOPTED)
     text = told(settled)
+    assert f"Its namespace was adopted. Unless {namespace_a.name} exists there" in text
     assert (
         f"Team team-a: namespace {namespace_a.name}, quota, queue, policies and role bindings are made again." in text
     )
@@ -129,6 +136,8 @@ def test_a_confirmed_cluster_is_read_and_written_from_the_beginning(reached: Clu
     # What the previous cluster refused was never there.
     waits = Workload.objects.get(name="waits")
     sent(reached, waits, "Job", "waits-1", namespace_a.name, result=Result.REFUSED)
+    later = heard + timedelta(days=1)
+    Workload.objects.update(attempts=9, error_code="other_cluster", error_text="Waits.", due_at=later)
     call_command("compare", "--new-cluster", "--confirm", "second")
 
     reached.refresh_from_db()
@@ -146,8 +155,87 @@ def test_a_confirmed_cluster_is_read_and_written_from_the_beginning(reached: Clu
     assert (period.ended_at, period.is_exact) == (heard, False)
     event = Event.objects.get()
     assert (event.verb, event.before, event.after) == ("cluster.replaced", {"uid": "first"}, {"uid": "second"})
+    waited = Workload.objects.values_list("attempts", "error_code", "error_text")
+    assert set(waited) == {(0, "", "")}
     assert due.claim(Namespace) is not None
     assert {claim.row.name for claim in iter(lambda: due.claim(Workload), None) if claim} == {"trains", "waits"}
+
+
+def test_what_is_known_without_a_queue_was_held_until_the_watcher_last_heard(
+    reached: Cluster, namespace_a: Namespace, a100: GpuClass
+) -> None:
+    heard = timezone.now() - timedelta(hours=3)
+    MirrorKind.objects.filter(kind="Pod").update(heard_at=heard)
+    of_class = {"namespace": namespace_a, "gpu_class": a100, "units": 1, "weight": 1, "price_per_unit_hour": 2}
+    ended = heard - timedelta(hours=1)
+    held = {
+        "pod": AllocationInterval(pod_uid="old-pod", source="pods", starts_at=heard - timedelta(hours=2)),
+        "run": AllocationInterval(
+            run=Run.objects.get(workload__name="trains"), source="start", starts_at=heard + timedelta(minutes=1)
+        ),
+        "over": AllocationInterval(
+            pod_uid="over", source="pods", starts_at=heard - timedelta(hours=2), ends_at=ended, end_reason="Deleted"
+        ),
+    }
+    for one in held.values():
+        for name, value in of_class.items():
+            setattr(one, name, value)
+        one.save()
+    confirm_cluster(reached, "second", by=BY)
+    for one in held.values():
+        one.refresh_from_db()
+    assert (held["pod"].ends_at, held["pod"].end_reason, held["pod"].is_exact) == (heard, "Unseen", False)
+    assert held["run"].ends_at == held["run"].starts_at
+    assert (held["over"].ends_at, held["over"].end_reason) == (ended, "Deleted")
+
+
+def test_a_pass_during_which_the_cluster_is_confirmed_records_no_job_as_deleted(reached: Cluster) -> None:
+    class NewCluster:
+        """Has no Job of the previous one; it is confirmed just before it is asked."""
+
+        def get(self, *_kind: str, **_name: str) -> None:
+            confirm_cluster(reached, "second", by=BY)
+            raise NotFound(404, "NotFound", "")
+
+        def delete(self, *_kind: str, **_name: str) -> None:
+            pass
+
+    AppliedObject.objects.update(sent_at=timezone.now() - timedelta(minutes=5))
+    Workload.objects.update(observed_generation=1)
+    kube: Any = NewCluster()
+    with pytest.raises(due.TryLater):
+        reconcile(Workload.objects.get(name="trains"), due.Deadline(), kube=kube)
+    assert not Run.objects.exclude(ended_at=None).exists()
+    reconcile(Workload.objects.get(name="trains"), due.Deadline(), kube=kube)
+    assert Run.objects.get(workload__name="trains").reason == "cluster_replaced"
+
+
+def test_adopted_namespaces_that_became_the_portals_own_are_named(
+    reached: Cluster, namespace_a: Namespace, olga: User
+) -> None:
+    Adoption.objects.create(namespace=namespace_a, proposed_by=olga, adopted_at=timezone.now())
+    Namespace.objects.update(origin=Namespace.Origin.ADOPTED)
+    confirm_cluster(reached, "second", by=BY)
+    assert "portal's own" not in told(reached)
+    Namespace.objects.update(origin=Namespace.Origin.PORTAL)
+    assert "Adopted namespaces that are the portal's own now, and go with their teams: team-a." in told(reached)
+
+
+def test_volumes_of_a_closed_team_are_not_called_deleted_before_their_day(
+    reached: Cluster, namespace_a: Namespace
+) -> None:
+    now = timezone.now()
+    times = {"closes_at": now - timedelta(days=1), "volumes_until": now + timedelta(days=9)}
+    Namespace.objects.update(wanted=Namespace.Wanted.CLOSED, **times)
+    namespace_a.refresh_from_db()
+    assert "Team team-a is closed:" in told(reached)
+    confirm_cluster(reached, "second", by=BY)
+    assert retained_claims(namespace_a) == 1
+    sent(reached, namespace_a, "Namespace", namespace_a.name)
+    running.known(reached.pk, "Node", "Pod", "Job", "Workload", "PersistentVolumeClaim")
+    assert retained_claims(namespace_a) == 1
+    AppliedObject.objects.update(sent_at=now - timedelta(minutes=5))
+    assert "Missing: the team is closed; an operator may restore the claim before its volumes go at" in told(reached)
 
 
 def test_after_a_move_it_says_what_is_left_and_who_has_to_act(
