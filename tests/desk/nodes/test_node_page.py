@@ -93,7 +93,7 @@ def test_a_cordoned_node_and_a_plugin_without_devices_are_told_in_words(cluster:
     assert "0 of 0" not in listed
 
 
-def test_filters_and_pages(cluster: Cluster, olga: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filters_and_pages(cluster: Cluster, olga: User) -> None:
     def change(node: dict[str, Any]) -> None:
         node["spec"]["unschedulable"] = True
         node["status"]["conditions"][0]["status"] = "False"
@@ -112,9 +112,8 @@ def test_filters_and_pages(cluster: Cluster, olga: User, monkeypatch: pytest.Mon
     assert names(q="NVIDIA-H100") == ["h100"]
     assert names(q="a100-m") == ["a100-mig", "a100-mig-single", "a100-mps"]
 
-    monkeypatch.setattr(node_queries, "PAGE_SIZE", 4)
-    first = node_queries.node_list(cluster, q="", state="", cursor=None)
-    second = node_queries.node_list(cluster, q="", state="", cursor=first.next_cursor)
+    first = node_queries.node_list(cluster, q="", state="", cursor=None, limit=4)
+    second = node_queries.node_list(cluster, q="", state="", cursor=first.next_cursor, limit=4)
     every = sorted(node["metadata"]["name"] for node in hardware.read("mixed").nodes)
     assert [line.name for line in [*first.lines, *second.lines]] == every[:8]
     assert node_queries.node_list(cluster, q="gaudi", state="", cursor=None).next_cursor is None
