@@ -4,7 +4,7 @@ from __future__ import annotations
 
 ENUM_NAMES: dict[str, str | list[str]] = {
     "AdoptionState": "operations.models.Adoption.State",
-    "ClassVisibility": "catalog.models.GpuClass.Visibility",
+    "ClassVisibilityEnum": ["everyone", "named"],
     "NotebookVisibility": "workloads.models.Workload.Visibility",
     "LineKind": ["base", "boost", "reclaim"],
     "NoticeKind": "accounts.models.NoticeKind",

@@ -383,7 +383,7 @@ if (window.htmx) {
     });
     // Nor do the announcements, which depend on the person: the page fetches them again if it shows others.
     source.addEventListener("state_announcements", ({ data }) => {
-      const seen = one("#announcements [name=seen]");
+      const seen = one("#announcements [name=announced]");
       if (seen && seen.value !== data) htmx.trigger("#announcements", "announced");
     });
     return source;

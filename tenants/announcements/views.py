@@ -63,7 +63,7 @@ def announcements_now(request: HttpRequest) -> HttpResponse:
     """The part of every page with the announcements in force. 204 if they are still those of the digest `seen`."""
     rows = [row["found"] for row in queries.banner_rows(actor(request).person.pk)]
     digest = shown.digest_of(rows)
-    if request.GET.get("seen") == (digest or "-"):
+    if request.GET.get("announced") == (digest or "-"):
         return HttpResponse(status=204)
     context = {"announcements": [shown.banner(row) for row in rows], "announced": digest}
     return render(request, "components/page/_announcements_live.html", context)

@@ -24,7 +24,7 @@ class MigSets(VerbView):
     required_scope = Scope.READ
 
     @extend_schema(
-        operation_id="mig_sets_list",
+        operation_id="mig_sets_get",
         summary="For operators: nodes with the same GPUs and MIG strategy, and their layouts now",
         responses={200: MigSetSerializer(many=True), 404: None},
     )

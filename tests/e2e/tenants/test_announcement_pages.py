@@ -63,7 +63,7 @@ def test_open_pages_follow_without_a_reload(
     page.evaluate(tell, "something else")
     expect(shown).to_contain_text("New switches tonight")
     look_at(page)
-    page.evaluate(tell, page.locator("#announcements [name=seen]").input_value())
+    page.evaluate(tell, page.locator("#announcements [name=announced]").input_value())
     shown.get_by_role("button", name="Acknowledge").click()
     page = open_page("/teams/team-a", as_user=bob)
     expect(page.get_by_role("region", name="Announcement")).to_have_count(0)

@@ -178,14 +178,14 @@ def seen_of(who: User) -> str:
 def test_the_part_of_pages_is_fetched_only_if_it_changed(team_a: Tenant, olga: User, bob: User) -> None:
     client, row = signed_in(bob), announced(olga, audience="teams", teams=["team-a"])
     page = client.get("/catalog").content.decode()
-    assert f'<input type="hidden" name="seen" value="{seen_of(bob)}">' in page
-    assert client.get("/announcements/now", {"seen": seen_of(bob)}).status_code == 204
-    fetched = client.get("/announcements/now", {"seen": "-"}).content.decode()
+    assert f'<input type="hidden" name="announced" value="{seen_of(bob)}">' in page
+    assert client.get("/announcements/now", {"announced": seen_of(bob)}).status_code == 204
+    fetched = client.get("/announcements/now", {"announced": "-"}).content.decode()
     assert "Maintenance of &lt;b&gt;switches&lt;/b&gt;" in fetched
     assert f'value="{seen_of(bob)}"' in fetched
     client.post(f"/announcements/{row.pk}/acknowledge")
-    assert 'name="seen" value="-"' in client.get("/announcements/now", {"seen": "x"}).content.decode()
-    assert client.get("/announcements/now", {"seen": "-"}).status_code == 204
+    assert 'name="announced" value="-"' in client.get("/announcements/now", {"announced": "x"}).content.decode()
+    assert client.get("/announcements/now", {"announced": "-"}).status_code == 204
 
 
 @pytest.mark.parametrize("change", ["begins", "ends", "withdrawn", "acknowledged", "retired", "left"])

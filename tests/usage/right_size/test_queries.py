@@ -111,6 +111,8 @@ def test_borrowing_is_enough(
 def test_too_few_days_say_nothing(
     namespace_a: Namespace, a100: GpuClass, slice_class: GpuClass, alice: User, now: datetime
 ) -> None:
+    # At noon: the hours of each day are not those of the day before.
+    now = (now - DAY).replace(hour=12)
     run = held_run(namespace_a, a100, alice, now - 8 * DAY)
     used(run, now, days=6)
     assert size_advice(Actor(alice, "page"), run.workload, at=now + HOUR) is None
