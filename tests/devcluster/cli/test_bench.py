@@ -2,10 +2,13 @@
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from devcluster.cli import bench
+from devcluster.cli import bench, machine
 from devcluster.cli.bench import Bar, Figure, summary
 from devcluster.demo.http_client import Page
 from devcluster.processes.console import UserError
@@ -39,6 +42,34 @@ def test_an_unknown_benchmark_is_refused_before_anything_starts() -> None:
     arguments = argparse.Namespace(name="no-such", list=False, hardware="mixed", kubeconfig=None)
     with pytest.raises(UserError, match="Unknown benchmark no-such"):
         bench.bench(arguments)
+
+
+def test_busy_is_all_that_is_not_idle_with_stolen_time() -> None:
+    before = [100, 0, 50, 1000, 10, 0, 0, 7]
+    assert machine.busy_part(before, [130, 0, 60, 1140, 20, 0, 0, 17]) == pytest.approx(50 / 200)
+    assert machine.busy_part(before, before) == 1
+
+
+@pytest.mark.parametrize(("quiet", "code", "holds"), [(True, 1, False), (False, 3, None)])
+def test_on_a_busy_machine_nothing_is_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quiet: bool, code: int, holds: bool | None
+) -> None:
+    figure = Figure("slow", "ms", "fast", [(2.0, 1.0)] * 6, Bar("ratio", 1.5))
+
+    @contextmanager
+    def no_services(*_: Any, **__: Any) -> Iterator[bench.Context]:
+        yield bench.Context({})
+
+    monkeypatch.setattr(bench, "_table", bench._Table({"slow": bench.Benchmark("", lambda _: [figure], False)}))
+    monkeypatch.setattr(bench, "_find", lambda: None)
+    monkeypatch.setattr(bench, "_ground", no_services)
+    monkeypatch.setattr(machine, "machine", lambda: {"quiet": quiet, "busy_before": 0.5})
+
+    assert bench.bench(argparse.Namespace(name="slow", list=False, hardware="mixed", kubeconfig=None)) == code
+
+    described, measured = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert described["machine"]["quiet"] is quiet
+    assert measured["holds"] is holds
 
 
 def test_a_form_is_filled_as_the_page_has_it() -> None:
