@@ -116,6 +116,13 @@ def test_an_installation_by_kustomize_goes_on_with_helm(fresh: Fresh) -> None:
         if one["kind"] not in ("Namespace", "Job") and not one["metadata"]["name"].startswith("gateway-"):
             assert read(fresh, one)["metadata"]["labels"][ADDED[0]] == "Helm"
 
+    newer = {"host": "gpu.test", "images": {"portal": "registry.example.org/gpu-portal:0.2.0"}}
+    refused = fresh.chart.helm("upgrade", RELEASE, str(DEPLOY), values=newer)
+    assert "conflict occurred while applying object" in refused.stderr, "the first owner keeps its fields"
+    helm(fresh, "upgrade", RELEASE, str(DEPLOY), "--force-conflicts", values=newer)
+    web = fresh.api.get("apps/v1/deployments", "web", namespace=NAMESPACE)
+    assert web["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":0.2.0")
+
 
 @pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 1)])
 def test_helm_test_says_how_its_pod_ended(fresh: Fresh, installed: str, phase: str, code: int) -> None:
