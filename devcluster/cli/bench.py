@@ -68,7 +68,8 @@ class Figure:
 @dataclass(frozen=True)
 class Context:
     """What a benchmark works with. Without a cluster: the addresses of PostgreSQL and Redis. With a cluster: also a
-    portal with demo data, described by `demo` (the content of demo.json). All benchmarks of one call share it.
+    portal with demo data, described by `demo`: the content of demo.json, and the key that signs its sessions. All
+    benchmarks of one call share it.
     """
 
     services: dict[str, Any]
@@ -164,7 +165,8 @@ def _ground(options: Options, *, cluster: bool) -> Iterator[Context]:
     from devcluster.demo import environment
 
     with environment.started(options) as (stack, _, _):
-        yield Context(stack.services, json.loads((stack.state / "demo.json").read_text()))
+        found = {name: json.loads((stack.state / f"{name}.json").read_text()) for name in ("demo", "secrets")}
+        yield Context(stack.services, {**found["demo"], "secret_key": found["secrets"]["secret_key"]})
 
 
 def summary(figure: Figure) -> dict[str, Any]:

@@ -27,8 +27,10 @@ def own_database(name: str, *, database_url: str, redis_url: str) -> Iterator[No
 
 @contextmanager
 def database_of(demo: dict[str, Any]) -> Iterator[None]:
-    """Uses the database of this benchmark's portal: its worker and its pages see what is written here."""
-    _open(demo["database_url"], demo["redis_url"])
+    """Uses the database of this benchmark's portal: its worker and its pages see what is written here, and its web
+    takes the sessions that are made here.
+    """
+    _open(demo["database_url"], demo["redis_url"], demo["secret_key"])
     try:
         yield
     finally:
@@ -42,10 +44,10 @@ def _settle(database_url: str, redis_url: str) -> None:
     call_command("migrate", verbosity=0)
 
 
-def _open(database_url: str, redis_url: str) -> None:
+def _open(database_url: str, redis_url: str, secret_key: str = "a key for a benchmark only") -> None:
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "portal.settings",
-        "SECRET_KEY": "a key for a benchmark only",
+        "SECRET_KEY": secret_key,
         "NOTEBOOK_TOKEN_KEY": "a key for a benchmark only",
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,

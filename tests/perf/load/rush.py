@@ -1,0 +1,268 @@
+"""The morning rush: hundreds of people of twenty teams launch a job each within ten seconds, half of them by the form
+and half by the API, while the worker writes their Jobs and Kueue queues them.
+
+The peer is an asyncio client with the worker's identity, which POSTs the same Jobs at the same moments: what the
+cluster alone needs. Counted afterwards in database and cluster: one Job for each accepted launch, and none besides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import ssl
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
+from devcluster.client.kube import Api, Watch
+from devcluster.demo.http_client import Page
+from tests.perf.servers.database import database_of
+from tests.perf.support.crowd import Crowd, Person
+from tests.support.waiting import wait_until
+
+TEAMS = 20
+WITHIN_S = 10.0
+ARRIVES_WITHIN_S = 300.0
+OURS = "app.kubernetes.io/managed-by=gpu-portal"
+# (launches, limit of the slowest Job in seconds). A round each; the one before warms up and is not counted.
+RUSHES = ((300, 2.0), (1000, 6.0))
+ROUNDS = 6
+
+
+@dataclass
+class Rush:
+    """Of one rush: seconds. `clicked` and `arrived` are moments, by the name of the Job."""
+
+    answers: list[float] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    clicked: dict[str, float] = field(default_factory=dict)
+    arrived: dict[str, float] = field(default_factory=dict)
+
+    def delays(self) -> list[float]:
+        return sorted(self.arrived[name] - at for name, at in self.clicked.items())
+
+
+@benchmark("rush", "300 and 1,000 launches within ten seconds, over a client that POSTs the same Jobs")
+def rush(context: Context) -> Iterator[Figure]:
+    with database_of(context.demo):
+        for launches, slowest_s in RUSHES:
+            crowd = Crowd(f"bench-rush-{launches}", teams=TEAMS, each=launches // TEAMS, units=2)
+            ground = _Ground(context, crowd)
+            try:
+                rounds = [ground.round(number) for number in range(ROUNDS)]
+            finally:
+                ground.close()
+                crowd.clear(context.admin)
+            yield from _figures(f"rush_{launches}", rounds, slowest_s)
+
+
+def _figures(name: str, rounds: Sequence[tuple[Rush, Rush]], slowest_s: float) -> Iterator[Figure]:
+    peer = "an asyncio client that POSTs the same Jobs"
+    yield Figure(f"{name}_refused", "launches", "none", [(len(one.refused), 0.0) for one, _ in rounds], Bar("ours", 0))
+    answers = [(_p99(one.answers), _p99(other.answers)) for one, other in rounds]
+    yield Figure(f"{name}_answer_p99", "s", peer, answers, Bar("ours", 1.0))
+    medians = [(statistics.median(one.delays()), statistics.median(other.delays())) for one, other in rounds]
+    yield Figure(f"{name}_job_p50", "s after the click", peer, medians)
+    last = [(one.delays()[-1], other.delays()[-1]) for one, other in rounds]
+    yield Figure(f"{name}_job_last", "s after the click", peer, last, Bar("ours", slowest_s))
+    unfair = [(_unfairness(one), _unfairness(other)) for one, other in rounds]
+    yield Figure(f"{name}_unfairness", "slowest team's mean delay over all teams' mean", peer, unfair, Bar("ours", 1.5))
+
+
+def _unfairness(one: Rush) -> float:
+    """1: the launches of every team took as long; 20: those of one team waited for all others."""
+    by_team: dict[str, list[float]] = {}
+    for name, at in one.clicked.items():
+        by_team.setdefault(name.rpartition("/")[0], []).append(one.arrived[name] - at)
+    means = [statistics.fmean(delays) for delays in by_team.values()]
+    return max(means) / statistics.fmean(means)
+
+
+class _Ground:
+    def __init__(self, context: Context, crowd: Crowd) -> None:
+        self.crowd = crowd
+        self.admin = context.admin
+        self.worker = Api(context.services["kubeconfigs"]["worker"])
+        self.portal = urlsplit(context.demo["portal_url"])
+        self.jobs = _Jobs(context.admin.watch("batch/v1/jobs", labels=OURS, timeout_s=3600))
+
+    def round(self, number: int) -> tuple[Rush, Rush]:
+        ours = asyncio.run(self._ours(f"r{number}"))
+        self._count(f"r{number}", ours)
+        twins = self._twins(f"r{number}", f"p{number}")
+        self._remove()
+        peer = asyncio.run(self._peer(twins))
+        self._remove()
+        return ours, peer
+
+    # ---- the portal --------------------------------------------------------------------------------------------------
+
+    async def _ours(self, prefix: str) -> Rush:
+        base = f"http://127.0.0.1:{self.portal.port}"
+        found = Rush()
+        people = self.crowd.people
+        async with aiohttp.ClientSession(base, connector=aiohttp.TCPConnector(limit=0), cookie_jar=_no_jar()) as client:
+            forms = await self._forms(client)
+            begins = time.perf_counter() + 0.5
+
+            async def launch(index: int, person: Person) -> None:
+                name = f"{prefix}-{person.number:03}"
+                at = begins + WITHIN_S * index / len(people)
+                await asyncio.sleep(max(0.0, at - time.perf_counter()))
+                clicked = time.perf_counter()
+                answered, said = await self._launch(client, person, name, forms.get((person.team, person.number)))
+                found.answers.append(time.perf_counter() - clicked)
+                if answered in (201, 302, 303):
+                    found.clicked[f"{person.team}/{name}-1"] = clicked
+                else:
+                    found.refused.append(f"{answered}: {said[:200]}")
+
+            await asyncio.gather(*(launch(index, person) for index, person in enumerate(people)))
+        assert not found.refused[5:], f"{len(found.refused)} were refused: {found.refused[:3]}"
+        found.arrived = self.jobs.await_all(found.clicked)
+        return found
+
+    async def _forms(self, client: aiohttp.ClientSession) -> dict[tuple[str, int], tuple[str, dict[str, str], str]]:
+        """Everybody with a page has opened the form before the rush: (address, fields, cookies)."""
+        found = {}
+        for person in self.crowd.people:
+            if person.has_token:
+                continue
+            url = f"/teams/{person.team}/launch"
+            async with client.get(url, headers={**person.headers, "Host": self.portal.netloc}) as answer:
+                page = Page(f"{self.portal.geturl()}{url}", answer.status, {}, await answer.read())
+                csrf = "; ".join(f"{one.key}={one.value}" for one in answer.cookies.values())
+            assert page.status == 200, page.text[:300]
+            form = page.form(having="gpu_class")
+            fields = {**form.fields, "kind": "job", "gpu_class": self.crowd.gpu_class.slug, "units": "1"}
+            fields |= {"image": "PyTorch", "command": "train"}
+            found[person.team, person.number] = (urlsplit(form.action).path or url, fields, csrf)
+        return found
+
+    async def _launch(
+        self, client: aiohttp.ClientSession, person: Person, name: str, form: tuple[str, dict[str, str], str] | None
+    ) -> tuple[int, str]:
+        headers = {**person.headers, "Host": self.portal.netloc}
+        if form is None:
+            work = {"kind": "job", "gpu_class": self.crowd.gpu_class.slug, "units": 1, "image": "PyTorch"}
+            body = json.dumps({**work, "name": name, "command": ["train"]})
+            url, kind = f"/api/v1/workloads?team={person.team}", "application/json"
+        else:
+            url, fields, csrf = form
+            headers["Cookie"] = "; ".join(filter(None, (person.headers["Cookie"], csrf)))
+            headers["Origin"] = f"{self.portal.scheme}://{self.portal.netloc}"
+            body, kind = urlencode({**fields, "name": name}), "application/x-www-form-urlencoded"
+        sent = client.post(url, data=body, headers={**headers, "Content-Type": kind}, allow_redirects=False)
+        async with sent as answer:
+            return answer.status, await answer.text()
+
+    def _count(self, prefix: str, found: Rush) -> None:
+        """One row and one Job for each accepted launch: counted by an independent client."""
+        from workloads.models import Run
+
+        rows = Run.objects.filter(workload__namespace__name__in=self.crowd.teams, workload__name__startswith=prefix)
+        assert rows.count() == len(found.clicked), f"{rows.count()} runs of {len(found.clicked)} accepted launches"
+        jobs = Counter(_key(one) for one in self._all_jobs() if one["metadata"]["name"].startswith(prefix))
+        assert set(jobs) == set(found.clicked)
+        assert set(jobs.values()) == {1}
+
+    # ---- the peer ----------------------------------------------------------------------------------------------------
+
+    def _twins(self, prefix: str, twin: str) -> list[dict[str, Any]]:
+        """The manifests that the portal sent, under other names."""
+        from cluster.manifests import run as manifests
+        from cluster.manifests.run_spec import RunSpec
+        from workloads.models import Run
+
+        rows = Run.objects.filter(workload__namespace__name__in=self.crowd.teams, workload__name__startswith=prefix)
+        specs = [RunSpec.from_json(row.spec) for row in rows.order_by("pk")]
+        return [manifests.job(replace(one, workload=one.workload.replace(prefix, twin, 1))) for one in specs]
+
+    async def _peer(self, twins: Sequence[dict[str, Any]]) -> Rush:
+        found = Rush()
+        tls: ssl.SSLContext | bool = self.worker._tls or False
+        headers = {"Authorization": f"Bearer {self.worker.token}", "Content-Type": "application/json"}
+        connector = aiohttp.TCPConnector(limit=0, ssl=tls)
+        async with aiohttp.ClientSession(self.worker.server.geturl(), connector=connector, headers=headers) as client:
+            begins = time.perf_counter() + 0.5
+
+            async def launch(index: int, manifest: dict[str, Any]) -> None:
+                await asyncio.sleep(max(0.0, begins + WITHIN_S * index / len(twins) - time.perf_counter()))
+                clicked = time.perf_counter()
+                namespace = manifest["metadata"]["namespace"]
+                sent = client.post(f"/apis/batch/v1/namespaces/{namespace}/jobs", data=json.dumps(manifest))
+                async with sent as answer:
+                    assert answer.status == 201, await answer.text()
+                found.answers.append(time.perf_counter() - clicked)
+                found.clicked[_key(manifest)] = clicked
+
+            await asyncio.gather(*(launch(index, one) for index, one in enumerate(twins)))
+        found.arrived = self.jobs.await_all(found.clicked)
+        return found
+
+    # ---- between rounds ----------------------------------------------------------------------------------------------
+
+    def _all_jobs(self) -> list[dict[str, Any]]:
+        found = self.admin.list("batch/v1/jobs", labels=OURS)
+        return [one for one in found if one["metadata"]["namespace"] in self.crowd.teams]
+
+    def _remove(self) -> None:
+        """Deletes the rows, then the Jobs of both sides; returns when Kueue and the mirror have forgotten them."""
+        from cluster.models import MirrorWorkload
+
+        self.crowd.forget_work()
+        for team in self.crowd.teams:
+            path = f"/apis/batch/v1/namespaces/{team}/jobs"
+            self.admin.request("DELETE", path, params={"labelSelector": OURS, "propagationPolicy": "Background"})
+        left = MirrorWorkload.objects.filter(namespace__in=self.crowd.teams)
+        wait_until(lambda: not left.exists(), within_s=ARRIVES_WITHIN_S, every_s=0.2, what="the mirror is empty")
+
+    def close(self) -> None:
+        self.jobs.watch.stop()
+
+
+class _Jobs:
+    """When an independent watch saw each Job first: `namespace/name`."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self._seen: dict[str, float] = {}
+        self._changed = threading.Condition()
+        threading.Thread(target=self._note, daemon=True).start()
+
+    def await_all(self, names: dict[str, float]) -> dict[str, float]:
+        with self._changed:
+            if not self._changed.wait_for(lambda: names.keys() <= self._seen.keys(), ARRIVES_WITHIN_S):
+                missing = sorted(names.keys() - self._seen.keys())
+                raise TimeoutError(f"{len(missing)} Jobs did not arrive in {ARRIVES_WITHIN_S:.0f} s: {missing[:5]}")
+            return {name: self._seen[name] for name in names}
+
+    def _note(self) -> None:
+        with suppress(OSError, http.client.HTTPException):  # stopped
+            for kind, one in self.watch:
+                if kind == "ADDED":
+                    with self._changed:
+                        self._seen[_key(one)] = time.perf_counter()
+                        self._changed.notify_all()
+
+
+def _key(one: dict[str, Any]) -> str:
+    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+
+
+def _no_jar() -> aiohttp.DummyCookieJar:
+    return aiohttp.DummyCookieJar()
+
+
+def _p99(values: list[float]) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[98]
