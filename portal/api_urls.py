@@ -15,6 +15,7 @@ from desk.home import api as home_api
 from desk.inbox import api as inbox_api
 from desk.inbox.evidence import usage_evidence
 from desk.maintenance import api as maintenance_api
+from desk.maintenance.choices import api as drain_choice_api
 from desk.nodes import api as node_api
 from desk.nodes.mig_sets import api as mig_set_api
 from desk.queue import api as queue_api
@@ -68,6 +69,16 @@ urlpatterns: list[URLPattern] = [
     ),
     path("api/v1/workloads/<slug:name>/extend", lifetime_api.Extend.as_view(), name="api-workload-extend"),
     path("api/v1/workloads/<slug:name>/keep", lifetime_api.Keep.as_view(), name="api-workload-keep"),
+    path(
+        "api/v1/workloads/<slug:name>/maintenance",
+        drain_choice_api.RunMaintenances.as_view(),
+        name="api-workload-maintenance",
+    ),
+    path(
+        "api/v1/workloads/<slug:name>/maintenance/<int:pk>",
+        drain_choice_api.RunMaintenanceChoice.as_view(),
+        name="api-workload-maintenance-choose",
+    ),
     path("api/v1/workloads/<slug:name>/priority", priority_api.Priority.as_view(), name="api-workload-priority"),
     path("api/v1/workloads/<slug:name>/restart", run_api.Restart.as_view(), name="api-workload-restart"),
     path("api/v1/workloads/<slug:name>/runs", run_api.Runs.as_view(), name="api-workload-runs"),

@@ -23,6 +23,7 @@ from desk.history.catalog_changes import views as catalog_change_views
 from desk.home import views as home_views
 from desk.inbox import views as inbox_views
 from desk.maintenance import views as maintenance_views
+from desk.maintenance.choices import views as drain_choice_views
 from desk.nodes import views as node_views
 from desk.nodes.mig_sets import views as mig_set_views
 from desk.queue import views as queue_views
@@ -65,8 +66,13 @@ from workloads.pages import views as workload_views
 from workloads.pages.launch import views as launch_views
 from workloads.storage import views as storage_views
 
-# What a workload and a team hold without using it, and faults of its GPUs: their pages are of lower apps.
-MEASURED_RUN = {"read_idle": idle_views.workload_context, "read_faults": fault_views.workload_context}
+# What a workload and a team hold without using it, faults of its GPUs, maintenance of its nodes: their pages are of
+# lower apps.
+MEASURED_RUN = {
+    "read_idle": idle_views.workload_context,
+    "read_faults": fault_views.workload_context,
+    "read_maintenance": drain_choice_views.workload_context,
+}
 IDLE_RUNS = {"read_idle": idle_views.team_context}
 SMALLER_TOTALS = {"read_advice": quota_advice_views.team_context}
 
@@ -215,6 +221,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads/<slug:name>/idle/keep", idle_views.keep, name="workload-idle-keep"),
     path("teams/<slug:tenant>/workloads/<slug:name>/limits", lifetime_views.limits_fragment, name="workload-limits"),
     path("teams/<slug:tenant>/workloads/<slug:name>/keep", lifetime_views.keep, name="workload-keep"),
+    path(
+        "teams/<slug:tenant>/workloads/<slug:name>/maintenance",
+        drain_choice_views.maintenance_fragment,
+        name="workload-maintenance",
+    ),
+    path(
+        "teams/<slug:tenant>/workloads/<slug:name>/maintenance/<int:pk>",
+        drain_choice_views.choose,
+        name="workload-maintenance-choose",
+    ),
     path(
         "teams/<slug:tenant>/workloads/<slug:name>/next-steps", advice_views.workload_advice, name="workload-next-steps"
     ),

@@ -222,6 +222,7 @@ def calls(
         "workloads_priority": Call(olga, named | {"name": "two"}, {"priority": "interactive", "because": "Due."}),
         "workloads_start": Call(alice, named, {}),
         "workloads_visibility": Call(alice, named, {"visibility": "private"}),
+        "workloads_maintenance_choose": Call(alice, named | {"id": str(fixed.pk)}, {"at_drain": "stop"}),
         "teams_set": Call(alice, team, {"shares_notebooks": True}),
         "people_add": Call(olga, {}, {"email": "new@example.org", "name": "New"}),
         "people_password_code": Call(olga, {"id": str(frank.pk)}),

@@ -204,6 +204,9 @@ class Run(models.Model):
     drain_requested_at = models.DateTimeField(null=True, blank=True)
     drained_at = models.DateTimeField(null=True, blank=True)
     drain_reason = models.CharField(max_length=300, blank=True, default="", db_default="")
+    # What its people chose for the drain of its node, by key of the maintenance (operations/maintenance/choices). One
+    # without a key here does what it does by default.
+    drain_choices = models.JSONField(default=dict, db_default={}, blank=True)
     # Which key the token of a notebook's server was made with (credentials.notebook_token.key_id); "" until it is made.
     token_key = models.CharField(max_length=16, blank=True, default="", db_default="")
 

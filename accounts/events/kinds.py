@@ -30,6 +30,7 @@ KINDS: dict[str, NoticeKind] = {
     "workload.resumed": NoticeKind.PREEMPTED,
     "workload.brought_back": NoticeKind.PREEMPTED,
     "workload.not_followed": NoticeKind.STOPPED,
+    "workload.drain_stopped": NoticeKind.STOPPED,
     "workload.priority_changed": NoticeKind.STOPPED,
     "notebook.person_left": NoticeKind.STOPPED,
     "notebook.person_suspended": NoticeKind.STOPPED,

@@ -21,6 +21,8 @@ VERB_TEXTS = {
     "workload.resumed": "recorded the recovery of",
     "workload.brought_back": "restarted (after an interruption)",
     "workload.drain_requested": "asked to move off its node",
+    "workload.drain_chosen": "chose what maintenance does to",
+    "workload.drain_stopped": "stopped (maintenance, as was chosen)",
     "workload.node_cordoned": "sent a notice about the cordoned node of",
     "workload.node_uncordoned": "sent a notice about the end of the cordon of the node of",
     "workload.maintenance_told": "sent a notice about maintenance for",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gpu_cli.api.errors import CommandError
-from gpu_cli.commands import account, logs, lookup, quota, watch, workloads
+from gpu_cli.commands import account, logs, lookup, maintenance, quota, watch, workloads
 from gpu_cli.commands.operators import group
 from gpu_cli.session import Runtime, Session, session_of
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 lookup.add_to(app)
 workloads.add_to(app)
+maintenance.add_to(app)
 logs.add_to(app)
 watch.add_to(app)
 account.add_to(app)

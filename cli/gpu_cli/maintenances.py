@@ -66,6 +66,21 @@ def _step(node: Json) -> str:
     return f"{node['step']}{', going back' if node['is_going_back'] else ''}{said}"
 
 
+def of_run(found: Json) -> RenderableType:
+    """The maintenances of a run's nodes, with what happens to it at the drain."""
+    if not found["maintenances"]:
+        return "Its nodes are in no maintenance." if found["is_known"] else f"No maintenance is known. {UNKNOWN_NOW}"
+    headings = ["MAINTENANCE", "START", "END", "NODES", "AT THE DRAIN", "REASON", "MESSAGE"]
+    rows = table(headings, map(_choice_row, found["maintenances"]))
+    return rows if found["is_known"] else Group(UNKNOWN_NOW, rows)
+
+
+def _choice_row(one: Json) -> list[object]:
+    choice = f"{one['at_drain']} ({'chosen' if one['is_chosen'] else 'default'})"
+    window = (when(one["starts_at"]), when(one["ends_at"]))
+    return [one["id"], *window, ", ".join(one["nodes"]), choice, one["reason"], one["message"]]
+
+
 def preview(found: Json) -> Group:
     """Who and what a maintenance affects."""
     return Group(*_affected(found))
@@ -78,6 +93,11 @@ def _affected(found: Json) -> Iterator[RenderableType]:
         names = ("team", "workload", "person")
         rows = ([*(one[name] for name in names), ", ".join(one["nodes"]), one["message"]] for one in found["runs"])
         yield table(["TEAM", "WORKLOAD", "PERSON", "NODES", "MESSAGE"], rows)
+        counts = found["choices"]
+        yield (
+            f"At the drain, as chosen: {counts['stop']} to stop, {counts['restart']} to start elsewhere; by default to "
+            f"start elsewhere: {counts['undecided']}."
+        )
     elif found["is_known"]:
         yield "No workload of the portal runs on these nodes."
     if found["other_pods"]:

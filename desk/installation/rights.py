@@ -158,7 +158,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     # Nobody changes what a run was launched with: the worker executes it.
     "workloads_run": {
         "web": "SELECT, INSERT, UPDATE (priority, stop_requested_at, stop_reason, stop_message, next_wanted_by_id, "
-        "ends_at, extended_minutes)",
+        "ends_at, extended_minutes, drain_choices)",
         "doors": READ,
         "worker": "SELECT, INSERT, UPDATE (priority, stop_requested_at, stop_reason, stop_message, next_wanted_by_id, "
         "ends_at, admitted_at, put_back_at, started_at, ready_at, ended_at, outcome, reason, message, exit_code, kept, "

@@ -12,6 +12,7 @@ from catalog.classes.capacity.queries import capacities
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from operations.maintenance.affected import on_nodes
+from operations.maintenance.choices.policy import RESTART, STOP, chosen
 from operations.maintenance.notifications import consequence
 from operations.models import Maintenance
 from portal.ui.text import plural
@@ -22,7 +23,7 @@ from workloads.forecast.queries import waiting_units
 
 @dataclass(frozen=True)
 class AffectedRun:
-    """`person`: who launched it; `what`: what the maintenance does to it."""
+    """`person`: who launched it; `what`: what the maintenance does to it; `choice`: "" if nobody chose."""
 
     team_slug: str
     team: str
@@ -31,6 +32,7 @@ class AffectedRun:
     person: str
     nodes: tuple[str, ...]
     what: str
+    choice: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,30 @@ class AffectedClass:
 class Preview:
     """`others`: `namespace/name` of pods outside the portal that use devices of the nodes: nobody ends them.
     `is_known`: False without current updates of nodes and pods: the rest is then what was known last.
+
+    `stopping` runs end at the drain, `restarting` ones start elsewhere, both as was chosen; for `undecided` ones nobody
+    chose: they start elsewhere too.
     """
 
     runs: tuple[AffectedRun, ...]
     others: tuple[str, ...]
     classes: tuple[AffectedClass, ...]
     is_known: bool
+
+    @property
+    def stopping(self) -> int:
+        return self._with(STOP)
+
+    @property
+    def restarting(self) -> int:
+        return self._with(RESTART)
+
+    @property
+    def undecided(self) -> int:
+        return self._with("")
+
+    def _with(self, choice: str) -> int:
+        return sum(run.choice == choice for run in self.runs)
 
 
 def preview(cluster: Cluster, row: Maintenance, nodes: Collection[str]) -> Preview:
@@ -73,6 +93,7 @@ def preview(cluster: Cluster, row: Maintenance, nodes: Collection[str]) -> Previ
             run.requested_by.name,
             tuple(found.nodes_of(run)),
             consequence(row, run),
+            chosen(run.drain_choices, row.pk),
         )
         for run in found.all_runs
     )

@@ -60,6 +60,15 @@ class AffectedRunSerializer(serializers.Serializer[Any]):
     person = serializers.CharField(help_text="Who requested the run.")
     nodes = serializers.ListField(child=serializers.CharField())
     message = serializers.CharField(source="what", help_text="What the maintenance does to it.")
+    at_drain = serializers.CharField(
+        source="choice", allow_blank=True, help_text='What its people chose: restart or stop; "": nobody chose.'
+    )
+
+
+class DrainChoicesSerializer(serializers.Serializer[Any]):
+    stop = serializers.IntegerField(source="stopping", help_text="Runs that end at the drain, as was chosen.")
+    restart = serializers.IntegerField(source="restarting", help_text="Runs that start elsewhere, as was chosen.")
+    undecided = serializers.IntegerField(help_text="Runs for which nobody chose: they start elsewhere.")
 
 
 class AffectedClassSerializer(serializers.Serializer[Any]):
@@ -76,6 +85,7 @@ class AffectedClassSerializer(serializers.Serializer[Any]):
 
 class MaintenancePreviewSerializer(serializers.Serializer[Any]):
     runs = AffectedRunSerializer(many=True, help_text="On the nodes now.")
+    choices = DrainChoicesSerializer(source="*", help_text="How many of the runs do what at the drain.")
     other_pods = serializers.ListField(
         child=serializers.CharField(),
         source="others",

@@ -13,15 +13,17 @@ from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
 from accounts.models import Event
 from operations.maintenance.affected import OnNodes
+from operations.maintenance.choices.policy import RESTART, STOP, chosen
 from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
 from portal.ui.text import capital, date_and_time, first_names
 from workloads.core.notifications import page_url, recipients_of
-from workloads.interruption.loss import interruption_loss_of
+from workloads.interruption.loss import file_loss_of, interruption_loss_of
 from workloads.models import Run
 
 MAINTENANCE_RULE = system_actor("maintenance")
 REMINDER_BEFORE = timedelta(hours=1)
 Stage = MaintenanceNotice.Stage
+GRACE = "Its programs get SIGTERM and up to 30 s to save their state; the portal makes no checkpoint of its own."
 
 
 def tell_runs(row: Maintenance, found: OnNodes, *, now: datetime) -> None:
@@ -41,7 +43,8 @@ def tell_runs(row: Maintenance, found: OnNodes, *, now: datetime) -> None:
 def tell_canceled(row: Maintenance) -> None:
     """Tells the runs that were told of it and still run where they were."""
     done = row.notices.filter(stage__in=(Stage.CANCELED, Stage.MOVED)).values("run")
-    told = row.notices.filter(stage=Stage.ANNOUNCED, run__ended_at=None, run__drain_requested_at=None)
+    goes_on = {"run__ended_at": None, "run__drain_requested_at": None, "run__stop_requested_at": None}
+    told = row.notices.filter(stage=Stage.ANNOUNCED, **goes_on)
     for notice in told.exclude(run__in=done).select_related("run__workload__tenant", "run__workload__namespace"):
         _tell(row, notice.run, [], Stage.CANCELED)
 
@@ -82,18 +85,36 @@ def _tell(row: Maintenance, run: Run, nodes: Iterable[str], stage: str) -> None:
     else:
         subject = f"Maintenance at {date_and_time(row.starts_at)}: {workload.name} of {workload.tenant.name}"
         period = f"from {date_and_time(row.starts_at)} to {date_and_time(row.ends_at)}"
-        body = f"{workload.name} runs on {where}. Maintenance {period}: {row.reason}.\n\n{consequence(row, run)}"
+        body = f"{workload.name} runs on {where}. Maintenance {period}: {row.reason}.\n\n"
+        body += "\n\n".join(filter(None, (consequence(row, run), _choice_note(row, run))))
     deliver(event, recipients_of(run), subject=capital(subject), body=f"{body}\n\n{page_url(workload)}")
 
 
 def consequence(row: Maintenance, run: Run) -> str:
-    """What the maintenance does to a run that is on one of its nodes, in sentences."""
+    """What the maintenance does to a run that is on one of its nodes, as was chosen, in sentences."""
+    start = date_and_time(row.starts_at)
     if _ends(row, run) and run.ends_at is not None:
         return f"Its time limit ends at {date_and_time(run.ends_at)}, before the maintenance: it is not interrupted."
+    if chosen(run.drain_choices, row.pk) == STOP:
+        return f"It is stopped at {start} and does not start again, as was chosen. {file_loss_of(run)} {GRACE}"
     if not row.cluster.has_kueue:
         return "The portal cannot move it. Stop it before the maintenance, or the maintenance waits for it."
-    moved = f"It is moved off the node at {date_and_time(row.starts_at)} and queued again."
-    return f"{moved} {interruption_loss_of(run)} To choose the moment yourself, stop or restart it before."
+    moved = f"It is moved off the node at {start} and queued again: it starts elsewhere when there is room."
+    own = "To choose the moment yourself, stop or restart it before."
+    return f"{moved} {interruption_loss_of(run)} {GRACE} {own}"
+
+
+def _choice_note(row: Maintenance, run: Run) -> str:
+    """Which choice people have, and what happens without one; "" if there is nothing to choose."""
+    if _ends(row, run):
+        return ""
+    how = f"on the page below, or with gpu maintenance {run.workload.name} --at-drain"
+    if found := chosen(run.drain_choices, row.pk):
+        return f"This was chosen. Until the drain begins you can change it, {how} {RESTART if found == STOP else STOP}."
+    return (
+        "This happens by default. Until the drain begins you can choose that it is stopped then and does not start "
+        f"again, {how} {STOP}."
+    )
 
 
 def _ends(row: Maintenance, run: Run) -> bool:

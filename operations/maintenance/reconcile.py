@@ -16,8 +16,9 @@ from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
 from operations.maintenance import node_patch, recording
 from operations.maintenance.affected import OnNodes, is_known_since, on_nodes
+from operations.maintenance.choices.leaving import leave_node
 from operations.maintenance.layout_file import LayoutFile, with_layout
-from operations.maintenance.notifications import MAINTENANCE_RULE, REMINDER_BEFORE, tell_canceled, tell_runs
+from operations.maintenance.notifications import REMINDER_BEFORE, tell_canceled, tell_runs
 from operations.maintenance.queries import moving_runs
 from operations.maintenance.steps import (
     NodeFacts,
@@ -31,7 +32,6 @@ from operations.maintenance.steps import (
 )
 from operations.models import Maintenance, MaintenanceNode
 from portal.core.due import DONE, Deadline, Outcome
-from workloads.runs.draining.actions import request_drain
 
 # Nodes and pods are looked at again after this time while something is waited for; before the window more rarely.
 SOON_S, LATER_S = 10.0, 60.0
@@ -59,7 +59,7 @@ def reconcile_maintenance(row: Maintenance, deadline: Deadline, *, kube: Kube) -
     nodes = list(row.nodes.exclude(step=Step.DONE))
     found = on_nodes(row.cluster_id, [node.name for node in nodes])
     one = _Pass(kube, deadline, row, found, now)
-    if now < row.starts_at and not (row.cancel_requested_at or row.release_requested_at):
+    if now < row.starts_at and _is_wanted(row):
         tell_runs(row, found, now=now)
     for node in nodes:
         _advance(one, node)
@@ -118,8 +118,7 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any], *, is_waiting
     recording.note_written(node)
     if step is Step.DRAINING:
         run_ids = [run.pk for run in one.found.runs.get(node.name, [])]
-        recording.note_moved(one.row, run_ids)
-        if request_drain(run_ids, reason=_why(one.row, node), by=MAINTENANCE_RULE):
+        if _is_wanted(one.row) and leave_node(one.row, run_ids, why=_why(one.row, node)):
             one.moving = None
     return _facts(one, node, body)
 
@@ -131,13 +130,18 @@ def _layout_waits(one: _Pass, node: MaintenanceNode) -> str:
     step, row = Step(node.step), one.row
     if step not in (Step.HELD, Step.CHANGING) or node.written_step == Step.CHANGING:
         return ""
-    if not row.mig_config or node.is_going_back or row.cancel_requested_at or row.release_requested_at:
+    if not row.mig_config or node.is_going_back or not _is_wanted(row):
         return ""
     if one.layout is None:
         one.layout = with_layout(one.kube, row.mig_config, one.deadline)
         if one.layout.is_added:
             recording.record_layout(row)
     return one.layout.problem if step is Step.HELD else one.layout.waits(one.now)
+
+
+def _is_wanted(row: Maintenance) -> bool:
+    """A run is neither moved nor stopped for a maintenance that is to end."""
+    return row.cancel_requested_at is None and row.release_requested_at is None
 
 
 def _why(row: Maintenance, node: MaintenanceNode) -> str:

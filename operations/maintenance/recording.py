@@ -1,10 +1,9 @@
-"""What the worker writes to the rows of a maintenance and its nodes: a step that has begun, what a node waits for, whom
-the drain moves, the end.
+"""What the worker writes to the rows of a maintenance and its nodes: a step that has begun, what a node waits for, the
+end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +13,7 @@ from django.db.models.functions import Now
 from accounts.events.actions import record
 from operations.maintenance.notifications import MAINTENANCE_RULE, tell_end, tell_stuck
 from operations.maintenance.steps import Step
-from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
+from operations.models import Maintenance, MaintenanceNode
 
 
 @transaction.atomic
@@ -32,13 +31,6 @@ def note_written(node: MaintenanceNode) -> None:
     """The node is what its step needs."""
     if node.written_step != node.step:
         _store(node, written_step=node.step)
-
-
-def note_moved(row: Maintenance, run_ids: Collection[int]) -> None:
-    """Stores whom the drain moves. People are told of it when the queue has taken the units back."""
-    moved = MaintenanceNotice.Stage.MOVED
-    rows = [MaintenanceNotice(maintenance=row, run_id=pk, stage=moved) for pk in run_ids]
-    MaintenanceNotice.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def note_wait(

@@ -62,6 +62,7 @@ PAGE_CALLS = {
     "team-usage": f"{V1}/teams/{{tenant}}/usage-report{{?month}}",
     "tenant-home": f"{V1}/teams/{{tenant}}/live",
     "volumes": f"{V1}/volumes{{?team=tenant}}",
+    "workload-maintenance": f"{V1}/workloads/{{name}}/maintenance{{?team=tenant}}",
     "workload-activity": f"{V1}/workloads/{{name}}/activity{{?team=tenant}}",
     "workload-change": f"{V1}/workloads/{{name}}{{?team=tenant}}",
     "workloads": f"{V1}/workloads{{?team=tenant}}",

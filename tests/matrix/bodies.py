@@ -76,6 +76,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "keep": {"hours": 1, "reason": "A demo."},
         "stop idle": {"reason": "Others wait."},
         "visibility": {"visibility": "team"},
+        "at drain": {"at_drain": "stop"},
         "sharing": {"shares_notebooks": True},
         "priority": {"priority": "production", "because": "The demo."},
         "secret": {"value": "s3cret"},

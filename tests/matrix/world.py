@@ -278,6 +278,9 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
     origin = {"others": "workload-colin", "foreign": "workload-zoe", "deleted": "workload-gone"}
     things["origin"] = {key: {"origin": f"n{name}"} for key, name in origin.items()} | {"random": {"origin": "nosuch"}}
     things["run"] = {key: value | {"number": "1"} for key, value in things["workload"].items()}
+    things["run in maintenance"] = {
+        key: value | things["maintenance"]["own"] for key, value in things["workload"].items()
+    }
     decides = make.approver("Ada", gpu_class=gpu_class)
     sleeps = make.user("Sven", is_active=False)
     nobody = {"pk": str(NOBODY)}

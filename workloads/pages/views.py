@@ -46,7 +46,7 @@ from workloads.storage import queries as storage_queries
 
 PAGE_SIZE = 50
 # What higher rooms show on the page of a workload, as context of its template.
-ReadIdle = Callable[[Actor, core_policy.TeamFacts, Workload, Run | None], dict[str, Any]]
+ReadRun = Callable[[Actor, core_policy.TeamFacts, Workload, Run | None], dict[str, Any]]
 ReadFaults = Callable[[Run | None], dict[str, Any]]
 
 
@@ -94,7 +94,12 @@ def _filtered(rows: QuerySet[Workload], kind: str, state: str, text: str) -> Que
 @login_required
 @require_GET
 def workload(
-    request: HttpRequest, tenant: str, name: str, read_idle: ReadIdle, read_faults: ReadFaults
+    request: HttpRequest,
+    tenant: str,
+    name: str,
+    read_idle: ReadRun,
+    read_faults: ReadFaults,
+    read_maintenance: ReadRun,
 ) -> HttpResponse:
     by = actor(request)
     namespace, team = queries.team(by, tenant)
@@ -110,6 +115,7 @@ def workload(
         "curl": _curl(row),
         **read_idle(by, team, row.workload, row.run),
         **read_faults(row.run),
+        **read_maintenance(by, team, row.workload, row.run),
     }
     return render(request, "workloads/pages/workload.html", context)
 

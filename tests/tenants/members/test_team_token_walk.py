@@ -82,6 +82,7 @@ EMPTY = {
     "GET api-idle-holders": "no run is idle",
     "POST api-idle-keep": "its GPUs are not idle",
     "POST api-idle-stop": "its GPUs are not idle",
+    "PUT api-workload-maintenance-choose": "its node is in no maintenance",
     "POST api-workload-runs": "the last run has not ended",
     "POST api-budget-confirm": "the team has no budget",
     "POST api-volume-keep": "it is not marked for deletion",
@@ -231,6 +232,7 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "POST api-idle-keep": {"hours": 1, "reason": "x"},
         "POST api-idle-stop": {"reason": "x"},
         "POST api-workload-visibility": {"visibility": "private"},
+        "PUT api-workload-maintenance-choose": {"at_drain": "stop"},
         "PATCH api-team": {"shares_notebooks": True},
     }
 
