@@ -30,7 +30,7 @@ def streams(context: Context) -> Iterator[Figure]:
     services = context.services
     check_files(STREAMS)
     with own_database("streams", database_url=services["database_url"], redis_url=services["redis_url"]):
-        asked = _audience()
+        asked = audience_of(TEAMS, EACH)
         bare = [Asked("/stream", one.cookie) for one in asked]
         rounds = [(_kib_each(DOORS, asked), _kib_each(BARE, bare)) for _ in range(ROUNDS)]
     yield Figure("stream_memory", "KiB", "a bare ASGI application", rounds, Bar("ratio", RATIO))
@@ -48,7 +48,8 @@ def _kib_each(application: str, asked: Sequence[Asked]) -> float:
             return (server.resident_kib - before) / len(asked)
 
 
-def _audience() -> list[Asked]:
+def audience_of(teams: int, each: int) -> list[Asked]:
+    """Rows of `teams` teams with work that is queued, and a stream request of each of their people."""
     from datetime import timedelta
 
     from django.db import connections
@@ -60,13 +61,13 @@ def _audience() -> list[Asked]:
     from workloads.models import Workload
 
     cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")
-    namespaces = long_queue(cluster, teams=TEAMS, each=4)
+    namespaces = long_queue(cluster, teams=teams, each=4)
     Workload.objects.filter(name="waits-0").update(name="seen")
     # No watcher sends heartbeats here; nothing may become stale meanwhile.
     later = timezone.now() + timedelta(hours=1)
     MirrorEpoch.objects.update(beat_at=later)
     MirrorKind.objects.update(heard_at=later)
-    found = [one for team in audience([one.name for one in namespaces], each=EACH) for one in team.asked]
+    found = [one for team in audience([one.name for one in namespaces], each=each) for one in team.asked]
     # The servers start while this process has no connection open.
     connections.close_all()
     return found

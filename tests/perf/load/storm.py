@@ -1,0 +1,107 @@
+"""What follows a restart: 5,000 streams come back at once, and everybody reloads the page at once.
+
+The server of streams is started again while 5,000 people of 50 teams wait; all of them connect at the same moment,
+without the random delay that browsers have. The peer is an application that does nothing but send one event. Then the
+same people reload the home page of their team, 200 times a second.
+
+Content is rendered once for each team and kind of page, whoever asks: counted by PostgreSQL, as scans of the table of
+workloads. Each viewer's right to see it is checked apart.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
+from tests.perf.servers.database import own_database
+from tests.perf.servers.served import DOORS, served, served_by_gunicorn
+from tests.perf.streams import BARE, audience_of
+from tests.perf.support import pace
+from tests.perf.support.viewers import Asked, check_files
+
+TEAMS, EACH = 50, 100
+STREAMS = TEAMS * EACH
+ROUNDS = 6
+BACK_S = 10.0
+BACK_WITHIN_S = 120.0
+RELOADS_PER_S = 200
+RELOADS = 2000
+CONNECTIONS = 64
+RELOAD_P99_MS = 500.0
+SCANS = """
+    SELECT coalesce(sum(seq_scan) + sum(idx_scan), 0)::bigint FROM pg_stat_user_tables
+     WHERE relname = 'workloads_workload'"""
+
+
+@benchmark("storm", f"{STREAMS:,} streams that come back at once; 200 reloads of home a second", cluster=False)
+def storm(context: Context) -> Iterator[Figure]:
+    services = context.services
+    check_files(STREAMS)
+    with own_database("storm", database_url=services["database_url"], redis_url=services["redis_url"]):
+        asked = audience_of(TEAMS, EACH)
+        bare = [Asked("/stream", one.cookie) for one in asked]
+        rounds, scans = [], []
+        for _ in range(ROUNDS):
+            before = _scans()
+            ours = _back(DOORS, asked)
+            scans.append((float(_scans() - before), float(2 * TEAMS)))
+            rounds.append((ours, _back(BARE, bare)))
+        yield Figure("storm_streams_back_p99", "s", "a bare ASGI application", rounds, Bar("ours", BACK_S))
+        yield Figure("storm_scans_of_workloads", "scans", "teams and kinds of pages", scans)
+        with served_by_gunicorn() as web:
+            reloads = [(_reload(web.port, asked), RELOAD_P99_MS) for _ in range(ROUNDS)]
+    yield Figure("storm_reload_p99", "ms", "the limit", reloads, Bar("ours", RELOAD_P99_MS))
+
+
+def _back(application: str, asked: Sequence[Asked]) -> float:
+    """The 99th percentile of the time until a viewer has its first event, in seconds since all connected."""
+    with served(application) as server:
+        selector = selectors.DefaultSelector()
+        began = time.perf_counter()
+        open_now, greeted, took = [], {}, []
+        for index, one in enumerate(asked):
+            found = socket.create_connection(("127.0.0.1", server.port), timeout=BACK_WITHIN_S)
+            found.sendall(one.request())
+            found.setblocking(False)
+            open_now.append(found)
+            selector.register(found, selectors.EVENT_READ, index)
+        while len(took) < len(asked) and time.perf_counter() - began < BACK_WITHIN_S:
+            for key, _ in selector.select(1.0):
+                index: Any = key.data
+                data = key.fileobj.recv(1 << 18)  # type: ignore[union-attr]
+                text = greeted[index] = (greeted.get(index, b"") + data)[-600:]
+                assert data, f"a stream was refused or ended: {text[:300]!r}"
+                if b"event:" in text:
+                    took.append(time.perf_counter() - began)
+                    selector.unregister(key.fileobj)
+        for found in open_now:
+            found.close()
+        assert len(took) == len(asked), f"{len(took)} of {len(asked)} streams were back in {BACK_WITHIN_S:.0f} s"
+        return pace.p99(took)
+
+
+def _reload(port: int, asked: Sequence[Asked]) -> float:
+    homes = [one for one in asked if "?" not in one.path]
+
+    def home(index: int) -> pace.Asked:
+        one = homes[index * 7 % len(homes)]
+        team = one.path.rpartition("/")[2]
+        return pace.Asked(f"/teams/{team}", {"Cookie": one.cookie, "Host": "localhost"})
+
+    return pace.p99(pace.Pace(port, CONNECTIONS).run(home, RELOADS_PER_S, RELOADS))
+
+
+def _scans() -> int:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(SCANS)
+        (found,) = cursor.fetchone()
+    connection.close()
+    return int(found)
