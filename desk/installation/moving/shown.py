@@ -57,7 +57,6 @@ def _after(found: Move) -> Iterator[str]:
     for team in found.left:
         yield f"Team {team.team}:"
         yield from (f"  {line}" for line in _left_of(team))
-    yield from _maintenances(found)
     if found.were_adopted:
         teams = ", ".join(found.were_adopted)
         yield f"Adopted namespaces that are the portal's own now, and go with their teams: {teams}."
@@ -111,8 +110,8 @@ def _volume(one: LeftVolume) -> str:
 def _maintenances(found: Move) -> Iterator[str]:
     for name, nodes in found.maintenances:
         yield (
-            f"{name[0].upper()}{name[1:]} goes on with nodes of these names: {', '.join(nodes)}. "
-            "Operators: cancel it if they are other machines."
+            f"{name[0].upper()}{name[1:]} of {', '.join(nodes)} is canceled by the move: nodes there are not changed. "
+            "Operators: plan it again if it is needed there."
         )
 
 

@@ -287,7 +287,7 @@ def test_volumes_of_a_cluster_that_was_replaced_are_not_called_deleted(
             cluster=namespace_a.cluster, owner="x", kind="PersistentVolumeClaim", namespace=namespace_a.name, name=name,
             code=code, sent_at=timezone.now() - DAY,
         )  # fmt: skip
-    record(system_actor("manage.py"), "cluster.replaced", namespace_a.cluster, before={"uid": "old"}, after={"uid": "n"})
+    record(system_actor("manage.py"), "cluster.replaced", namespace_a.cluster, before={"uid": "old"})
     Namespace.objects.update(origin=origin)
     row = close(namespace_a, olga, keep_days=20)
     row = move_back(row, 24 * HOUR + 14 * DAY)
