@@ -21,9 +21,9 @@ from workloads.models import Workload
 @transaction.atomic
 def confirm_cluster(cluster: Cluster, uid: str, *, by: Actor) -> int:
     """From the commit on the cluster that the watcher reaches is the one of the rows. Everything is listed and sent
-    again; Jobs and volumes of the previous cluster are marked, and workers end their runs; maintenances end. Returns the number of
-    objects that were sent before. Raises Refused: not_allowed (403), and not_found (404) if the watcher does not reach
-    this cluster, or it is the one of the rows already.
+    again; Jobs and volumes of the previous cluster are marked, and workers end their runs; maintenances end. Returns
+    the number of objects that were sent before. Raises Refused: not_allowed (403), and not_found (404) if the watcher
+    does not reach this cluster, or it is the one of the rows already.
     """
     refuse_if(policy.may_set(by))
     # In this order: the watcher locks the epoch before each batch.

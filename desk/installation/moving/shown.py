@@ -70,6 +70,12 @@ def _left_of(team: TeamMove) -> Iterator[str]:
     if not team.is_done:
         why = f" {team.problem}" if team.problem else ""
         yield f"namespace {team.namespace} is not made yet: workers do it.{why}"
+        if team.is_adopted:
+            yield (
+                f"It was adopted in the previous cluster. If others have a namespace {team.namespace} here, nothing is "
+                "written there: an operator undoes the adoption and both consent again, or it is removed and the "
+                "portal makes its own."
+            )
     for run in team.runs:
         yield f"run {run.number} of {run.workload} was in the previous cluster: a worker records it as lost."
     for volume in team.volumes:
