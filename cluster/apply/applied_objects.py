@@ -49,6 +49,12 @@ def leave_previous_cluster(cluster_id: int, *, runs: str) -> int:
     return left.delete()[0]
 
 
+def forget_left_claims(cluster_id: int, namespace: str) -> None:
+    """Of a team that ends here: nobody can restore them for it any more."""
+    rows = AppliedObject.objects.filter(cluster_id=cluster_id, kind="PersistentVolumeClaim", namespace=namespace)
+    rows.filter(code=PREVIOUS_CLUSTER).delete()
+
+
 def row_key(row: AppliedObject) -> ObjectKey:
     return row.kind, row.namespace, row.name
 

@@ -10,11 +10,13 @@ from django.apps import apps
 from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import timezone
 
+from accounts.models import Event
 from cluster.apply.messages import drift_record_sentence
 from cluster.apply.status import Result
+from cluster.apply.types import PREVIOUS_CLUSTER, LeftClaims
 from cluster.manifests.metadata import TRIALS_OWNER
 from cluster.mirror.records.kinds import KINDS
-from cluster.models import AppliedObject, MirrorJob, MirrorObject, MirrorPod, ObjectDrift
+from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorObject, MirrorPod, ObjectDrift
 from cluster.reads import queries as mirror
 
 # An object sent just now is not in the mirror yet.
@@ -127,3 +129,17 @@ def _without_row(owners: Iterable[str]) -> list[str]:
         alive = set(rows.values_list("pk", flat=True))
         gone += [label for pk, label in labels.items() if pk not in alive]
     return gone
+
+
+def left_claims(cluster_id: int, namespace: str) -> LeftClaims | None:
+    """Of the namespace; None if there are none. Also those that were restored here: the others are still there. One
+    query, two if there are some.
+    """
+    rows = AppliedObject.objects.filter(cluster_id=cluster_id, kind="PersistentVolumeClaim", namespace=namespace)
+    found = list(rows.filter(code=PREVIOUS_CLUSTER).order_by("name").values_list("name", "sent_at"))
+    if not found:
+        return None
+    label = f"{Cluster._meta.label_lower}.{cluster_id}"
+    moves = list(Event.objects.filter(verb="cluster.replaced", row=label).order_by("pk").values_list("at", "before"))
+    uids = [next((before.get("uid", "") for at, before in moves if at >= sent), "") for _name, sent in found]
+    return LeftClaims(tuple(name for name, _sent in found), tuple(sorted({*uids} - {""})))

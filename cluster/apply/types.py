@@ -41,3 +41,17 @@ class ConvergeResult:
 def object_key(manifest: Manifest) -> ObjectKey:
     metadata = manifest["metadata"]
     return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+@dataclass(frozen=True)
+class LeftClaims:
+    """`clusters`: uids of the clusters in which they were made, as far as they are known."""
+
+    names: tuple[str, ...]
+    clusters: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        if not self.clusters:
+            return "a previous cluster (its uid is not known)"
+        return f"the previous cluster{'s' if len(self.clusters) > 1 else ''} with the uid {' and '.join(self.clusters)}"

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Now
 
 from accounts.core.actor import system_actor
 from accounts.events.actions import record
-from cluster.apply.applied_objects import outcome_row, record_outcomes
+from cluster.apply.applied_objects import forget_left_claims, outcome_row, record_outcomes
 from cluster.client.types import ApiObject
 from cluster.manifests.metadata import Manifest
 from cluster.models import AppliedObject
@@ -57,6 +57,7 @@ def record_undone(row: Adoption, namespace: Namespace) -> None:
         Namespace.objects.filter(pk=namespace.pk).update(applied_as_of=None)
         kept = Volume.objects.filter(namespace=namespace, gone_at=None)
         kept.update(delete_requested_at=Coalesce("delete_requested_at", Now()), gone_at=Now())
+        forget_left_claims(namespace.cluster_id, namespace.name)
         Adoption.objects.filter(pk=row.pk).update(
             undone_at=Now(), accepted_at=None, adopted_at=None, undo_requested_at=None
         )

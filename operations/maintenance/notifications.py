@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
 
-from accounts.core.actor import system_actor
+from accounts.core.actor import Actor, system_actor
 from accounts.events.actions import deliver, record
 from accounts.models import Event
 from operations.maintenance.affected import OnNodes
@@ -59,10 +59,12 @@ def tell_stuck(row: Maintenance, node: MaintenanceNode, remedy: str = "") -> Non
 
 
 @transaction.atomic
-def tell_end(row: Maintenance) -> None:
+def tell_end(row: Maintenance, why: str = "", *, code: str = "", by: Actor = MAINTENANCE_RULE) -> None:
+    """`why`: a sentence about an end that nobody asked for; `code`: the same for the history."""
     names = ", ".join(row.nodes.values_list("name", flat=True))
-    event = record(MAINTENANCE_RULE, "maintenance.ended", row, after={"outcome": row.outcome})
-    _tell_planner(row, event, f"Maintenance {row.get_outcome_display()}: {names}", row.reason)
+    event = record(by, "maintenance.ended", row, after={"outcome": row.outcome, **({"reason": code} if code else {})})
+    body = f"{row.reason}\n\n{why}" if why else row.reason
+    _tell_planner(row, event, f"Maintenance {row.get_outcome_display()}: {names}", body)
 
 
 def _tell_planner(row: Maintenance, event: Event, subject: str, body: str) -> None:

@@ -31,7 +31,7 @@ from operations.maintenance.steps import (
     waits_since,
 )
 from operations.models import Maintenance, MaintenanceNode
-from portal.core.due import DONE, Deadline, Outcome
+from portal.core.due import DONE, Deadline, Outcome, TryLater
 
 # Nodes and pods are looked at again after this time while something is waited for; before the window more rarely.
 SOON_S, LATER_S = 10.0, 60.0
@@ -110,6 +110,9 @@ def _look(one: _Pass, node: MaintenanceNode, body: dict[str, Any], *, is_waiting
     patch = node_patch.patch_for(step, body, maintenance=one.row.pk, labels=written, was_cordoned=was)
     if patch is not None:
         one.deadline.check()
+        # It ends without the worker if another cluster is confirmed: this node may be another machine.
+        if not Maintenance.objects.filter(pk=one.row.pk, ended_at=None).exists():
+            raise TryLater("maintenance", "The maintenance was ended in the meantime.")
         body.update(one.kube.merge("Node", name=node.name, body=patch).body)
         if node.written_step == step:
             recording.record_undone(one.row, node, patch)

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
+from accounts.core.actor import Actor
 from accounts.events.actions import record
 from operations.maintenance.notifications import MAINTENANCE_RULE, tell_end, tell_stuck
 from operations.maintenance.steps import Step
@@ -70,6 +71,22 @@ def record_end(row: Maintenance) -> None:
     if Maintenance.objects.filter(pk=row.pk, ended_at=None).update(ended_at=Now(), outcome=outcome):
         row.outcome = outcome
         tell_end(row)
+
+
+@transaction.atomic
+def end_of_previous_cluster(cluster_id: int, *, by: Actor) -> None:
+    """Its nodes are not in the cluster any more, and those of the same name are other machines: neither a step nor the
+    way back is taken there.
+    """
+    text = (
+        "The cluster was replaced by another one. Nodes there are not changed, also not those of the same name: plan "
+        "the maintenance again if it is still needed."
+    )
+    for row in Maintenance.objects.select_for_update(of=("self",)).filter(cluster_id=cluster_id, ended_at=None):
+        row.nodes.exclude(step=Step.DONE).update(step=Step.DONE, step_since=Now(), problem="", stuck_told_at=None)
+        row.outcome = Maintenance.Outcome.CANCELED
+        Maintenance.objects.filter(pk=row.pk).update(ended_at=Now(), outcome=row.outcome)
+        tell_end(row, text, code="cluster_replaced", by=by)
 
 
 def _store(node: MaintenanceNode, **columns: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from portal.ui.text import date_with_year, plural, time_with_zone
+from cluster.apply.types import LeftClaims
+from portal.ui.text import date_with_year, first_names, plural, time_with_zone
 
 
 def closing_announcement(*, closes_at: datetime, volumes_until: datetime, at: datetime, claims: int) -> str:
@@ -37,19 +38,35 @@ def _volumes_are(claims: int) -> str:
     return f"{plural(claims, 'volume')} {'is' if claims == 1 else 'are'}"
 
 
-def volume_deletion_reminder(team: str, *, volumes_until: datetime, claims: int) -> tuple[str, str]:
-    """Subject and body."""
+def volume_deletion_reminder(
+    team: str, *, volumes_until: datetime, claims: int, left: LeftClaims | None = None
+) -> tuple[str, str]:
+    """Subject and body. `left`: volumes of these that were in a cluster that was replaced."""
     body = (
         f"{team} is closed. Its {_volumes_are(claims)} deleted with all data on {time_with_zone(volumes_until)}.\n"
         "If you still need the data, contact an operator before that. Deleted data cannot be restored."
     )
+    if left is not None:
+        body += f"\n{_left_sentence(left)}"
     return f"The volumes of {team} will be deleted on {date_with_year(volumes_until)}", body
 
 
-def deletion_notice(team: str) -> tuple[str, str]:
-    """Subject and body."""
-    body = "All objects of the team in the cluster were deleted, including volumes. Its requests and history are kept."
+def deletion_notice(team: str, *, left: LeftClaims | None = None) -> tuple[str, str]:
+    """Subject and body. `left`: volumes in a cluster that was replaced by this one, which the portal does not reach."""
+    volumes = "" if left is not None else ", including volumes"
+    body = f"All objects of the team in the cluster were deleted{volumes}. Its requests and history are kept."
+    if left is not None:
+        body += f"\n{_left_sentence(left)}"
     return f"{team} was deleted from the cluster", body
+
+
+def _left_sentence(left: LeftClaims) -> str:
+    number = plural(len(left.names), "volume")
+    was = "was" if len(left.names) == 1 else "were"
+    return (
+        f"{number} ({first_names(left.names)}) {was} made in {left.where}, which was replaced by another cluster: the "
+        "portal does not delete what is there."
+    )
 
 
 def state_subject(team: str, to: str) -> str:

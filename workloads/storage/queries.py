@@ -224,7 +224,14 @@ def _state(volume: Volume, claim: GenericObject | None, sent: AppliedObject | No
             "lost": "The storage behind it and all its data are lost. Contact an operator.",
             "terminating": "It is being deleted in the cluster. Runs with it cannot start.",
         }
-        return (phase, said.get(phase, "")) if phase in ("bound", *said) else ("pending", "")
+        foreign = ""
+        if sent is not None and sent.code == PREVIOUS_CLUSTER and claim.owner != owner_label(volume):
+            foreign = (
+                "It was restored after the cluster was replaced, and is not marked as the portal's: if you delete the "
+                "volume here, its files stay in the cluster until an operator deletes them."
+            )
+        state = phase if phase in ("bound", *said) else "pending"
+        return state, " ".join(filter(None, (said.get(phase, ""), foreign)))
     if sent is None:
         return "unmade", "It is created when its first run starts."
     if sent.sent_at >= as_of.at:

@@ -11,6 +11,7 @@ from cluster.mirror.admissions import UNSEEN
 from cluster.mirror.tables import forget_everything
 from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorEpoch, MirrorKind
 from cluster.observe_only import policy
+from operations.maintenance.recording import end_of_previous_cluster
 from portal.core import due
 from portal.core.errors import NOT_FOUND, Refused, refuse_if
 from workloads.allocations.recording import end_what_was_in_cluster
@@ -20,9 +21,9 @@ from workloads.models import Workload
 @transaction.atomic
 def confirm_cluster(cluster: Cluster, uid: str, *, by: Actor) -> int:
     """From the commit on the cluster that the watcher reaches is the one of the rows. Everything is listed and sent
-    again; Jobs and volumes of the previous cluster are marked, and workers end their runs. Returns the number of
-    objects that were sent before. Raises Refused: not_allowed (403), and not_found (404) if the watcher does not reach
-    this cluster, or it is the one of the rows already.
+    again; Jobs and volumes of the previous cluster are marked, and workers end their runs; maintenances end. Returns
+    the number of objects that were sent before. Raises Refused: not_allowed (403), and not_found (404) if the watcher
+    does not reach this cluster, or it is the one of the rows already.
     """
     refuse_if(policy.may_set(by))
     # In this order: the watcher locks the epoch before each batch.
@@ -36,6 +37,7 @@ def confirm_cluster(cluster: Cluster, uid: str, *, by: Actor) -> int:
     MirrorEpoch.objects.filter(cluster_id=row.pk).delete()
     owners = set(AppliedObject.objects.filter(cluster_id=row.pk).values_list("owner", flat=True))
     sent = leave_previous_cluster(row.pk, runs=due.table_label(Workload))
+    end_of_previous_cluster(row.pk, by=by)
     Cluster.objects.filter(pk=row.pk).update(uid=uid, other_uid="", other_since=None)
     record(by, "cluster.replaced", row, before={"uid": row.uid}, after={"uid": uid})
     due.wake_owners(owners)

@@ -57,7 +57,6 @@ def _after(found: Move) -> Iterator[str]:
     for team in found.left:
         yield f"Team {team.team}:"
         yield from (f"  {line}" for line in _left_of(team))
-    yield from _maintenances(found)
     if found.were_adopted:
         teams = ", ".join(found.were_adopted)
         yield f"Adopted namespaces that are the portal's own now, and go with their teams: {teams}."
@@ -71,6 +70,12 @@ def _left_of(team: TeamMove) -> Iterator[str]:
     if not team.is_done:
         why = f" {team.problem}" if team.problem else ""
         yield f"namespace {team.namespace} is not made yet: workers do it.{why}"
+        if team.is_adopted:
+            yield (
+                f"It was adopted in the previous cluster. If others have a namespace {team.namespace} here, nothing is "
+                "written there: an operator undoes the adoption and both consent again, or it is removed and the "
+                "portal makes its own."
+            )
     for run in team.runs:
         yield f"run {run.number} of {run.workload} was in the previous cluster: a worker records it as lost."
     for volume in team.volumes:
@@ -111,8 +116,8 @@ def _volume(one: LeftVolume) -> str:
 def _maintenances(found: Move) -> Iterator[str]:
     for name, nodes in found.maintenances:
         yield (
-            f"{name[0].upper()}{name[1:]} goes on with nodes of these names: {', '.join(nodes)}. "
-            "Operators: cancel it if they are other machines."
+            f"{name[0].upper()}{name[1:]} of {', '.join(nodes)} is canceled by the move: nodes there are not changed. "
+            "Operators: plan it again if it is needed there."
         )
 
 

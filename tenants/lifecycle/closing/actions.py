@@ -14,6 +14,8 @@ from accounts.events.actions import deliver, record
 from accounts.events.queries import row_label
 from accounts.models import Event
 from catalog.models import Pool
+from cluster.apply.applied_objects import forget_left_claims
+from cluster.apply.queries import left_claims
 from portal.core.due import wake
 from tenants.core import queries as core_queries
 from tenants.core.notifications import page_url
@@ -73,22 +75,26 @@ def remind_of_volume_deletion(row: Namespace, at: datetime, *, claims: int) -> N
         return
     after = {"volumes_until": row.volumes_until, "volumes": claims}
     event = record(CLOSING, "namespace.reminded", namespace, tenant=namespace.tenant.slug, after=after)
-    _notify(
-        event,
-        namespace,
-        mails.volume_deletion_reminder(namespace.tenant.name, volumes_until=row.volumes_until, claims=claims),
+    left = left_claims(row.cluster_id, row.name)
+    letter = mails.volume_deletion_reminder(
+        namespace.tenant.name, volumes_until=row.volumes_until, claims=claims, left=left
     )
+    _notify(event, namespace, letter)
 
 
 @transaction.atomic
 def mark_deleted(row: Namespace, at: datetime) -> None:
+    """Records the end. Volumes of a cluster that was replaced are named, and forgotten with the team."""
     namespace = core_queries.lock_namespace(row.pk)
     if namespace.wanted != Namespace.Wanted.CLOSED or namespace.gone_at is not None:
         return
     name = namespace.name if namespace.origin == Namespace.Origin.PORTAL else given_back_name(namespace)
     Namespace.objects.filter(pk=row.pk).update(gone_at=at, name=name)
-    event = record(CLOSING, "namespace.gone", namespace, tenant=namespace.tenant.slug)
-    _notify(event, namespace, mails.deletion_notice(namespace.tenant.name))
+    left = left_claims(row.cluster_id, namespace.name)
+    after = {} if left is None else {"volumes_left": list(left.names), "clusters": list(left.clusters)}
+    event = record(CLOSING, "namespace.gone", namespace, tenant=namespace.tenant.slug, after=after)
+    forget_left_claims(row.cluster_id, namespace.name)
+    _notify(event, namespace, mails.deletion_notice(namespace.tenant.name, left=left))
 
 
 def _notify(event: Event, namespace: Namespace, letter: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from cluster.apply.reconcile import delete_row
+from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.client.types import ApiObject
@@ -39,8 +40,9 @@ def release_namespace(row: Namespace, deadline: Deadline, *, kube: Kube, keep: C
         deadline.check()
         patch = release_patch(live.body, manifests.namespace(spec))
         kube.merge("Namespace", name=row.name, body=patch, manager=ADOPTION_MANAGER)
-    # What is left in a namespace that is not the portal's is not the portal's either.
-    sent.delete()
+    # What is left in a namespace that is not the portal's is not the portal's either. Volumes of a cluster that was
+    # replaced were not in it: the end of the team, or of the undo, says so and forgets them.
+    sent.exclude(kind="PersistentVolumeClaim", code=PREVIOUS_CLUSTER).delete()
     AppliedObject.objects.filter(cluster=row.cluster, kind="Namespace", name=row.name).delete()
 
 

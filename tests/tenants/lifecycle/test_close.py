@@ -10,9 +10,11 @@ from django.db import IntegrityError, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
-from accounts.core.actor import Actor
+from accounts.core.actor import Actor, system_actor
+from accounts.events.actions import record
 from accounts.models import Delivery, Event, Scope, User
 from catalog.models import GpuClass, Pool
+from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.models import AppliedObject
 from portal.core.errors import Refused
 from tenants.core import queries
@@ -271,8 +273,35 @@ def test_owners_and_managers_are_told_each_step_once(
         closing_actions.mark_deleted(row, queries.database_now())
     assert told(alice) == told(charlie)
     assert told(alice)[2] == "Team A was deleted from the cluster"
+    assert "including volumes" in Delivery.objects.get(user=alice, subject="Team A was deleted from the cluster").body
     assert len(told(alice)) == 3
     assert told(bob) == []
+
+
+@pytest.mark.parametrize("origin", Namespace.Origin.values)
+def test_volumes_of_a_cluster_that_was_replaced_are_not_called_deleted(
+    namespace_a: Namespace, alice: User, olga: User, origin: str
+) -> None:
+    for name, code in (("data", PREVIOUS_CLUSTER), ("models", PREVIOUS_CLUSTER), ("new", "")):
+        AppliedObject.objects.create(
+            cluster=namespace_a.cluster, owner="x", kind="PersistentVolumeClaim", namespace=namespace_a.name, name=name,
+            code=code, sent_at=timezone.now() - DAY,
+        )  # fmt: skip
+    record(system_actor("manage.py"), "cluster.replaced", namespace_a.cluster, before={"uid": "old"})
+    Namespace.objects.update(origin=origin)
+    row = close(namespace_a, olga, keep_days=20)
+    row = move_back(row, 24 * HOUR + 14 * DAY)
+    closing_actions.remind_of_volume_deletion(row, queries.database_now(), claims=3)
+    closing_actions.mark_deleted(row, queries.database_now())
+    where = "2 volumes (data, models) were made in the previous cluster with the uid old, which was replaced by another"
+    for subject in ("The volumes of Team A will be deleted", "Team A was deleted"):
+        assert where in Delivery.objects.get(user=alice, subject__startswith=subject).body
+    letter = Delivery.objects.get(user=alice, subject="Team A was deleted from the cluster")
+    assert "including volumes" not in letter.body
+    assert "the portal does not delete what is there" in letter.body
+    after = Event.objects.get(verb="namespace.gone").after
+    assert after == {"volumes_left": ["data", "models"], "clusters": ["old"]}
+    assert list(AppliedObject.objects.values_list("name", flat=True)) == ["new"]
 
 
 def test_a_second_closing_is_told_again(namespace_a: Namespace, olga: User) -> None:

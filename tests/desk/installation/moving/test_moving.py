@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -12,10 +13,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.core.actor import Actor, system_actor
-from accounts.models import Event, User
+from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
 from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.client.errors import NotFound
+from cluster.client.types import ApiObject
 from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorEpoch, MirrorJob, MirrorKind
 from cluster.reads import queries as mirror
 from desk.health import queries as health_queries
@@ -23,6 +25,7 @@ from desk.health.catalog_checks import catalog_checks
 from desk.installation.moving.actions import confirm_cluster
 from desk.installation.moving.queries import move_of
 from desk.installation.moving.shown import move_lines
+from operations.maintenance.reconcile import reconcile_maintenance
 from operations.models import Adoption, Maintenance, MaintenanceNode
 from portal.core import due
 from portal.core.due import owner_label
@@ -93,7 +96,7 @@ def test_before_a_move_it_says_what_would_become_of_each_thing(
     assert "notebook waits, run 1: not submitted yet, so it is submitted there." in text
     assert "volume data, 10 GiB. Its files are not moved." in text
     assert "1 run lost, 1 submitted there, 1 volume (10 GiB) not moved." in text
-    assert f"Maintenance #{repair.pk} goes on with nodes of these names: a100-1." in text
+    assert f"Maintenance #{repair.pk} of a100-1 is canceled by the move: nodes there are not changed." in text
     assert "Classes without nodes: unknown" in text
     before = list(AppliedObject.objects.order_by("pk").values())
     call_command("compare", "--new-cluster")
@@ -272,6 +275,40 @@ def test_after_a_move_it_says_what_is_left_and_who_has_to_act(
     assert "1 run of the previous cluster recorded as lost" in text
     assert "Namespaces as their rows want them: 1 of 1." in text
     assert "Nothing is left to do for teams." in text
+
+
+def test_a_maintenance_of_the_previous_cluster_ends_and_touches_no_node_here(reached: Cluster, olga: User) -> None:
+    now = timezone.now()
+    moment = {"holds_from": now - timedelta(hours=2), "starts_at": now, "ends_at": now + timedelta(hours=1)}
+    repair = Maintenance.objects.create(cluster=reached, kind="repartition", reason="Slices.", created_by=olga,
+                                        mig_config="all-1g.10gb", cancel_requested_at=now, **moment)  # fmt: skip
+    node = {"cluster": reached, "name": "a100-1", "before": {"labels": {}, "devices": {}, "cordoned": False}}
+    MaintenanceNode.objects.create(maintenance=repair, step="waiting", written_step="changing", **node)
+    stale = Maintenance.objects.get(pk=repair.pk)
+    calls: list[str] = []
+
+    class Node:
+        def get(self, kind: str, *, name: str) -> ApiObject:
+            return ApiObject({"metadata": {"name": name, "resourceVersion": "1"}, "spec": {}, "status": {}})
+
+        def merge(self, kind: str, *, name: str, body: dict[str, Any]) -> ApiObject:
+            calls.append(name)
+            return self.get(kind, name=name)
+
+    kube: Any = Node()
+    confirm_cluster(reached, "second", by=BY)
+    repair.refresh_from_db()
+    assert (repair.outcome, repair.ended_at is not None) == ("canceled", True)
+    assert [one.step for one in repair.nodes.all()] == ["done"]
+    event = Event.objects.get(verb="maintenance.ended")
+    assert (event.actor, event.after) == (BY.name, {"outcome": "canceled", "reason": "cluster_replaced"})
+    assert "The cluster was replaced by another one." in Delivery.objects.get(user=olga).body
+    # A pass that has read its rows before the confirmation writes nothing either.
+    MaintenanceNode.objects.update(step="waiting")
+    for row in (repair, stale):
+        with suppress(due.TryLater):
+            reconcile_maintenance(row, due.Deadline(), kube=kube)
+    assert calls == []
 
 
 def test_health_says_that_another_cluster_is_reached(reached: Cluster) -> None:
