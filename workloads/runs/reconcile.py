@@ -146,9 +146,7 @@ def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> bool:
         there.append(_is_applied(known))
     if spec.claim and (volume := volume_of_run(work.workload, spec.claim)) is not None:
         work.deadline.check()
-        there.append(
-            volume_claim.ensure_claim(volume, spec.namespace, cluster_id=work.cluster_id, kube=work.kube)
-        )
+        there.append(volume_claim.ensure_claim(volume, spec.namespace, cluster_id=work.cluster_id, kube=work.kube))
     return all(there)
 
 
