@@ -224,8 +224,9 @@ class Run(models.Model):
                 condition=~Q(group="") & (Q(ended_at=None) | Q(next_wanted_by__isnull=False)),
                 name="run_of_group",
             ),
-            # Which runs continue on a class that was retired.
+            # Runs that continue on a class that was retired, and those of a person whose account is suspended.
             models.Index(KT("spec__gpu_class"), condition=Q(ended_at=None), name="run_live_class"),
+            models.Index(fields=["requested_by"], condition=Q(ended_at=None), name="run_live_person"),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """Reconciles workloads, volumes and idle notebooks that are due. Once a minute it logs start estimates, updates
-allocations and deletes expired logs; every few seconds it finds notebooks of users who may no longer launch, and runs
-whose class or team has ended.
+allocations, deletes expired logs and finds notebooks of users who may no longer launch; every few seconds those of
+suspended accounts, and runs whose class or team has ended.
 """
 
 from functools import partial
@@ -55,6 +55,11 @@ def predict_starts() -> None:
 
 
 @shared_task(name="workloads.leaving.wake", ignore_result=True)
+def wake_ended_runs() -> None:
+    offboarding.wake_suspended_notebooks()
+    ends.wake_ended_runs()
+
+
+@shared_task(name="workloads.orphans.wake", ignore_result=True)
 def wake_orphans() -> None:
     offboarding.wake_orphaned_notebooks()
-    ends.wake_ended_runs()

@@ -46,6 +46,7 @@ CALLS: tuple[tuple[Any, str, str], ...] = (
     (retention, "delete_expired_logs", "worker"),
     (prediction_log, "log_predictions", "worker"),
     (offboarding, "wake_orphaned_notebooks", "worker"),
+    (offboarding, "wake_suspended_notebooks", "worker"),
     (ends, "wake_ended_runs", "worker"),
     (deletion, "delete_expired", "worker"),
 )

@@ -236,7 +236,7 @@ def test_an_end_that_is_set_after_the_last_look(
     with django_assert_num_queries(1):
         assert ends.wake_ended_runs() == 0
     sets(timezone.now() - timedelta(seconds=1))
-    tasks.wake_orphans()
+    tasks.wake_ended_runs()
     assert Workload.objects.get().due_at <= timezone.now()  # type: ignore[operator]
     assert ends.wake_ended_runs() == 0, "it is due"
     # Its log is not what this is about.
