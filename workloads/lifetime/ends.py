@@ -22,7 +22,7 @@ IN_TIME = timedelta(minutes=1)
 def wake_ended_runs() -> int:
     """One query if there is none; its cost does not grow with the runs that continue."""
     with connection.cursor() as cursor:
-        cursor.execute(_ENDED, [IN_TIME, IN_TIME])
+        cursor.execute(_ENDED, [IN_TIME.total_seconds()] * 2)
         ended = [pk for (pk,) in cursor.fetchall()]
     return wake(Workload, ended) if ended else 0
 
@@ -37,10 +37,10 @@ SELECT workload.id
   JOIN {Namespace._meta.db_table} namespace
     ON namespace.id = workload.namespace_id AND namespace.cluster_id = class.cluster_id
  WHERE class.life_cycle IN ('{LifeCycle.RETIRING}', '{LifeCycle.RETIRED}') AND class.runs_until <= now()
-   AND workload.due_at > now() + %s
+   AND workload.due_at > now() + make_interval(secs => %s)
  UNION
 SELECT workload.id
   FROM {Namespace._meta.db_table} namespace
   JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id
   JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND run.ended_at IS NULL
- WHERE namespace.closes_at <= now() AND namespace.gone_at IS NULL AND workload.due_at > now() + %s"""
+ WHERE namespace.closes_at <= now() AND namespace.gone_at IS NULL AND workload.due_at > now() + make_interval(secs => %s)"""
