@@ -302,8 +302,8 @@ def in_background(task: str, *, every_s: float) -> dict[str, object]:
 
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "portal.sweep", "schedule": float(SWEEP_S), "options": {"queue": "background", "expires": 10}},
-    # Apps that know no notebooks may suspend an account: this task wakes notebooks whose user may no longer launch.
-    "leaving": in_background("workloads.leaving.wake", every_s=5.0),
+    "leaving": in_background("workloads.leaving.wake", every_s=5.0),  # Apps that know no runs may suspend an account.
+    "orphans": in_background("workloads.orphans.wake", every_s=60.0),
     # Usage is a mean: a minute without a sample is missing from its sum and its count; a second sample is ignored.
     "usage": in_background("usage.samples.sample", every_s=60.0),
     "budgets": in_background("usage.budgets.measure", every_s=300.0),

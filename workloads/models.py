@@ -7,6 +7,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 
 from accounts.core.actor import Actor
@@ -226,6 +227,9 @@ class Run(models.Model):
                 condition=~Q(group="") & (Q(ended_at=None) | Q(next_wanted_by__isnull=False)),
                 name="run_of_group",
             ),
+            # Runs that continue on a class that was retired, and those of a person whose account is suspended.
+            models.Index(KT("spec__gpu_class"), condition=Q(ended_at=None), name="run_live_class"),
+            models.Index(fields=["requested_by"], condition=Q(ended_at=None), name="run_live_person"),
         ]
 
     def __str__(self) -> str:

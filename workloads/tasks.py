@@ -1,5 +1,6 @@
 """Reconciles workloads, volumes and idle notebooks that are due. Once a minute it logs start estimates, updates
-allocations and deletes expired logs; every few seconds it finds notebooks of users who may no longer launch.
+allocations, deletes expired logs and finds notebooks of users who may no longer launch; every few seconds those of
+suspended accounts, and runs whose class or team has ended.
 """
 
 from functools import partial
@@ -13,7 +14,7 @@ from portal.core.due import drain
 from workloads.allocations import outside_pods
 from workloads.allocations import recording as allocation_recording
 from workloads.forecast import prediction_log
-from workloads.lifetime import offboarding
+from workloads.lifetime import ends, offboarding
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.logs import retention as log_retention
 from workloads.models import NotebookWatch, Volume, Workload
@@ -54,5 +55,11 @@ def predict_starts() -> None:
 
 
 @shared_task(name="workloads.leaving.wake", ignore_result=True)
+def wake_ended_runs() -> None:
+    offboarding.wake_suspended_notebooks()
+    ends.wake_ended_runs()
+
+
+@shared_task(name="workloads.orphans.wake", ignore_result=True)
 def wake_orphans() -> None:
     offboarding.wake_orphaned_notebooks()

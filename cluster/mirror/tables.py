@@ -36,6 +36,8 @@ MODELS: dict[str, type[Model]] = {
     "warning": MirrorWarning,
     "object": MirrorObject,
 }
+# Delivered in one transaction, which locks the rows that it wakes.
+NEWS_AT_ONCE = 2000
 KEYS = {"node": ("cluster_id", "name"), "object": ("cluster_id", "kind", "namespace", "name")}
 
 
@@ -109,18 +111,38 @@ def baselines(uids: Collection[str]) -> dict[str, dict[str, Any] | None]:
     return dict(MirrorObject.objects.filter(uid__in=list(uids)).values_list("uid", "record__own"))
 
 
-def adopt_workloads(cluster_id: int, owners: dict[str, str]) -> list[tuple[str]]:
-    """Sets the owner of Workloads that were seen before their Jobs. `owners`: Job uid → owner. Returns namespaces."""
+def job_owners(cluster_id: int) -> dict[str, str]:
+    """Job uid → owner."""
+    rows = MirrorJob.objects.filter(cluster_id=cluster_id).exclude(owner="")
+    return dict(rows.values_list("uid", "owner").iterator())
+
+
+def owners_of_jobs(cluster_id: int, *, is_absent: bool = False) -> set[str]:
+    """Owners of Jobs that were sent; `is_absent`: of those that the mirror does not show."""
+    statement = f"""
+        SELECT sent.owner FROM {AppliedObject._meta.db_table} sent
+         WHERE sent.cluster_id = %s AND sent.kind = 'Job' AND sent.uid <> ''
+           AND NOT (%s AND EXISTS (SELECT FROM {MirrorJob._meta.db_table} seen
+                                    WHERE seen.cluster_id = sent.cluster_id AND seen.uid = sent.uid))"""
+    return {owner for (owner,) in _execute(statement, [cluster_id, is_absent])}
+
+
+def adopt_workloads(cluster_id: int, owners: dict[str, str]) -> list[tuple[str, str]]:
+    """Sets the owner of Workloads that were seen before their Jobs. `owners`: Job uid → owner. Returns (namespace,
+    owner) of each.
+    """
     statement = f"""
         UPDATE {MirrorWorkload._meta.db_table} workload SET owner = job.owner
           FROM jsonb_each_text(%s::jsonb) AS job (uid, owner)
          WHERE workload.cluster_id = %s AND workload.job_uid = job.uid AND workload.owner = ''
-        RETURNING workload.namespace"""
+        RETURNING workload.namespace, workload.owner"""
     return _execute(statement, [json.dumps(owners), cluster_id])
 
 
-def forget_namespaces(cluster_id: int, names: Collection[str]) -> None:
-    """Deletes the rows of namespaces that turned out not to be ours."""
+def forget_namespaces(cluster_id: int, names: Collection[str]) -> set[str]:
+    """Deletes the rows of namespaces that turned out not to be ours. Returns the owners of Jobs there."""
+    jobs = MirrorJob.objects.filter(cluster_id=cluster_id, namespace__in=list(names)).exclude(owner="")
+    owners = set(jobs.values_list("owner", flat=True))
     models: tuple[type[Model], ...] = (MirrorJob, MirrorWorkload)
     for model in models:
         model._base_manager.filter(cluster_id=cluster_id, namespace__in=list(names)).delete()
@@ -128,6 +150,7 @@ def forget_namespaces(cluster_id: int, names: Collection[str]) -> None:
     of_pods.filter(cluster_id=cluster_id, namespace__in=list(names)).delete()
     kinds = [kind.name for kind in KINDS.values() if kind.table == "object" and not kind.is_everywhere]
     MirrorObject.objects.filter(cluster_id=cluster_id, namespace__in=list(names), kind__in=kinds).delete()
+    return owners
 
 
 def forget_everything(cluster_id: int) -> None:
@@ -153,9 +176,12 @@ def copy_site(cluster_id: int) -> list[str]:
 
 
 def take_news(cluster_id: int) -> list[tuple[str, str, dict[str, Any]]]:
-    """Removes and returns all pending news as (owner, uid, difference)."""
+    """Removes and returns pending news as (owner, uid, difference), at most NEWS_AT_ONCE, oldest first."""
     table = MirrorNews._meta.db_table
-    found = _execute(f"DELETE FROM {table} WHERE cluster_id = %s RETURNING owner, object_uid, difference", [cluster_id])
+    statement = f"""
+        DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT id FROM {table} WHERE cluster_id = %s ORDER BY id LIMIT %s))
+        RETURNING owner, object_uid, difference"""
+    found = _execute(statement, [cluster_id, NEWS_AT_ONCE])
     return [(owner, uid, json.loads(text) if isinstance(text, str) else text) for owner, uid, text in found]
 
 

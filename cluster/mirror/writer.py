@@ -14,7 +14,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -22,7 +21,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from cluster.client.managed_fields import UNTRACKED
-from cluster.mirror import admissions, pod_removals, tables
+from cluster.mirror import admissions, news, pod_removals, tables
 from cluster.mirror.batch import KindMark, MirrorBatch, page_channels
 from cluster.mirror.records.kinds import KINDS, MirroredKind
 from cluster.mirror.records.record_format import record_format
@@ -37,7 +36,6 @@ log = structlog.get_logger(__name__)
 STARTING = "The watcher has just started and is listing the cluster."
 # Kinds of which every change wakes the owner; of other kinds only drift, and the start and end of a deletion, do.
 _TELLING = {"Pod", "Job", "Workload", "PersistentVolumeClaim"}
-_CAPACITY = {"Node", "ResourceSlice"}
 # Uids of deleted objects, so that a late event does not bring one back.
 _REMEMBERED_DELETIONS = 10_000
 _HEARD_EVERY_S = 1.0
@@ -96,6 +94,8 @@ class MirrorWriter:
             values = {"epoch": epoch, "heard_at": Now(), "beat_at": Now(), "format": record_format()}
             row, _ = MirrorEpoch.objects.update_or_create(cluster_id=self._cluster_id, defaults=values)
         self._epoch = row.epoch
+        # A Workload that changed while nobody watched may be listed before its Job.
+        self._job_owners = tables.job_owners(self._cluster_id)
         # Rows may be as old as the last watcher: known, but not current until they are listed.
         MirrorKind.objects.filter(cluster_id=self._cluster_id).update(problem=STARTING)
 
@@ -123,14 +123,16 @@ class MirrorWriter:
 
     def tell(self) -> None:
         """Records drift and wakes the owners of what changed. Undelivered news are delivered at the next call."""
-        if not self._has_news or time.monotonic() < self._tell_after:
-            return
+        while self._has_news and time.monotonic() >= self._tell_after:
+            self._tell_some()
+
+    def _tell_some(self) -> None:
         try:
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute("SET LOCAL lock_timeout = '200ms'")
-                news = tables.take_news(self._cluster_id)
-                owners = {owner for owner, _uid, _difference in news if owner}
-                for _owner, uid, difference in news:
+                taken = tables.take_news(self._cluster_id)
+                owners = {owner for owner, _uid, _difference in taken if owner}
+                for _owner, uid, difference in taken:
                     if difference:
                         rows = AppliedObject.objects.filter(cluster_id=self._cluster_id, uid=uid)
                         rows.update(difference=difference)
@@ -143,7 +145,7 @@ class MirrorWriter:
             log.warning("news_delayed", error=str(error).split("\n")[0])
             self._tell_after = time.monotonic() + _TELL_AGAIN_AFTER_S
             return
-        self._has_news = False
+        self._has_news = len(taken) == tables.NEWS_AT_ONCE
 
     # ---- handling of one note --------------------------------------------------------------------------------
 
@@ -263,7 +265,11 @@ class MirrorWriter:
                     for key, one in [*batch.upserts.items()]:
                         if one.namespace == seen.name and not self._is_kept(KINDS[one.kind], one):
                             del batch.upserts[key]
-        elif kind.name == "Job" and seen.owner and seen.uid not in self._job_owners:
+        elif kind.name == "Job" and (before := self._job_owners.get(seen.uid)):
+            if before != seen.owner:
+                # Another client has changed the label: its row no longer finds the Job.
+                batch.owners.add(before)
+        elif kind.name == "Job" and seen.owner:
             self._job_owners[seen.uid] = batch.jobs[seen.uid] = seen.owner
         elif kind.name == "Workload" and not seen.owner:
             return replace(seen, owner=self._job_owners.get(str(seen.columns["job_uid"]), ""))
@@ -304,7 +310,7 @@ class MirrorWriter:
 
     def _flush(self, batch: MirrorBatch) -> None:
         if batch.strangers:
-            tables.forget_namespaces(self._cluster_id, batch.strangers)
+            batch.owners |= tables.forget_namespaces(self._cluster_id, batch.strangers)
         for name, uids in batch.deletes.items():
             self._delete(KINDS[name], uids, batch)
         admissions.record_admissions(self._cluster_id, batch)
@@ -315,12 +321,16 @@ class MirrorWriter:
         for table, found in rows.items():
             tables.upsert(table, found)
         if batch.jobs:
-            for (namespace,) in tables.adopt_workloads(self._cluster_id, batch.jobs):
+            # Nobody was told when they were seen: their owners were not known yet.
+            for namespace, owner in tables.adopt_workloads(self._cluster_id, batch.jobs):
                 batch.channels.add(namespace)
+                batch.owners.add(owner)
+        batch.owners |= news.owners_of_lists(self._cluster_id, batch)
         self._mark(batch)
         if batch.has_site_news:
             batch.owners.update(tables.copy_site(self._cluster_id))
-        self._write_news(batch, any(seen.kind in _CAPACITY for seen in batch.upserts.values()))
+        if news.write_news(self._cluster_id, batch, capacity_owners=self._capacity_owners):
+            self._has_news = True
 
     def _delete(self, kind: MirroredKind, uids: set[str], batch: MirrorBatch) -> None:
         if kind.name == "Pod":
@@ -350,7 +360,7 @@ class MirrorWriter:
             known = self._kinds[seen.kind].known[uid]
             known.difference, seen_before = hash((*fields, since)) if fields else 0, known.difference
             if fields and known.difference != seen_before:
-                text = {"fields": fields, "manager": manager, "since": since or _now_text()}
+                text = {"fields": fields, "manager": manager, "since": since or news.now_text()}
                 batch.differences.append((seen.owner, uid, text))
 
     def _mark(self, batch: MirrorBatch) -> None:
@@ -378,20 +388,3 @@ class MirrorWriter:
                 version=mark.version,
                 problem=problem,
             )
-
-    def _write_news(self, batch: MirrorBatch, capacity_changed: bool) -> None:
-        gone = {"gone": True, "fields": [], "manager": "", "since": _now_text()}
-        news = [(owner, uid, gone) for owner, uid, _kind in batch.gone] + batch.differences
-        owners = set(batch.owners)
-        if capacity_changed or any(name in _CAPACITY for name in batch.deletes):
-            owners.update(self._capacity_owners())
-        if leaving := batch.leaving_nodes():
-            owners.update(tables.owners_on(self._cluster_id, leaving))
-        news += [(owner, "", {}) for owner in sorted(owners - {owner for owner, _uid, _text in news})]
-        if news:
-            tables.add_news(self._cluster_id, news)
-            self._has_news = True
-
-
-def _now_text() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

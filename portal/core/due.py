@@ -102,6 +102,17 @@ class Outcome:
 
 SETTLED = Outcome()
 DONE = Outcome(rests=True)
+# Consecutive keys times this are spread evenly over a period, however many there are.
+_GOLDEN_RATIO = 0.6180339887498949
+
+
+def until_turn_s(pk: int, period: timedelta, *, at: datetime) -> float:
+    """Seconds until the row's turn in the period after `at`, more than 0 and at most the period. A row has the same
+    turn in each period, so rows that were woken together are not due together again. Pure.
+    """
+    period_s = period.total_seconds()
+    turn_s = pk * _GOLDEN_RATIO % 1 * period_s
+    return period_s - (at.timestamp() - turn_s) % period_s
 
 
 def table_label(model: type[Due]) -> str:

@@ -23,7 +23,7 @@ from tenants.provisioning import reconcile as provisioning
 from tenants.provisioning import steps
 from usage.samples import sampling
 from workloads.forecast import prediction_log
-from workloads.lifetime import offboarding
+from workloads.lifetime import ends, offboarding
 from workloads.lifetime.idle import reconcile as idle
 from workloads.logs import retention
 from workloads.runs import reconcile as runs
@@ -46,6 +46,8 @@ CALLS: tuple[tuple[Any, str, str], ...] = (
     (retention, "delete_expired_logs", "worker"),
     (prediction_log, "log_predictions", "worker"),
     (offboarding, "wake_orphaned_notebooks", "worker"),
+    (offboarding, "wake_suspended_notebooks", "worker"),
+    (ends, "wake_ended_runs", "worker"),
     (deletion, "delete_expired", "worker"),
 )
 

@@ -5,7 +5,7 @@ volumes. A stopped notebook is not started again automatically.
 from __future__ import annotations
 
 from django.db import transaction
-from django.db.models import Exists, Q
+from django.db.models import Exists, Q, QuerySet
 
 from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
@@ -46,10 +46,25 @@ def stop_orphaned_run(run: Run) -> None:
     )
 
 
-def wake_orphaned_notebooks() -> int:
-    """Wakes notebooks whose user may no longer launch, whatever removed the permission. One query if there is none. A
-    run that is already stopping is not stopped again.
+def wake_suspended_notebooks() -> int:
+    """Wakes notebooks of suspended accounts, whoever suspended them. One query if there is none; its cost does not grow
+    with other runs.
     """
-    alive = Run.objects.filter(~Exists(launch_rights()), ended_at=None, stop_requested_at=None)
-    orphans = list(alive.filter(workload__kind=Workload.Kind.NOTEBOOK).values_list("workload_id", flat=True))
-    return wake(Workload, orphans) if orphans else 0
+    return _wake(_notebooks().filter(requested_by__is_active=False))
+
+
+def wake_orphaned_notebooks() -> int:
+    """Wakes notebooks whose user may no longer launch, whatever removed the permission. One query if there is none,
+    which reads all live runs: verbs that remove the permission wake the team themselves.
+    """
+    return _wake(_notebooks().filter(~Exists(launch_rights())))
+
+
+def _notebooks() -> QuerySet[Run]:
+    """A run that is already stopping is not stopped again."""
+    return Run.objects.filter(ended_at=None, stop_requested_at=None, workload__kind=Workload.Kind.NOTEBOOK).order_by()
+
+
+def _wake(orphans: QuerySet[Run]) -> int:
+    found = list(orphans.values_list("workload_id", flat=True))
+    return wake(Workload, found) if found else 0

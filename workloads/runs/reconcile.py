@@ -3,6 +3,8 @@
 A Job is created once. The Job comes first and its Secret right after: users wait for the place in the queue, and a
 kubelet waits for a Secret. Columns of a Run are filled from the mirror once each. While the mirror is unknown, the
 absence of an object proves nothing.
+
+A run to which nothing happens costs nothing: what wakes its row, and what does not need to, is in docs/adr/0100.
 """
 
 from __future__ import annotations
@@ -24,21 +26,21 @@ from cluster.manifests import names
 from cluster.manifests import run as manifests
 from cluster.manifests import workers as worker_manifests
 from cluster.manifests.metadata import Manifest, names_other_row
-from cluster.manifests.run_spec import JOB, ClaimSpec, RunSpec
+from cluster.manifests.run_spec import JOB, RunSpec
 from cluster.models import AppliedObject, Cluster
 from cluster.reads import queries as mirror
-from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label
+from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label, until_turn_s
 from portal.core.hints import page_hint
 from portal.core.sql import select
 from workloads.core.observation import Observation
 from workloads.launch import spec as launch_spec
 from workloads.lifetime import offboarding
 from workloads.lifetime.run_time import reconcile as run_time_reconcile
-from workloads.models import Run, Volume, Workload
+from workloads.models import Run, Workload
 from workloads.runs import interruption_notices, recording, requeue
 from workloads.runs.draining import reconcile as drain_reconcile
 from workloads.runs.kept import kept_logs, late_errors
-from workloads.runs.objects import orphans, pull_secret, run_secret
+from workloads.runs.objects import orphans, pull_secret, run_secret, volume_claim
 from workloads.runs.priority import reconcile as priority_reconcile
 from workloads.runs.queries import active_run
 from workloads.status import outcome as status_outcome
@@ -49,8 +51,10 @@ from workloads.storage.queries import volume_of_run
 
 Result = AppliedObject.Result
 RUN_KINDS = ("Job", "Service", "Secret", "ResourceClaimTemplate")
-# A change that the watcher reports wakes the row at once; this interval covers a lost wake-up.
-ALIVE_AGAIN_S = 60.0
+# Changes wake the row at once. This covers a wake-up that was lost.
+RESYNC = timedelta(hours=8)
+# While something is not as it should be: an object was refused, or the mirror does not show what was sent.
+UNSETTLED_AGAIN_S = 60.0
 ENDING_AGAIN_S = 1.5
 # The mirror lags behind the API server by much less than this.
 MIRROR_LAG = timedelta(seconds=1.5)
@@ -116,42 +120,42 @@ def _create(work: _Work, run: Run) -> Outcome:
     if job.result == Result.APPLIED:
         _complete(work, run, spec, job)
     page_hint(spec.namespace)
-    return Outcome(again_in_s=ALIVE_AGAIN_S)
+    return Outcome(again_in_s=UNSETTLED_AGAIN_S)
 
 
-def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
-    """Sends the objects that the pods of the Job wait for."""
-    known = work.sent.get(("Secret", job.name))
-    if launch_spec.needs_secret(spec) and _is_to_send(known):
-        secret = run_secret.run_secret_manifest(work.workload, run, spec, job_uid=job.uid)
-        work.deadline.check()
-        if secret is not None:
-            apply_reconcile.send(
-                kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=secret, row=known
-            )
+def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> bool:
+    """Sends the objects that the pods of the Job wait for. Returns whether all of them are there."""
+    there = []
+    if launch_spec.needs_secret(spec):
+        known = work.sent.get(("Secret", job.name))
+        if _is_to_send(known):
+            secret = run_secret.run_secret_manifest(work.workload, run, spec, job_uid=job.uid)
+            work.deadline.check()
+            if secret is not None:
+                known = apply_reconcile.send(
+                    kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=secret, row=known
+                )
+        there.append(_is_applied(known))
     if spec.registry:
         work.deadline.check()
-        pull_secret.sync_pull_secret(work.workload, spec, job, work.sent, kube=work.kube)
-    if spec.workers > 1 and _is_to_send(work.sent.get(("Service", job.name))):
-        _send(work, worker_manifests.headless_service(spec, job.name, job_uid=job.uid))
+        there.append(pull_secret.sync_pull_secret(work.workload, spec, job, work.sent, kube=work.kube))
+    if spec.workers > 1:
+        known = work.sent.get(("Service", job.name))
+        if _is_to_send(known):
+            known = _send(work, worker_manifests.headless_service(spec, job.name, job_uid=job.uid))
+        there.append(_is_applied(known))
     if spec.claim and (volume := volume_of_run(work.workload, spec.claim)) is not None:
-        _ensure_claim(work, volume)
+        work.deadline.check()
+        there.append(volume_claim.ensure_claim(volume, spec.namespace, cluster_id=work.cluster_id, kube=work.kube))
+    return all(there)
+
+
+def _is_applied(known: AppliedObject | None) -> bool:
+    return known is not None and known.result == Result.APPLIED
 
 
 def _is_to_send(known: AppliedObject | None) -> bool:
     return known is None or (known.result != Result.APPLIED and timezone.now() - known.sent_at > REFUSED_AGAIN)
-
-
-def _ensure_claim(work: _Work, volume: Volume) -> None:
-    """The volume belongs to its namespace, not to its first workload, so the claim's owner label names the volume."""
-    owner = f"workloads.volume.{volume.pk}"
-    if AppliedObject.objects.filter(owner=owner, result=Result.APPLIED).exists():
-        return
-    spec = ClaimSpec(owner, work.workload.namespace.name, volume.name, volume.size_gib, volume.storage)
-    work.deadline.check()
-    apply_reconcile.create_once(
-        kube=work.kube, cluster_id=work.cluster_id, owner=owner, manifest=manifests.volume_claim(spec)
-    )
 
 
 def _follow(work: _Work, run: Run) -> Outcome:
@@ -163,10 +167,11 @@ def _follow(work: _Work, run: Run) -> Outcome:
     if job.code == PREVIOUS_CLUSTER:
         recording.record_end(run, status_outcome.CLUSTER_REPLACED)
         return _tidy(work)
-    _complete(work, run, spec, job)
+    is_complete = _complete(work, run, spec, job)
     seen = _look(work, run)
     if seen is None:
-        return Outcome(again_in_s=ALIVE_AGAIN_S)
+        # The watcher wakes all rows that have a Job when the mirror is known.
+        return _rest(work, is_settled=is_complete)
     put_back_at = run.put_back_at
     recording.record_state(run, seen)
     if put_back_at is None and run.put_back_at is not None:
@@ -177,11 +182,14 @@ def _follow(work: _Work, run: Run) -> Outcome:
         status_outcome.LOST if seen.job is None and _is_gone(work, job) else None
     )
     if end is None:
-        run_secret.recreate_if_missing(run, spec, job, work.sent.get(("Secret", job.name)), seen, kube=work.kube)
-        priority_reconcile.apply_priority(run, job, seen, kube=work.kube)
+        is_missed = run_secret.recreate_if_missing(
+            run, spec, job, work.sent.get(("Secret", job.name)), seen, kube=work.kube
+        )
+        is_other_priority = priority_reconcile.apply_priority(run, job, seen, kube=work.kube)
         moments = (drain_reconcile.apply_drain(run, seen, kube=work.kube), interruption_notices.settles_at(run, seen))
         clock = min((at for at in moments if at is not None), default=None)
-        return Outcome(again_in_s=ALIVE_AGAIN_S, clock=clock)
+        is_changing = is_missed or is_other_priority or run.drain_requested_at is not None
+        return _rest(work, is_settled=is_complete and seen.job is not None and not is_changing, clock=clock)
     if run.drain_requested_at is not None:
         end = status_outcome.drained_outcome(end, run.drain_reason)
     is_back = end.reason in status_outcome.INTERRUPTED_REASONS and requeue.may_requeue(run, end.reason)
@@ -194,6 +202,12 @@ def _follow(work: _Work, run: Run) -> Outcome:
         if recording.record_end(run, end, seen) and is_back:
             requeue.requeue(run, end, seen)
     return _tidy(work)
+
+
+def _rest(work: _Work, *, is_settled: bool, clock: datetime | None = None) -> Outcome:
+    if not is_settled:
+        return Outcome(again_in_s=UNSETTLED_AGAIN_S, clock=clock)
+    return Outcome(again_in_s=until_turn_s(work.workload.pk, RESYNC, at=timezone.now()), clock=clock)
 
 
 def _try_again_later(work: _Work, run: Run, job: AppliedObject) -> Outcome:
@@ -282,7 +296,7 @@ def _stopped(run: Any, otherwise: status_outcome.RunOutcome) -> status_outcome.R
 def _patience(since_: datetime) -> Outcome:
     """The watcher wakes the row when an object ends. A long wait, for example for a dead node, is checked rarely."""
     waited_s = (timezone.now() - since_).total_seconds()
-    return Outcome(again_in_s=min(max(ENDING_AGAIN_S, waited_s / 4), ALIVE_AGAIN_S))
+    return Outcome(again_in_s=min(max(ENDING_AGAIN_S, waited_s / 4), UNSETTLED_AGAIN_S))
 
 
 def _shows_what_came_after(work: _Work, at: datetime) -> bool:

@@ -80,7 +80,8 @@ def test_a_new_table_may_have_anything() -> None:
     assert faults(['CREATE TABLE "t" ("c" bigint NOT NULL);', 'CREATE INDEX "i" ON "t" ("c");']) == []
 
 
-@pytest.mark.django_db
+# Outside a transaction, since an index may be built CONCURRENTLY.
+@pytest.mark.django_db(transaction=True)
 def test_migrations_only_add_to_the_schema() -> None:
     loader = MigrationLoader(connection, replace_migrations=False)
     found = {}

@@ -33,7 +33,7 @@ def many_pods(admin: Api, state: Path, namespace: str, *, number: int) -> Iterat
     """Creates `number` pods and removes them at the end. Yields the size of one as JSON, in bytes. A scheduling gate
     keeps the scheduler and kubelets off them.
     """
-    etcd = _Etcd(state)
+    etcd = Etcd(state)
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     key = f"/registry/pods/{namespace}/"
     try:
@@ -109,7 +109,7 @@ def _until_served(admin: Api, namespace: str) -> None:
         pause.wait(0.5)
 
 
-class _Etcd:
+class Etcd:
     """Its JSON gateway: keys and values are base64."""
 
     def __init__(self, state: Path) -> None:

@@ -24,7 +24,7 @@ from workloads.launch import actions as workloads
 from workloads.lifetime import offboarding
 from workloads.models import Run, Workload
 from workloads.runs.reconcile import reconcile
-from workloads.tasks import wake_orphans
+from workloads.tasks import wake_ended_runs, wake_orphans
 
 pytestmark = pytest.mark.django_db
 
@@ -183,33 +183,43 @@ def test_a_suspended_persons_notebook_ends_and_the_team_is_told(
     assert {mail.user for mail in Delivery.objects.filter(event=event)} == {alice}
 
 
+@pytest.mark.parametrize("wakes", [offboarding.wake_orphaned_notebooks, offboarding.wake_suspended_notebooks])
 def test_a_suspension_is_heard_of_however_it_came(
-    bobs: Workload, alices: Workload, namespace_a: Namespace, a100: GpuClass, bob: User
+    wakes: Callable[[], int], bobs: Workload, alices: Workload, namespace_a: Namespace, a100: GpuClass, bob: User
 ) -> None:
     """A suspension takes effect also if a directory or a person changed the row, and not only by the portal's verb."""
     running.workload(namespace_a, a100, name="train", by=bob, kind="job")
     Workload.objects.update(due_at=None)
-    assert offboarding.wake_orphaned_notebooks() == 0
+    assert wakes() == 0
     User.objects.filter(pk=bob.pk).update(is_active=False)
-    assert offboarding.wake_orphaned_notebooks() == 1
+    assert wakes() == 1
     assert list(Workload.objects.filter(due_at__lte=timezone.now()).values_list("name", flat=True)) == ["bobs"]
 
 
+@pytest.mark.parametrize("wakes", [offboarding.wake_orphaned_notebooks, offboarding.wake_suspended_notebooks])
 def test_looking_for_them_costs_one_query_and_asks_nobody_twice(
-    bobs: Workload, bob: User, django_assert_num_queries: Any
+    wakes: Callable[[], int], bobs: Workload, bob: User, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(1):
-        offboarding.wake_orphaned_notebooks()
+        wakes()
     User.objects.filter(pk=bob.pk).update(is_active=False)
     offboarding.stop_orphaned_run(bobs.runs.get())
     with django_assert_num_queries(1):
-        assert offboarding.wake_orphaned_notebooks() == 0
+        assert wakes() == 0
 
 
-def test_it_is_looked_for_every_five_seconds() -> None:
-    [entry] = [one for one in settings.CELERY_BEAT_SCHEDULE.values() if one["task"] == "workloads.leaving.wake"]
-    assert entry["schedule"] == 5.0
-    assert wake_orphans.name == "workloads.leaving.wake"
+def test_a_membership_that_nobody_said_was_removed(bobs: Workload, bob: User, team_a: Tenant) -> None:
+    Workload.objects.update(due_at=None)
+    Membership.objects.filter(tenant=team_a, user=bob).delete()
+    assert offboarding.wake_suspended_notebooks() == 0
+    assert offboarding.wake_orphaned_notebooks() == 1
+
+
+@pytest.mark.parametrize(("task", "every_s"), [(wake_ended_runs, 5.0), (wake_orphans, 60.0)])
+def test_how_often_it_is_looked_for(task: Any, every_s: float) -> None:
+    """All live runs are read only once a minute."""
+    [entry] = [one for one in settings.CELERY_BEAT_SCHEDULE.values() if one["task"] == task.name]
+    assert entry["schedule"] == every_s
 
 
 def test_a_suspended_persons_job_goes_on(

@@ -24,9 +24,10 @@ Sent = dict[tuple[str, str], AppliedObject]
 REFUSED_AGAIN = timedelta(seconds=300)
 
 
-def sync_pull_secret(workload: Workload, spec: RunSpec, job: AppliedObject, sent: Sent, *, kube: Kube) -> None:
-    """Creates, updates or deletes the pull secret. One query. The pod does not wait for it: without it, the node pulls
-    from the registry anonymously, and retries later.
+def sync_pull_secret(workload: Workload, spec: RunSpec, job: AppliedObject, sent: Sent, *, kube: Kube) -> bool:
+    """Creates, updates or deletes the pull secret, and returns whether it is as the team's login wants it. One query.
+    The pod does not wait for it: without it, the node pulls from the registry anonymously, and retries later. Every
+    change of the login wakes the row.
     """
     key = ("Secret", manifests.pull_secret_name(spec))
     known = sent.get(key)
@@ -35,16 +36,17 @@ def sync_pull_secret(workload: Workload, spec: RunSpec, job: AppliedObject, sent
         if known is not None:
             apply_reconcile.delete_row(kube, known)
             del sent[key]
-        return
+        return True
     opened = registry_actions.unseal_login(bytes(kept.sealed))
     if opened is None:
         log.error("credentials cannot be unsealed", run=manifests.job_name(spec), registry=spec.registry)
-        return
+        return False
     manifest = manifests.pull_secret(spec, username=opened.username, password=opened.password, job_uid=job.uid)
     if known is None or _is_to_send(known, manifest):
         sent[key] = apply_reconcile.send(
             kube=kube, cluster_id=job.cluster_id, owner=spec.owner, manifest=manifest, row=known
         )
+    return sent[key].result == AppliedObject.Result.APPLIED
 
 
 def _is_to_send(known: AppliedObject, manifest: Manifest) -> bool:

@@ -74,17 +74,21 @@ def require_readable_secrets(workload: Workload, spec: RunSpec, sent: AppliedObj
 
 def recreate_if_missing(
     run: Run, spec: RunSpec, job: AppliedObject, sent: AppliedObject | None, seen: Observation, *, kube: Kube
-) -> None:
-    """Creates the Secret again if it, or a part of it, was deleted: the kubelet that waits for it reports that. Raises
-    TryLater as `require_readable_secrets` does. No query unless the Secret is missing.
+) -> bool:
+    """Creates the Secret again if it, or a part of it, was deleted: the kubelet that waits for it reports that. Returns
+    whether it waits: a report that stays the same is no event. Raises TryLater as `require_readable_secrets` does. No
+    query unless the Secret is missing.
     """
     require_readable_secrets(run.workload, spec, sent)
-    if sent is None or timezone.now() - sent.sent_at < SEEN_AFTER or not _is_missed(seen, sent):
-        return
+    if sent is None or not _is_missed(seen, sent):
+        return False
+    if timezone.now() - sent.sent_at < SEEN_AFTER:
+        return True
     secret = run_secret_manifest(run.workload, run, spec, job_uid=job.uid)
     if secret is not None:
         log.warning("a run's secret was gone and is made again", run=job.name)
         apply_reconcile.send(kube=kube, cluster_id=sent.cluster_id, owner=sent.owner, manifest=secret, row=sent)
+    return True
 
 
 def _is_missed(seen: Observation, sent: AppliedObject) -> bool:

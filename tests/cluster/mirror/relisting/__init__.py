@@ -1,0 +1,1 @@
+"""What owners learn when objects are listed again."""

@@ -1,0 +1,1 @@
+"""Runs to which nothing happens."""
