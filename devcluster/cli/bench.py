@@ -183,8 +183,8 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def _find() -> None:
-    """Imports the modules of tests/perf and of its folder `background`, which registers their benchmarks."""
-    for package in ("tests.perf", "tests.perf.background"):
+    """Imports the modules of tests/perf and of two of its folders, which registers their benchmarks."""
+    for package in ("tests.perf", "tests.perf.background", "tests.perf.overload"):
         for path in sorted((ROOT / package.replace(".", "/")).glob("*.py")):
             if not path.stem.startswith("_"):
                 importlib.import_module(f"{package}.{path.stem}")

@@ -30,7 +30,7 @@ from django.db import close_old_connections
 from portal.core.connections import redis_server
 from portal.core.hints import channel_name
 from portal.live.backpressure import ClientStalled, SendWithTimeout
-from portal.live.sse import STREAM_HEADERS, server_sent_event
+from portal.live.sse import STREAM_HEADERS, retry_field, server_sent_event
 from portal.live.staleness import ReadVersions, RenderedVersion, StalenessTracker
 from portal.live.types import FilterAllowed, Fragments, Receive, RenderChannel, Send, Topic
 from portal.live.viewers import Viewer
@@ -140,6 +140,7 @@ class Broadcaster:
         try:
             async with self.watching(viewer, receive):
                 await outgoing({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
+                await outgoing({"type": "http.response.body", "body": retry_field(), "more_body": True})
                 await self._write(viewer, outgoing)
         except ClientStalled:
             log.info("viewer_stalled", channels=[topic.channel for topic in topics])
