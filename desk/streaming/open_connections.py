@@ -1,4 +1,4 @@
-"""How many streams, logs and waiting calls are open in this process: bounded for each token or session, for each person,
+"""How many streams, logs and waiting calls are open in this process: bounded for each token or session, each person,
 and together. Used by the event loop alone, so it needs no lock.
 """
 

@@ -1,9 +1,9 @@
 """What one person can still do while a few others ask for lists ten times as fast as web can answer them.
 
 One process of web on one core, so that it can be filled; the clients have the other cores. Each round measures a quiet
-process (the peer), then floods it: four people ask for history, requests and workloads from 48 connections, at ten times
-the rate that two connections got. Meanwhile a person signs in, opens home and stops a run, again and again. The limits
-of a minute are off, since they would end the flood.
+process (the peer), then floods it: four people ask for history, requests and workloads from 48 connections, at ten
+times the rate that two connections got. Meanwhile a person signs in, opens home and stops a run, again and again. The
+limits of a minute are off, since they would end the flood.
 
 No request of that person may fail, and nothing may be answered with 500 or with a 503 that does not say when to return:
 both end the benchmark with an error, whatever the median is.
