@@ -26,7 +26,7 @@ from accounts.rest.throttles import ALREADY_COUNTED
 from accounts.rest.waiting import RETRY_AFTER_S, WAITED
 from desk.home import fragments
 from desk.streaming.event_feed import EventFeed, Watch
-from desk.streaming.open_connections import OpenConnections
+from desk.streaming.open_connections import PENDING_MAX, OpenConnections, busy
 from desk.streaming.python_runtime import tune_python
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, to_refusal
 from portal.core.hints import person_channel
@@ -152,6 +152,9 @@ class StreamingApplication:
             return self.gateway.authorize(asked, send)
         if path == "/gateway/open":
             return self.gateway.open(asked, send)
+        # Notebooks, above, are let in as long as anything works.
+        if self.live.pending > PENDING_MAX:
+            raise Refused(busy())
         if found := LOG.fullmatch(path):
             return self.log(asked, receive, send, **found.groupdict())
         if found := STREAM.fullmatch(path):

@@ -18,6 +18,8 @@ OPEN_LIMIT = 50
 OF_PERSON = 2 * OPEN_LIMIT
 # With about 50 KiB for each this is less than half of the memory that doors may use.
 OF_PROCESS = 8000
+# What waits for one of doors' four threads: about a second of their work. More would only wait longer.
+PENDING_MAX = 400
 
 TOO_MANY_OPEN = Refusal(
     "too_many_open",
@@ -66,7 +68,15 @@ def _less(counter: Counter[Key], key: Key) -> None:
 
 
 def full() -> Refusal:
+    return _later(f"{OF_PROCESS:,} streams are open, the limit.")
+
+
+def busy() -> Refusal:
+    return _later("The portal is busy: too many streams and waiting calls begin at once.")
+
+
+def _later(why: str) -> Refusal:
     """The seconds are random, so that those who were refused together do not return together."""
     again_s = random.randint(5, 30)
-    text = f"{OF_PROCESS:,} streams are open, the limit. Try again in {again_s} s; pages work without one."
+    text = f"{why} Try again in {again_s} s; pages work without a stream."
     return Refusal("overloaded", text, status=503, retry_after_s=again_s)
