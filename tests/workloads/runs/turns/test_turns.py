@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -31,7 +32,7 @@ def nobody_served() -> Iterator[None]:
 def launched(team: Tenant, gpu_class: GpuClass, by: User, *, rows: int, since_s: float) -> None:
     """These are rows as a launch leaves them for a worker, all but the run."""
     namespace = team.namespaces.get()
-    Workload.objects.bulk_create(
+    found = [
         Workload(
             tenant=team,
             namespace=namespace,
@@ -44,16 +45,9 @@ def launched(team: Tenant, gpu_class: GpuClass, by: User, *, rows: int, since_s:
             created_by=by,
         )
         for number in range(rows)
-    )
-    Workload.objects.filter(tenant=team).update(due_at=Now() - _seconds(since_s) + _seconds(0.001) * F("id"))
-
-
-def _seconds(number: float) -> object:
-    from datetime import timedelta
-
-    from django.db.models import DurationField, Value
-
-    return Value(timedelta(seconds=number), output_field=DurationField())
+    ]
+    Workload.objects.bulk_create(found, batch_size=2000)
+    Workload.objects.filter(tenant=team).update(due_at=Now() - timedelta(seconds=since_s))
 
 
 def served(times: int) -> list[str]:
@@ -80,6 +74,9 @@ def test_teams_take_turns_and_each_has_its_oldest_row_first(cluster: Cluster, a1
     teams = [make.tenant(cluster, slug=f"team-{number}") for number in range(3)]
     for team in teams:
         launched(team, a100, alice, rows=3, since_s=60)
+        for number in range(3):
+            age = timedelta(seconds=60 - number)
+            Workload.objects.filter(tenant=team, name=f"job-{number}").update(due_at=Now() - age)
 
     order = []
     for _ in range(9):
@@ -107,7 +104,9 @@ def test_a_claim_is_one_statement_that_reads_only_what_was_asked_for(
     """20,000 rows at rest, 500 launches."""
     resting, many = (make.tenant(cluster, slug=slug) for slug in ("resting", "many"))
     launched(resting, a100, alice, rows=20_000, since_s=5)
-    Workload.objects.filter(tenant=resting).update(observed_generation=F("generation"), due_at=Now() + _seconds(600))
+    Workload.objects.filter(tenant=resting).update(
+        observed_generation=F("generation"), due_at=Now() + timedelta(minutes=10)
+    )
     launched(many, a100, alice, rows=500, since_s=5)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE workloads_workload")
