@@ -104,7 +104,8 @@ def test_a_claim_is_one_statement_that_reads_only_what_was_asked_for(
     """20,000 rows at rest, 500 launches."""
     resting, many = (make.tenant(cluster, slug=slug) for slug in ("resting", "many"))
     launched(resting, a100, alice, rows=20_000, since_s=5)
-    Workload.objects.filter(tenant=resting).update(
+    later = Now() + timedelta(minutes=10)
+    Workload.objects.filter(tenant=resting).update(observed_generation=F("generation"), due_at=later)
         observed_generation=F("generation"), due_at=Now() + timedelta(minutes=10)
     )
     launched(many, a100, alice, rows=500, since_s=5)
