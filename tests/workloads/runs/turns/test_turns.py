@@ -106,8 +106,6 @@ def test_a_claim_is_one_statement_that_reads_only_what_was_asked_for(
     launched(resting, a100, alice, rows=20_000, since_s=5)
     later = Now() + timedelta(minutes=10)
     Workload.objects.filter(tenant=resting).update(observed_generation=F("generation"), due_at=later)
-        observed_generation=F("generation"), due_at=Now() + timedelta(minutes=10)
-    )
     launched(many, a100, alice, rows=500, since_s=5)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE workloads_workload")
