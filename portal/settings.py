@@ -125,6 +125,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "portal.web.fetch_metadata.FetchMetadataMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.web.admission.middleware.AdmissionMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "portal.web.session_cookie.SignedSessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -135,7 +136,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "accounts.rest.throttles.RateLimitMiddleware",
+    "tenants.members.request_limits.TeamRequestLimitMiddleware",
     "portal.web.refusals.RefusalMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"

@@ -284,6 +284,7 @@ def test_metrics_and_alerts_are_as_documented() -> None:
     text = section("docs/operators.md", "Probes, metrics, alerts")
     parts = (
         "portal/ops/metrics.py",
+        "portal/web/admission/middleware.py",
         "desk/health/metrics.py",
         "desk/health/cluster_metrics.py",
         "workloads/status/explain/unexplained.py",

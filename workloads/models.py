@@ -111,6 +111,8 @@ class Workload(Due):
     delete_requested_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
 
+    # A job array, or a script of one team, launches hundreds at once.
+    turns_by = "tenant_id"
     # Rows that are kept after they were deleted own nothing in the cluster any more (cluster/apply/queries.py).
     IS_LIVE = Q(deleted_at=None)
 

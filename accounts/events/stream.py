@@ -7,6 +7,7 @@ program has to keep.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -20,7 +21,8 @@ from accounts.models import Event
 from portal.core.errors import NOT_FOUND, Refused, refuse
 
 PAGE = 200
-RETRY_MS = 5000
+# Another time for each stream, so that all that end with a process do not return at once.
+RETRY_MS = (2_000, 12_000)
 CONTENT_TYPE = "text/event-stream; charset=utf-8"
 _WRITERS = """
 SELECT virtualtransaction FROM pg_locks
@@ -65,7 +67,7 @@ def event_text(event: Event) -> bytes:
 
 def position_text(last: int) -> bytes:
     """For a program that reconnects before its first event: an id without data is kept, but not shown as an event."""
-    return b"retry: %d\nid: %d\n\n" % (RETRY_MS, last)
+    return b"retry: %d\nid: %d\n\n" % (random.randint(*RETRY_MS), last)
 
 
 def newest_id() -> int:

@@ -8,7 +8,6 @@ import json
 import re
 import signal
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +26,7 @@ from accounts.rest.throttles import ALREADY_COUNTED
 from accounts.rest.waiting import RETRY_AFTER_S, WAITED
 from desk.home import fragments
 from desk.streaming.event_feed import EventFeed, Watch
+from desk.streaming.open_connections import PENDING_MAX, OpenConnections, busy
 from desk.streaming.python_runtime import tune_python
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, to_refusal
 from portal.core.hints import person_channel
@@ -67,16 +67,6 @@ LOOK_EVERY_S = 5.0
 # Kueue reports moments after a start. The check for "never" reads much more, so it runs rarely.
 NEVER_AFTER_S = 2.0
 
-# Limit of open connections for one token or session, in this process: more tabs than a user needs.
-OPEN_LIMIT = 50
-
-TOO_MANY_OPEN = Refusal(
-    "too_many_open",
-    f"{OPEN_LIMIT} streams, logs and waiting calls are open for this token or session. Close some of them.",
-    status=429,
-    retry_after_s=5,
-)
-
 NO_WEBSOCKET = Refusal(
     "bad_request", "This address has no WebSocket. Send a GET request without the header Upgrade.", status=400
 )
@@ -111,8 +101,7 @@ class StreamingApplication:
         self.pages = BaseHandler()
         self.pages.load_middleware()
         self.carried = tuple((name.lower().encode(), value.encode()) for name, value in security_headers().items())
-        # Streams, logs and waiting calls, by session key or token's prefix.
-        self.open: Counter[str] = Counter()
+        self.open = OpenConnections()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -163,6 +152,9 @@ class StreamingApplication:
             return self.gateway.authorize(asked, send)
         if path == "/gateway/open":
             return self.gateway.open(asked, send)
+        # Notebooks, above, are let in as long as anything works.
+        if self.live.pending > PENDING_MAX:
+            raise Refused(busy())
         if found := LOG.fullmatch(path):
             return self.log(asked, receive, send, **found.groupdict())
         if found := STREAM.fullmatch(path):
@@ -198,17 +190,9 @@ class StreamingApplication:
         return self.held(credential, partial(self.live.stream, receive, send, topics=topics, credential=credential))
 
     async def held(self, credential: stream_access.StreamViewer, answering: Callable[[], Awaitable[None]]) -> None:
-        """Counts the connection while it is open, per token or session. Raises Refused (429) at the limit."""
-        key = credential.session_key or credential.token_prefix
-        if self.open[key] >= OPEN_LIMIT:
-            raise Refused(TOO_MANY_OPEN)
-        self.open[key] += 1
-        try:
+        """Counts the connection while it is open. Raises Refused (429, 503) at a limit."""
+        with self.open.one(credential):
             await answering()
-        finally:
-            self.open[key] -= 1
-            if not self.open[key]:
-                del self.open[key]
 
     async def log(self, asked: EdgeRequest, receive: Receive, send: Send, *, tenant: str, name: str) -> None:
         who = await self.who(asked)

@@ -202,6 +202,7 @@ Code = Literal[
     "other_origin",
     "outlives_token",
     "over_promised",
+    "overloaded",
     "own_account",
     "own_request",
     "own_roles",

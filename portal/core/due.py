@@ -39,6 +39,8 @@ class Due(models.Model):
 
     # The worker queue that drains this table. Users wait for the work in "people".
     queue = PEOPLE
+    # The column of a row's team, in tables that one team alone may fill with rows: `claim` takes turns between teams.
+    turns_by = ""
 
     class Meta:
         abstract = True
@@ -53,6 +55,9 @@ class Due(models.Model):
 
 
 Row = TypeVar("Row", bound=Due)
+# The team whose row this process claimed last, for each table. A worker has one thread; lost with the process, it costs
+# nobody more than a turn.
+_served: dict[type[Due], int] = {}
 
 
 @dataclass(frozen=True)
@@ -180,25 +185,32 @@ def claim(model: type[Row]) -> Claim[Row] | None:
 
     A new generation that no worker has tried yet comes before rows that were only woken: a user waits for it, and
     thousands of rows may be woken at once. For the same reason it is one statement, and one round trip.
+
+    With `turns_by`, such rows are taken from the team after the one that this process served last, and the oldest of
+    that team: however many rows a team has, another team's row waits for one row of each team at most.
     """
     table = connection.ops.quote_name(model._meta.db_table)
     due_and_free = "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
+    turn = f"{model.turns_by} <= %s, {model.turns_by}," if model.turns_by else ""
+    served = [_served.get(model, 0)] if model.turns_by else []
     statement = f"""
         UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
          WHERE id = coalesce(
                (SELECT id FROM {table} WHERE generation > observed_generation AND attempts = 0 AND {due_and_free}
-                 ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
+                 ORDER BY {turn} due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
                (SELECT id FROM {table} WHERE {due_and_free}
                  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED))
         RETURNING {columns(model)}"""
     with connection.cursor() as cursor:
-        cursor.execute(statement, [settings.LEASE_S])
+        cursor.execute(statement, [settings.LEASE_S, *served])
         found = cursor.fetchone()
     if found is None:
         return None
     row = instance(model, iter(found))
     assert row.due_at is not None
     assert row.leased_until is not None
+    if model.turns_by:
+        _served[model] = getattr(row, model.turns_by)
     return Claim(row, row.generation, row.due_at, row.leased_until, row.attempts)
 
 

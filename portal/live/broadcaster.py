@@ -30,7 +30,7 @@ from django.db import close_old_connections
 from portal.core.connections import redis_server
 from portal.core.hints import channel_name
 from portal.live.backpressure import ClientStalled, SendWithTimeout
-from portal.live.sse import STREAM_HEADERS, server_sent_event
+from portal.live.sse import STREAM_HEADERS, retry_field, server_sent_event
 from portal.live.staleness import ReadVersions, RenderedVersion, StalenessTracker
 from portal.live.types import FilterAllowed, Fragments, Receive, RenderChannel, Send, Topic
 from portal.live.viewers import Viewer
@@ -81,6 +81,8 @@ class Broadcaster:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="doors")
         # A separate thread, so that access checks run on time, however much there is to render.
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="access")
+        # Functions that run or wait for a thread.
+        self.pending = 0
         self._topics: dict[Topic, _State] = {}
         self._rendering: dict[str, asyncio.Task[None]] = {}
         self._viewers: set[Viewer] = set()
@@ -117,7 +119,11 @@ class Broadcaster:
 
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Runs a synchronous function (a query) in one of a few threads, then releases its database connection."""
-        return await self._run(self._threads, function, *arguments)
+        self.pending += 1
+        try:
+            return await self._run(self._threads, function, *arguments)
+        finally:
+            self.pending -= 1
 
     async def _run(self, threads: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
         # In a copy of the context: log lines of the thread have the request's id, and bindings made there end with it.
@@ -140,6 +146,7 @@ class Broadcaster:
         try:
             async with self.watching(viewer, receive):
                 await outgoing({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
+                await outgoing({"type": "http.response.body", "body": retry_field(), "more_body": True})
                 await self._write(viewer, outgoing)
         except ClientStalled:
             log.info("viewer_stalled", channels=[topic.channel for topic in topics])

@@ -1,6 +1,6 @@
 """Reads the whole body of a request before anything else does, under WSGI (web).
 
-Each of web's few threads that waits for a body serves nobody else. The gateway sends a request on when it has all of
+A thread of web that waits for a body serves nobody else. The gateway sends a request on when it has all of
 its body (deploy/Caddyfile), so a body arrives at once; for one that does not, web has this guard of its own.
 
 A body without a length ("Transfer-Encoding: chunked") and one that ends early are refused: Django would carry out the
@@ -34,7 +34,7 @@ TOO_SLOW = Refusal(
 )
 INCOMPLETE = Refusal("bad_request", "The body of the request ended early, so nothing was done.", status=400)
 
-# Two of a process's four threads may wait this long. While they do, the others give up after a moment.
+# Two of a process's threads may wait this long. While they do, the others give up after a moment.
 WAIT_S = 2.0
 MOMENT_S = 0.5
 _patience = threading.BoundedSemaphore(2)

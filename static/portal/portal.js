@@ -266,13 +266,14 @@ function showTimes(root = document) {
 // One stream per page, closed while the page is hidden. htmx's extension asks htmx.createEventSource for its source;
 // this one comes and goes with the visibility of the page and keeps the extension's listeners.
 class VisibleSource extends EventTarget {
-  constructor(url) {
+  constructor(url, afterMs = 0) {
     super();
     this.url = url;
     this.names = new Set(["open", "error"]);
     this.onVisibility = () => (document.hidden ? this.pause() : this.resume());
     document.addEventListener("visibilitychange", this.onVisibility);
-    this.resume();
+    if (afterMs) this.timer = setTimeout(() => this.resume(), afterMs);
+    else this.resume();
   }
 
   get readyState() {
@@ -306,6 +307,7 @@ class VisibleSource extends EventTarget {
   }
 
   close() {
+    clearTimeout(this.timer);
     document.removeEventListener("visibilitychange", this.onVisibility);
     this.pause();
   }
@@ -372,8 +374,13 @@ function streamIs(state) {
 }
 
 if (window.htmx) {
+  let isRefused = false;
   htmx.createEventSource = (url) => {
-    const source = new VisibleSource(url);
+    // A browser gives up a stream that was refused, and htmx asks for another one: at another time on each page, since
+    // a portal that is full, or starts again, refuses all of them at once.
+    const source = new VisibleSource(url, isRefused ? Math.random() * 10000 : 0);
+    isRefused = false;
+    source.addEventListener("error", () => { isRefused = source.readyState === EventSource.CLOSED; });
     // The bell stands outside of what htmx connects; it follows the stream that the page has anyway.
     source.addEventListener("state_notices", ({ data }) => {
       const bell = one("#unread");

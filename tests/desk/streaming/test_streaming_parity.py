@@ -17,7 +17,7 @@ from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
 from catalog.models import GpuClass
-from desk.streaming.application import OPEN_LIMIT
+from desk.streaming.open_connections import OPEN_LIMIT
 from portal.core import hints
 from portal.core.hints import page_hint
 from tenants.models import Namespace

@@ -82,7 +82,7 @@ class Browser:
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 message = await self.messages.get()
-                if message["type"] == "http.response.body":
+                if message["type"] == "http.response.body" and not message["body"].startswith(b"retry: "):
                     return bytes(message["body"])
 
     async def leave(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from desk.streaming.application import HEADERS_LIMIT, StreamingApplication
+from desk.streaming.open_connections import PENDING_MAX
 from portal.web.security_headers import SendWithHeaders
 
 Message = MutableMapping[str, Any]
@@ -118,3 +119,20 @@ def test_a_stream_is_not_opened_for_a_page_of_another_site(path: str, site: str)
 def test_what_is_not_a_get_is_refused_in_the_one_error_body() -> None:
     sent = asked("/api/v1/workloads/one", method="HEAD")
     assert (sent.messages[0]["status"], sent.body["code"], sent.headers["allow"]) == (405, "method_not_allowed", "GET")
+
+
+def test_what_would_only_wait_longer_is_told_when_to_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notebooks are let in all the same, and the probe is answered."""
+    begin = StreamingApplication.__init__
+
+    def begin_busy(self: StreamingApplication) -> None:
+        begin(self)
+        self.live.pending = PENDING_MAX + 1
+
+    monkeypatch.setattr(StreamingApplication, "__init__", begin_busy)
+    for path in ("/live/team-a", "/api/v1/watch", "/live/logs/team-a/one"):
+        sent = asked(path)
+        assert (sent.messages[0]["status"], sent.body["code"]) == (503, "overloaded")
+        assert 5 <= int(sent.headers["retry-after"]) <= 30
+    assert asked("/livez").messages[0]["status"] == 200
+    assert asked("/gateway/authorize").messages[0]["status"] != 503

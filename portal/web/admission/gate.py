@@ -1,0 +1,121 @@
+"""How many requests of each kind run and wait in this process. Those beyond are refused at once, in words.
+
+Sign-in, home, "Stop" and decisions have slots of their own, which lists never take. A refusal takes less than a
+millisecond of a thread, so threads are free for what goes first. Pure: it knows neither Django nor the clock.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from portal.core.errors import Refusal
+from portal.web.admission.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """`running`: of this kind, within what its group has. `of_caller`: running and waiting of one session or token."""
+
+    running: int
+    waiting: int
+    wait_s: float
+    of_caller: int | None
+
+
+# A page asks for up to seven parts at once. Two lists at a time, since they keep the processor busy.
+BOUNDS = {
+    Kind.FIRST: Bounds(running=4, waiting=12, wait_s=10, of_caller=8),
+    Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=None),
+    Kind.USUAL: Bounds(running=4, waiting=12, wait_s=4, of_caller=8),
+    Kind.COSTLY: Bounds(running=2, waiting=4, wait_s=1, of_caller=2),
+}
+# The two groups share nothing, and together no more than DATABASE_POOL_SIZE: a running request has a connection.
+GROUP_RUNNING = 4
+# Who waits in one group is served in this order.
+GROUPS = ((Kind.FIRST, Kind.SIGN_IN), (Kind.USUAL, Kind.COSTLY))
+GROUP_OF = {kind: group for group in GROUPS for kind in group}
+# All of these may be in a thread at once, and some threads are left for refusals, probes and files.
+THREADS = len(GROUPS) * GROUP_RUNNING + sum(bounds.waiting for bounds in BOUNDS.values()) + 4
+
+
+@dataclass(eq=False)
+class _Waiting:
+    may_run: threading.Event = field(default_factory=threading.Event)
+
+
+class Gate:
+    """One for each process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: Counter[Kind] = Counter()
+        self._waiting: dict[Kind, deque[_Waiting]] = {kind: deque() for kind in Kind}
+        self._of_caller: Counter[tuple[Kind, str]] = Counter()
+
+    def enter(self, kind: Kind, caller: str) -> Refusal | None:
+        """Returns None when the request may run; then `leave` has to follow. Waits as long as its bounds allow.
+
+        `caller`: a session or token, "" if there is none.
+        """
+        bounds = BOUNDS[kind]
+        with self._lock:
+            own = self._of_caller[kind, caller] if caller else 0
+            if bounds.of_caller is not None and own >= bounds.of_caller:
+                return of_caller_refusal(kind, own)
+            if not self._waiting[kind] and self._has_room(kind):
+                self._running[kind] += 1
+                self._of_caller[kind, caller] += 1
+                return None
+            if len(self._waiting[kind]) >= bounds.waiting:
+                return full_refusal(kind)
+            waiting = _Waiting()
+            self._waiting[kind].append(waiting)
+            self._of_caller[kind, caller] += 1
+        if waiting.may_run.wait(bounds.wait_s):
+            return None
+        with self._lock:
+            if waiting.may_run.is_set():  # at the last moment
+                return None
+            self._waiting[kind].remove(waiting)
+            self._forget(kind, caller)
+            return full_refusal(kind)
+
+    def leave(self, kind: Kind, caller: str) -> None:
+        with self._lock:
+            self._running[kind] -= 1
+            self._forget(kind, caller)
+            for next_kind in GROUP_OF[kind]:
+                while self._waiting[next_kind] and self._has_room(next_kind):
+                    self._running[next_kind] += 1
+                    self._waiting[next_kind].popleft().may_run.set()
+
+    def _has_room(self, kind: Kind) -> bool:
+        of_group = sum(self._running[one] for one in GROUP_OF[kind])
+        return of_group < GROUP_RUNNING and self._running[kind] < BOUNDS[kind].running
+
+    def _forget(self, kind: Kind, caller: str) -> None:
+        self._of_caller[kind, caller] -= 1
+        if not self._of_caller[kind, caller]:
+            del self._of_caller[kind, caller]
+
+
+WHAT = {Kind.COSTLY: "lists, reports and charts"}
+
+
+def of_caller_refusal(kind: Kind, own: int) -> Refusal:
+    what = WHAT.get(kind, "requests")
+    text = f"You already have {own} {what} in progress, which is the limit. Nothing was done. Try again in 2 s."
+    return Refusal("too_many_requests", text, status=429, retry_after_s=2)
+
+
+def full_refusal(kind: Kind) -> Refusal:
+    """The seconds are random, so that those who were refused together do not return together."""
+    bounds, again_s = BOUNDS[kind], random.randint(2, 6)
+    text = (
+        f"The portal is busy: {bounds.running} {WHAT.get(kind, 'requests')} are in progress and {bounds.waiting} wait. "
+        f"Nothing was done. Try again in {again_s} s."
+    )
+    return Refusal("overloaded", text, status=503, retry_after_s=again_s)

@@ -1,0 +1,49 @@
+"""Lets requests into web through the gate of this process, and says in words who has to come back later."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import Counter
+
+from portal.web.admission.gate import Gate
+from portal.web.admission.kinds import kind_of
+from portal.web.admission.refusal import later
+from portal.web.session_cookie import session_key_in
+
+REFUSED = Counter("portal_http_refused_total", "HTTP requests refused because web was busy.", ["kind", "status"])
+# Probes tell Kubernetes about this process; a full one is not a broken one.
+PROBES = ("/livez", "/readyz")
+
+
+class AdmissionMiddleware:
+    """Stands below the middleware that answers files, and above everything that reads the database."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        self.gate = Gate()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        # Doors (ASGI) have few threads of their own, and what runs in them is bounded there.
+        if "wsgi.input" not in request.META or request.path_info in PROBES:
+            return self.get_response(request)
+        kind, caller = kind_of(request.path_info, request.method or ""), caller_of(request)
+        refusal = self.gate.enter(kind, caller)
+        if refusal is not None:
+            REFUSED.labels(kind, refusal.status).inc()
+            return later(request, refusal)
+        try:
+            return self.get_response(request)
+        finally:
+            self.gate.leave(kind, caller)
+
+
+def caller_of(request: HttpRequest) -> str:
+    """The session or token, as far as that is known without the database. A cookie that is not ours is nobody's."""
+    bearer = request.META.get("HTTP_AUTHORIZATION", "")
+    if bearer:
+        return hashlib.sha256(bearer.encode()).hexdigest()
+    return session_key_in(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))

@@ -1,0 +1,1 @@
+"""More load than the portal can carry: what still works, and how it recovers."""

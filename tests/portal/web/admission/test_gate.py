@@ -1,0 +1,189 @@
+"""Which requests run, wait or are refused in one process."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from django.urls import get_resolver
+
+from portal.web.admission import gate as gates
+from portal.web.admission import kinds
+from portal.web.admission.gate import BOUNDS, GROUP_OF, GROUP_RUNNING, GROUPS, THREADS, Gate
+from portal.web.admission.kinds import Kind, kind_of
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """Nobody waits for a second in these tests."""
+    short = {kind: gates.Bounds(of.running, of.waiting, 0.05, of.of_caller) for kind, of in BOUNDS.items()}
+    monkeypatch.setattr(gates, "BOUNDS", short)
+    return Gate()
+
+
+def fill(gate: Gate, kind: Kind) -> None:
+    for number in range(BOUNDS[kind].running):
+        assert gate.enter(kind, f"caller {number}") is None
+
+
+def in_thread(gate: Gate, kind: Kind, caller: str, order: list[str]) -> threading.Thread:
+    def enter() -> None:
+        order.append(caller if gate.enter(kind, caller) is None else f"{caller} refused")
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    return thread
+
+
+def waiting(gate: Gate, kind: Kind) -> int:
+    return len(gate._waiting[kind])
+
+
+@pytest.mark.parametrize("kind", [Kind.FIRST, Kind.SIGN_IN])
+def test_what_goes_first_runs_at_once_while_lists_and_pages_are_full(gate: Gate, kind: Kind) -> None:
+    fill(gate, Kind.USUAL)
+
+    assert gate.enter(kind, "alice") is None
+
+
+def test_lists_leave_room_for_other_pages(gate: Gate) -> None:
+    fill(gate, Kind.COSTLY)
+    refused = gate.enter(Kind.COSTLY, "alice")
+
+    assert refused is not None
+    assert (refused.code, refused.status) == ("overloaded", 503)
+    assert 2 <= (refused.retry_after_s or 0) <= 6
+    assert gate.enter(Kind.USUAL, "alice") is None
+
+
+def test_sign_ins_do_not_fill_what_stops_a_run(gate: Gate) -> None:
+    """Checking a password takes the processor a tenth of a second, and needs no account."""
+    fill(gate, Kind.SIGN_IN)
+
+    assert gate.enter(Kind.SIGN_IN, "") is not None
+    assert gate.enter(Kind.FIRST, "alice") is None
+
+
+def test_the_limit_of_one_caller_does_not_reach_another(gate: Gate) -> None:
+    """Nor does one caller alone fill the process: the limit counts what waits as well."""
+    for _ in range(BOUNDS[Kind.COSTLY].of_caller or 0):
+        assert gate.enter(Kind.COSTLY, "mallory") is None
+    refused = gate.enter(Kind.COSTLY, "mallory")
+
+    assert refused is not None
+    assert (refused.code, refused.status, refused.retry_after_s) == ("too_many_requests", 429, 2)
+    gate.leave(Kind.COSTLY, "mallory")
+    assert gate.enter(Kind.COSTLY, "alice") is None
+
+
+def test_who_waits_goes_on_when_another_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, order = Gate(), list[str]()
+    fill(gate, Kind.USUAL)
+    threads = [in_thread(gate, Kind.COSTLY, "list", order)]
+    wait_until(lambda: waiting(gate, Kind.COSTLY) == 1)
+    threads.append(in_thread(gate, Kind.USUAL, "page", order))
+    wait_until(lambda: waiting(gate, Kind.USUAL) == 1)
+
+    gate.leave(Kind.USUAL, "caller 0")
+    wait_until(lambda: order == ["page"])
+    gate.leave(Kind.USUAL, "caller 1")
+    for thread in threads:
+        thread.join()
+
+    assert order == ["page", "list"]
+
+
+def test_more_than_may_wait_are_refused_at_once(gate: Gate) -> None:
+    fill(gate, Kind.COSTLY)
+    order = list[str]()
+    threads = [in_thread(gate, Kind.COSTLY, f"w{number}", order) for number in range(BOUNDS[Kind.COSTLY].waiting)]
+    for thread in threads:
+        thread.join()
+
+    # They gave up, nobody waits any more, and nothing is left behind.
+    assert all(one.endswith("refused") for one in order)
+    assert (waiting(gate, Kind.COSTLY), sum(gate._of_caller.values())) == (0, BOUNDS[Kind.COSTLY].running)
+
+    gate._waiting[Kind.COSTLY].extend(gates._Waiting() for _ in range(BOUNDS[Kind.COSTLY].waiting))
+    began = time.monotonic()
+    assert gate.enter(Kind.COSTLY, "late") is not None
+    assert time.monotonic() - began < 0.04
+
+
+def test_after_any_rush_every_slot_is_free_again(gate: Gate) -> None:
+    most: dict[str, int] = {}
+
+    def rush(seed: int) -> None:
+        dice = random.Random(seed)
+        for _ in range(60):
+            kind, caller = dice.choice(list(Kind)), f"caller {dice.randrange(6)}"
+            if gate.enter(kind, caller) is None:
+                group = GROUP_OF[kind]
+                most[str(group)] = max(most.get(str(group), 0), sum(gate._running[one] for one in group))
+                most[kind] = max(most.get(kind, 0), gate._running[kind])
+                time.sleep(dice.random() / 500)
+                gate.leave(kind, caller)
+
+    threads = [threading.Thread(target=rush, args=(seed,)) for seed in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert all(most[str(group)] <= GROUP_RUNNING for group in GROUPS)
+    assert all(most[kind] <= BOUNDS[kind].running for kind in Kind)
+    assert not +gate._running
+    assert not gate._of_caller
+    assert not any(gate._waiting.values())
+
+
+# ---- what the numbers and names have to agree with -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "file", ["deploy/portal/web.yaml", "docker-compose.yml", "Dockerfile", "devcluster/services/portal.py"]
+)
+def test_web_has_a_thread_for_each_request_that_may_wait(file: str) -> None:
+    found = re.findall(r'--threads"?, "(\d+)"', (ROOT / file).read_text())
+    assert [int(number) for number in found] == [THREADS]
+
+
+def test_what_runs_at_once_has_a_connection_to_the_database() -> None:
+    pool = re.search(r'"DATABASE_POOL_SIZE", default=(\d+)', (ROOT / "portal/settings.py").read_text())
+    assert pool is not None
+    assert len(GROUPS) * GROUP_RUNNING <= int(pool[1])
+
+
+def test_every_named_route_exists_and_has_one_kind() -> None:
+    known = {name for name in get_resolver().reverse_dict if isinstance(name, str)}
+    named = [*kinds.SIGN_IN, *kinds.FIRST, *kinds.COSTLY]
+    assert len(named) == len(set(named))
+    assert set(named) <= known
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("POST", "/login", Kind.SIGN_IN),
+        ("GET", "/", Kind.FIRST),
+        ("GET", "/teams/team-a", Kind.FIRST),
+        ("POST", "/teams/team-a/workloads/nb/stop", Kind.FIRST),
+        ("POST", "/api/v1/workloads/nb/stop", Kind.FIRST),
+        ("POST", "/requests/7/decide", Kind.FIRST),
+        ("POST", "/api/v1/requests/7/decide", Kind.FIRST),
+        ("GET", "/api/v1/workloads", Kind.COSTLY),
+        ("POST", "/api/v1/workloads", Kind.USUAL),
+        ("GET", "/operators/usage.csv", Kind.COSTLY),
+        ("GET", "/teams/team-a/launch", Kind.USUAL),
+        ("GET", "/nowhere", Kind.USUAL),
+    ],
+)
+def test_a_request_has_the_kind_of_its_route(method: str, path: str, kind: Kind) -> None:
+    assert kind_of(path, method) is kind
