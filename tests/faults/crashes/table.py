@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 
 from devcluster.processes.paths import ROOT
@@ -45,8 +46,10 @@ def read() -> Cells:
 
 
 def note(operation: str, results: dict[str, str]) -> None:
-    """Replaces the column of one operation."""
-    cells = read()
-    for fault, cell in results.items():
-        cells.setdefault(fault, {})[operation] = cell
-    DOCUMENT.write_text(written(cells))
+    """Replaces cells of one operation. Two processes may do that at once."""
+    with DOCUMENT.open("r+") as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        cells = read()
+        for fault, cell in results.items():
+            cells.setdefault(fault, {})[operation] = cell
+        DOCUMENT.write_text(written(cells))

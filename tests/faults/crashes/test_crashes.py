@@ -7,7 +7,7 @@ import pytest
 from tests.faults.crashes.killing import killed_everywhere
 from tests.faults.crashes.stage import Stage
 
-EVERY = {"announcement": 5, "decide": 16, "provision": 13}
+EVERY = {"announcement": 4, "decide": 16, "provision": 13}
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
+from catalog.models import GpuClass
 from tests.faults.crashes.operations.common import (
     TEAM,
     Team,
@@ -21,7 +22,7 @@ from tests.support.waiting import wait_until
 from tests.usage.idle import rows as idle_rows
 from usage.idle.models import IdleRun
 from usage.idle.verdicts import update_idle_runs
-from workloads.models import AllocationInterval, Run, Volume
+from workloads.models import Run, Volume
 from workloads.storage.policy import GRACE
 
 JOB = {"name": "train", "kind": "job", "units": 1, "image": "python", "command": ["python", "train.py"]}
@@ -92,25 +93,22 @@ def nothing(place: Place) -> None:
 
 
 def idle(ground: Ground, place: Place) -> dict[str, Any]:
-    """Its users were warned, and the countdown is over."""
+    """Its users were warned, in three hours; the countdown is over in another three."""
     known = running(ground, place)
-    now = timezone.now().replace(second=0, microsecond=0)
-    since = now - timedelta(hours=3)
     run = Run.objects.select_related("workload__gpu_class__cluster").get()
-    Run.objects.update(admitted_at=since, started_at=since, ready_at=since)
-    gpu_class = run.workload.gpu_class
-    type(gpu_class).objects.update(idle_action="stop", idle_minutes=60)
-    AllocationInterval.objects.update(starts_at=since)
-    idle_rows.measured(run, since, now)
-    idle_rows.read(gpu_class.cluster, now)
-    update_idle_runs()
+    GpuClass.objects.update(idle_action="stop", idle_minutes=60)
+    since = timezone.now().replace(second=0, microsecond=0)
+    warned, over = since + timedelta(hours=3), since + timedelta(hours=6)
+    idle_rows.measured(run, since, over)
+    idle_rows.read(run.workload.gpu_class.cluster, warned)
+    update_idle_runs(at=warned)
     assert IdleRun.objects.get().stops_at is not None
-    IdleRun.objects.update(stops_at=timezone.now() - timedelta(seconds=1))
-    return known
+    idle_rows.read(run.workload.gpu_class.cluster, over)
+    return {**known, "over": over.isoformat()}
 
 
 def judge(place: Place) -> None:
-    update_idle_runs()
+    update_idle_runs(at=datetime.fromisoformat(place.known["over"]))
 
 
 # ---- a volume ------------------------------------------------------------------------------------------------------
@@ -118,7 +116,7 @@ def judge(place: Place) -> None:
 
 def with_volume(ground: Ground, place: Place) -> dict[str, Any]:
     """A volume that a run created; the run has ended."""
-    known = running(ground, place, **{**NOTEBOOK, "volume": "data"})
+    known = running(ground, place, **{**JOB, "volume": "data"})
     there = Place(place.name, place.kubeconfig, place.directory, known)
     ground.call("stop", there)
 
