@@ -25,8 +25,8 @@ from tests.faults.scenes import CLUSTER_WIDE, NAMESPACED
 
 Json = dict[str, Any]
 MORE_KINDS = {"Job": "batch/v1/jobs", "Claim": "v1/persistentvolumeclaims", "Secret": "v1/secrets"}
-# Rows of frameworks that no operation writes, and rows that only say what the cluster is like.
-LEFT_OUT = re.compile(r"(django|auth|account|mfa|usersessions)_|cluster_(mirror|admission|podremoval)")
+# Rows of frameworks that no operation writes, and rows that only say what the cluster is like or what was measured.
+LEFT_OUT = re.compile(r"(django|auth|account|mfa|usersessions)_|cluster_(mirror|admission|podremoval)|usage_runhour")
 # Values that differ between two cases which are equal.
 LOG_TEXT = "workloads.RunLog.text"  # what the program printed
 VARIES = {
