@@ -27,13 +27,14 @@ Json = dict[str, Any]
 MORE_KINDS = {"Job": "batch/v1/jobs", "Claim": "v1/persistentvolumeclaims", "Secret": "v1/secrets"}
 # Rows of frameworks that no operation writes, and rows that only say what the cluster is like or what was measured.
 LEFT_OUT = re.compile(r"(django|auth|account|mfa|usersessions)_|cluster_(mirror|admission|podremoval)|usage_runhour")
-# Values that differ between two cases which are equal.
-LOG_TEXT = "workloads.RunLog.text"  # what the program printed
+# Values that differ between two cases which are equal. `OWN`: a random origin of notebooks; what a program printed.
+OWN = {"workloads.Workload.origin", "workloads.RunLog.text"}
 VARIES = {
     "id", "attempts", "due_at", "leased_until", "generation", "observed_generation", "manifest_hash", "uid", "digest",
-    "token_hash", "hash", "prefix", "password", "resource_version", "request_id", "call", "body_hash", "origin",
+    "token_hash", "hash", "prefix", "password", "resource_version", "request_id", "call", "body_hash",
     "identity", "resourceVersion", "creationTimestamp", "controller-uid", "batch.kubernetes.io/controller-uid",
-    "nodeName", "volumeName", "kueue.x-k8s.io/workload", "gpu-portal/identity", "body", "actor_id", "key", "data", "line",
+    "nodeName", "volumeName",
+    "kueue.x-k8s.io/workload", "gpu-portal/identity", "body", "actor_id", "key", "data", "line",
 }  # fmt: skip
 
 
@@ -80,7 +81,7 @@ def _rows(place: Place) -> dict[str, Any]:
 def _row(place: Place, row: models.Model) -> Json:
     values: Json = {}
     for field in row._meta.concrete_fields:
-        if field.primary_key or field.name in VARIES or str(field) == LOG_TEXT:
+        if field.primary_key or field.name in VARIES or str(field) in OWN:
             continue
         value = getattr(row, field.attname)
         values[field.name] = ("set" if value is not None else None) if field.is_relation else _plain(place, value)
