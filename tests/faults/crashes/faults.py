@@ -61,10 +61,13 @@ FAULTS: tuple[str, ...] = (
 
 @dataclass
 class Result:
-    """`cases`: how often it struck; 0 if the operation has no such write. `wrong`: differences, in words."""
+    """`cases`: how often it struck; 0 if the operation has no such write. `is_missed`: that write did not come again.
+    `wrong`: differences, in words.
+    """
 
     cases: int = 0
     wrong: list[str] = field(default_factory=list)
+    is_missed: bool = False
 
 
 def strike(stage: Stage, proxy: ApiProxy, operation: str, fault: str, recorded: Outcome) -> Result:
@@ -84,7 +87,7 @@ def strike(stage: Stage, proxy: ApiProxy, operation: str, fault: str, recorded: 
         return Result()
     write = chosen[index % len(chosen)]
     outcome = stage.case(operation, strike=Strike(write, inside))
-    return Result(1, differences(outcome.state, recorded.state))
+    return Result(int(outcome.is_hit), differences(outcome.state, recorded.state), not outcome.is_hit)
 
 
 def _at_request(
@@ -103,7 +106,8 @@ def _at_request(
 
     outcome = stage.case(operation, kubeconfig=str(proxy.kubeconfig), settings=SHORT, after_pass=calm_again)
     proxy.forget()
-    return Result(int(rule.struck > 0), differences(outcome.state, recorded.state))
+    is_missed = not rule.struck and verbs == WRITES
+    return Result(int(rule.struck > 0), differences(outcome.state, recorded.state), is_missed)
 
 
 def _of_pass(stage: Stage, proxy: ApiProxy, operation: str, recorded: Outcome, fault: str) -> Result:

@@ -66,9 +66,13 @@ def test_under_every_fault(
     wrong = {fault: result.wrong for fault, result in results.items() if result.wrong}
     with capsys.disabled():
         print(f"\n{operation}: {len(results)} faults in {time.monotonic() - began:.0f} s")
-    told = {
-        fault: (f"wrong: {result.cases}" if result.wrong else str(result.cases) if result.cases else table.NONE)
-        for fault, result in results.items()
-    }
-    table.note(operation, told)
+    table.note(operation, {fault: cell(result) for fault, result in results.items()})
     assert not wrong, "\n".join(f"{fault}: {line}" for fault, lines in wrong.items() for line in lines)
+
+
+def cell(result: Result) -> str:
+    if result.wrong:
+        return "wrong"
+    if result.is_missed:
+        return table.NOT_RUN
+    return str(result.cases) if result.cases else table.NONE
