@@ -1,0 +1,1 @@
+"""What the operations are, by subject."""
