@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
     """Runs are launched while the indexes are built."""
 
     atomic = False
-    dependencies = [("workloads", "0026_draining")]
+    dependencies = [("workloads", "0027_drain_choices")]
 
     operations = [
         AddIndexConcurrently(
