@@ -72,7 +72,7 @@ def quiet(context: Context) -> Iterator[Figure]:
 @contextlib.contextmanager
 def _held(process_ids: dict[str, int]) -> Iterator[None]:
     """Stops the portal's own processes, which would use the same PostgreSQL and follow the same objects."""
-    pids = [process_ids[name] for name in ("beat", "worker", "watcher")]
+    pids = [process_ids[name] for name in ("beat", "worker", "watcher", "web", "doors")]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -109,7 +109,9 @@ def _measured(cluster_id: int, kubeconfigs: dict[str, str]) -> tuple[int, list[_
         woken = Workload.objects.filter(due_at__lte=timezone.now()).count()
         _rest()
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as database:
+            # What is left of filling the tables.
             database.execute("VACUUM ANALYZE")
+            database.execute("CHECKPOINT")
         pids |= stack.enter_context(_workers(kubeconfigs["worker"]))
         pids["database"] = _postmaster()
         threading.Event().wait(SETTLES_S)
