@@ -166,8 +166,7 @@ class Stage:
         else:
             raise AssertionError(f"it never ends: {unsettled()}\n{self.zygote.log.read_text()[-3000:]}")
         operation.world(ground, place)
-        let_time_pass()
-        self._calm(name, place)
+        self._calm(name, replace(place, kubeconfig=self.kubeconfig))
         return is_hit
 
     def _calm(self, name: str, place: Place, part: Part = "work") -> None:

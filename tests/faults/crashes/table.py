@@ -22,6 +22,7 @@ A cell is the number of cases of this fault in this operation. After each of the
 
 - The last two rows are complete: a real SIGKILL before and after every write, which are enumerated from a recording of the undisturbed operation. A write is a commit in PostgreSQL, a request to the API server that changes something, or a mail. A message in Redis is only a hint.
 - Every other fault strikes at one write, a different one for each fault. *For a while* means until the end of that pass of the worker. What is *away* is away for the call and what follows it: its repetition, or the first pass of the workers.
+- The owners and operators of a team are told once when the API server refuses an object (403, 422); that is no difference.
 - A worker that dies after it sent a mail and before it recorded that sends it again with the same `Message-ID`; such a mail counts once.
 - The fence, the shape of each write in turn and random edits of objects have tests of their own: see `tests/faults`.
 
