@@ -25,17 +25,20 @@ class Bounds:
     of_caller: int | None
 
 
-# A page asks for up to seven parts at once. Two lists at a time, since they keep the processor busy.
+# A page asks for up to seven parts at once. Two lists at a time, since they keep the processor busy. What people have
+# filled in, or a pipeline wants done, waits longest: on a Monday morning hundreds launch within seconds. One slot of
+# the group stays for pages meanwhile.
 BOUNDS = {
     Kind.FIRST: Bounds(running=4, waiting=12, wait_s=10, of_caller=8),
     Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=None),
+    Kind.CHANGE: Bounds(running=3, waiting=250, wait_s=20, of_caller=8),
     Kind.USUAL: Bounds(running=4, waiting=12, wait_s=4, of_caller=8),
     Kind.COSTLY: Bounds(running=2, waiting=4, wait_s=1, of_caller=2),
 }
 # The two groups share nothing, and together no more than DATABASE_POOL_SIZE: a running request has a connection.
 GROUP_RUNNING = 4
 # Who waits in one group is served in this order.
-GROUPS = ((Kind.FIRST, Kind.SIGN_IN), (Kind.USUAL, Kind.COSTLY))
+GROUPS = ((Kind.FIRST, Kind.SIGN_IN), (Kind.CHANGE, Kind.USUAL, Kind.COSTLY))
 GROUP_OF = {kind: group for group in GROUPS for kind in group}
 # All of these may be in a thread at once, and some threads are left for refusals, probes and files.
 THREADS = len(GROUPS) * GROUP_RUNNING + sum(bounds.waiting for bounds in BOUNDS.values()) + 4
@@ -102,7 +105,7 @@ class Gate:
             del self._of_caller[kind, caller]
 
 
-WHAT = {Kind.COSTLY: "lists, reports and charts"}
+WHAT = {Kind.COSTLY: "lists, reports and charts", Kind.CHANGE: "changes"}
 
 
 def of_caller_refusal(kind: Kind, own: int) -> Refusal:

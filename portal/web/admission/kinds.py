@@ -1,7 +1,7 @@
 """What a request is for, by the name of its route: what goes through when a process of web is full, and what does not.
 
-A route that is named nowhere is usual. A new list, report or chart belongs to COSTLY, the end of something that costs
-money or a decision to FIRST.
+A route that is named nowhere is usual, or a change if the method is not for reading. A new list, report or chart
+belongs to COSTLY, the end of something that costs money or a decision to FIRST.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from django.urls import Resolver404, resolve
 class Kind(StrEnum):
     FIRST = "first"
     SIGN_IN = "sign_in"
+    CHANGE = "change"
     USUAL = "usual"
     COSTLY = "costly"
 
@@ -58,9 +59,11 @@ def route_name(path: str) -> str:
 
 def kind_of(path: str, method: str) -> Kind:
     """Only reading a list is costly: a form that people have filled in is never among what is refused first."""
-    name = route_name(path)
+    name, reads = route_name(path), method in ("GET", "HEAD", "OPTIONS")
     if name in SIGN_IN:
         return Kind.SIGN_IN
     if name in FIRST:
         return Kind.FIRST
-    return Kind.COSTLY if name in COSTLY and method in ("GET", "HEAD") else Kind.USUAL
+    if not reads:
+        return Kind.CHANGE
+    return Kind.COSTLY if name in COSTLY else Kind.USUAL

@@ -52,7 +52,7 @@ def served(application: str = DOORS, *, cores: Collection[int] = (), **own: str)
 @contextlib.contextmanager
 def served_by_gunicorn(application: str = WEB, *, cores: Collection[int] = (), **own: str) -> Iterator[Served]:
     """The same with gunicorn, as web, with the threads of one of its processes. `pid` is the worker's."""
-    command = ["-m", "gunicorn", application, "--workers", "1", "--threads", "48", "--keep-alive", "75"]
+    command = ["-m", "gunicorn", application, "--workers", "1", "--threads", "298", "--keep-alive", "75"]
     # The portal's own configuration handles Django after a fork, which the bare application does not need.
     config = "gunicorn.conf.py" if application == WEB else os.devnull
     command += ["--config", config, "--no-control-socket", "--log-level", "warning", "--bind"]

@@ -53,6 +53,22 @@ def test_what_goes_first_runs_at_once_while_lists_and_pages_are_full(gate: Gate,
     assert gate.enter(kind, "alice") is None
 
 
+def test_a_rush_of_launches_leaves_room_for_pages_and_is_served_before_them(gate: Gate) -> None:
+    fill(gate, Kind.CHANGE)
+    assert gate.enter(Kind.USUAL, "alice") is None
+    order = list[str]()
+    threads = [in_thread(gate, Kind.USUAL, "page", order)]
+    wait_until(lambda: waiting(gate, Kind.USUAL) == 1)
+    threads.append(in_thread(gate, Kind.CHANGE, "launch", order))
+    wait_until(lambda: waiting(gate, Kind.CHANGE) == 1)
+    gate.leave(Kind.CHANGE, "caller 0")
+    threads[1].join()
+    gate.leave(Kind.USUAL, "alice")
+    threads[0].join()
+
+    assert order == ["launch", "page"]
+
+
 def test_lists_leave_room_for_other_pages(gate: Gate) -> None:
     fill(gate, Kind.COSTLY)
     refused = gate.enter(Kind.COSTLY, "alice")
@@ -179,7 +195,8 @@ def test_every_named_route_exists_and_has_one_kind() -> None:
         ("POST", "/requests/7/decide", Kind.FIRST),
         ("POST", "/api/v1/requests/7/decide", Kind.FIRST),
         ("GET", "/api/v1/workloads", Kind.COSTLY),
-        ("POST", "/api/v1/workloads", Kind.USUAL),
+        ("POST", "/api/v1/workloads", Kind.CHANGE),
+        ("POST", "/teams/team-a/launch", Kind.CHANGE),
         ("GET", "/operators/usage.csv", Kind.COSTLY),
         ("GET", "/teams/team-a/launch", Kind.USUAL),
         ("GET", "/nowhere", Kind.USUAL),
