@@ -43,4 +43,5 @@ SELECT workload.id
   FROM {Namespace._meta.db_table} namespace
   JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id
   JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND run.ended_at IS NULL
- WHERE namespace.closes_at <= now() AND namespace.gone_at IS NULL AND workload.due_at > now() + make_interval(secs => %s)"""
+ WHERE namespace.closes_at <= now() AND namespace.gone_at IS NULL
+   AND workload.due_at > now() + make_interval(secs => %s)"""
