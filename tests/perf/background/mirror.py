@@ -14,7 +14,7 @@ import psycopg
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.client.kube import Api, Watch
-from tests.perf.support.first_sync import PODS, first_sync
+from tests.perf.support.cluster.first_sync import PODS, first_sync
 
 NAMESPACE = "bench-mirror"
 ROUNDS = 6

@@ -29,7 +29,7 @@ from devcluster.processes.paths import ROOT
 from tests.perf.servers.database import own_database
 from tests.perf.servers.redis import own_redis
 from tests.perf.servers.watcher import until, watcher
-from tests.perf.support.quiet_runs import RUNS, make_rows, runs_in_cluster
+from tests.perf.support.cluster.quiet_runs import RUNS, make_rows, runs_in_cluster
 
 # One to be dropped, and two minutes.
 ROUNDS, ROUND_S = 9, 15.0

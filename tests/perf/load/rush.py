@@ -27,7 +27,7 @@ from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.client.kube import Api, Watch
 from devcluster.demo.http_client import Page
 from tests.perf.servers.database import database_of
-from tests.perf.support.crowd import Crowd, Person
+from tests.perf.support.cluster.crowd import Crowd, Person
 from tests.support.waiting import wait_until
 
 TEAMS = 20

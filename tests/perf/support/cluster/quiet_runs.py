@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.client.kube import Api, ApiError
-from tests.perf.support.many_pods import Etcd
+from tests.perf.support.cluster.many_pods import Etcd
 
 RUNS, TEAMS = 50_000, 100
 EACH = RUNS // TEAMS

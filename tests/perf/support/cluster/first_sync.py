@@ -19,7 +19,7 @@ from devcluster.faults.rules import WRITES
 from tests.perf.servers.database import own_database
 from tests.perf.servers.served import status_kib
 from tests.perf.servers.watcher import until, watcher
-from tests.perf.support.many_pods import many_pods
+from tests.perf.support.cluster.many_pods import many_pods
 
 PODS = 50_000
 ROUNDS = 6
