@@ -38,7 +38,7 @@ OPEN_TO_ALL = {
     "api-schema": "describes the API, holds no data",
 }
 FORM = "application/x-www-form-urlencoded"
-METHODS = ("GET", "POST", "DELETE")
+METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
 @pytest.mark.django_db
