@@ -186,6 +186,11 @@ urlpatterns: list[URLPattern] = [
         name="api-maintenance-release",
     ),
     path("api/v1/nodes/<str:name>/measurements", node_api.NodeMeasurements.as_view(), name="api-node-measurements"),
+    path(
+        "api/v1/nodes/<str:name>/measurements/<int:pk>/withdraw",
+        node_api.NodeMeasurementWithdrawal.as_view(),
+        name="api-node-measurement-withdraw",
+    ),
     path("api/v1/queue", queue_api.QueueView.as_view(), name="api-queue"),
     path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),
     path("api/v1/registries/<str:registry>", registry_api.RegistryDetail.as_view(), name="api-registry"),

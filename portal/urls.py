@@ -145,6 +145,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("nodes", node_views.node_list, name="nodes"),
     path("nodes/<str:name>", node_views.node_page, name="node"),
     path("nodes/<str:name>/measurements", node_views.measure, name="node-measure"),
+    path("nodes/<str:name>/measurements/<int:pk>/withdraw", node_views.withdraw, name="node-measurement-withdraw"),
     path("nodes/<str:name>/mig", node_views.mig_plan_page, name="node-mig"),
     path("maintenance", maintenance_views.maintenance_list, name="maintenances"),
     path("maintenance/new", maintenance_views.maintenance_new, name="maintenance-new"),

@@ -19,6 +19,7 @@ from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.banner import actions as banner_actions
+from catalog.interconnect.actions import record_measurement
 from catalog.models import GpuClass, Image
 from operations.maintenance.actions import plan_maintenance
 from operations.models import Adoption
@@ -166,6 +167,9 @@ def calls(
         title="T", body="B", severity="warning", audience="teams", classes=[], teams=["team-a"], starts=now, ends=later,
         wants_acknowledgement=True, by=Actor(olga, "page"),
     )  # fmt: skip
+    [measured] = record_measurement(
+        a100.cluster, "a100-1", output=nccl("20.00"), measured_on=None, by=Actor(olga, "page")
+    )
     work = {"kind": "job", "gpu_class": a100.slug, "image": "python", "options": {}}
     named = team | {"name": "one"}
     return {
@@ -181,6 +185,7 @@ def calls(
         "maintenances_plan": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
         "maintenances_preview": Call(olga, {}, maintained | {"nodes": ["a100-2"]}),
         "node_measurements_record": Call(olga, {"name": "a100-1"}, {"output": nccl("371.42")}),
+        "node_measurements_withdraw": Call(olga, {"name": "a100-1", "id": str(measured.pk)}, {"because": "Wrong."}),
         "maintenances_confirm": Call(olga, {"id": str(fixed.pk)}),
         "maintenances_cancel": Call(olga, {"id": str(fixed.pk)}),
         "maintenances_release": Call(olga, {"id": str(fixed.pk)}),

@@ -121,6 +121,7 @@ VERB_TEXTS = {
     "announcement.withdrawn": "withdrew",
     "announcement.acknowledged": "acknowledged",
     "node.measured": "recorded a measurement of the interconnect of",
+    "node.measurement_withdrawn": "withdrew a measurement of the interconnect of",
     "banner.put": "published",
     "banner.removed": "removed",
     "proposal.dismissed": "dismissed the proposal",

@@ -1,16 +1,18 @@
-"""Record what was measured of the interconnect of a node."""
+"""Record and withdraw what was measured of the interconnect of a node."""
 
 from __future__ import annotations
 
 from datetime import date
 
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.core.actor import Actor
 from accounts.events.actions import record
 from catalog.classes import policy
 from catalog.interconnect.node_state import gpu_count, state_of
+from catalog.interconnect.queries import measurement_of, measurements
 from catalog.interconnect.reading import Reading, read_output
 from catalog.interconnect.types import UnreadableError
 from catalog.models import NodeMeasurement
@@ -20,6 +22,7 @@ from cluster.reads.observed import Node
 from portal.core.errors import NOT_FOUND, Refused, refuse, refuse_if
 
 OUTPUT_MAX = 200_000
+BECAUSE_MAX = 500
 
 
 @transaction.atomic
@@ -53,6 +56,29 @@ def record_measurement(
     after = {name: value.text for name, value in told.items() if value is not None}
     record(by, "node.measured", made[0], after={**after, "measured_on": made[0].measured_on})
     return made
+
+
+@transaction.atomic
+def withdraw_measurement(cluster: Cluster, node: str, pk: int, *, because: str, by: Actor) -> NodeMeasurement:
+    """The one before it counts again; the row stays, with the reason. Also of a node that is gone. To withdraw it again
+    changes nothing.
+
+    Raises Refused: not_allowed (403), not_found (404), reason_missing (422).
+    """
+    refuse_if(policy.may_edit(by))
+    row = measurements(cluster, node).select_for_update(of=("self",)).filter(pk=pk).first()
+    if row is None:
+        raise Refused(NOT_FOUND)
+    because = " ".join(because.split())
+    if not 0 < len(because) <= BECAUSE_MAX:
+        text = f"Enter a reason of 1 to {BECAUSE_MAX} characters. It stays on the page of the node."
+        raise refuse("reason_missing", text, field="because")
+    if row.withdrawn_at is None:
+        NodeMeasurement.objects.filter(pk=pk).update(withdrawn_at=Now(), withdrawn_because=because)
+        row.refresh_from_db(fields=["withdrawn_at", "withdrawn_because"])
+        told = {row.kind: measurement_of(row).text, "measured_on": row.measured_on}
+        record(by, "node.measurement_withdrawn", row, before=told, after={"because": because})
+    return row
 
 
 def _check_count(read: Reading, node: Node) -> None:

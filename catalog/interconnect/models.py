@@ -10,7 +10,7 @@ from cluster.models import Cluster
 
 
 class NodeMeasurement(models.Model):
-    """Rows are only added: the last by `measured_on` counts, the others are its history.
+    """Rows are only added: the last by `measured_on` that is not withdrawn counts, the others are its history.
 
     `product`, `driver` and `node_uid` are those of the node when it was recorded, "" if it did not say them.
     """
@@ -34,6 +34,8 @@ class NodeMeasurement(models.Model):
     product = models.CharField(max_length=120, blank=True, db_default="", default="")
     driver = models.CharField(max_length=60, blank=True, db_default="", default="")
     node_uid = models.CharField(max_length=64, blank=True, db_default="", default="")
+    withdrawn_at = models.DateTimeField(null=True)
+    withdrawn_because = models.CharField(max_length=500, blank=True, db_default="", default="")
 
     class Meta:
         indexes = [

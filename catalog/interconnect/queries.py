@@ -18,8 +18,8 @@ Measured = Mapping[str, tuple[Measurement, ...]]
 
 
 def latest(cluster: Cluster, nodes: Collection[str] | None = None) -> Measured:
-    """By node, the last of each kind; only for `nodes`, if they are given. One query."""
-    rows = measurements(cluster)
+    """By node, the last of each kind that is not withdrawn; only for `nodes`, if they are given. One query."""
+    rows = measurements(cluster).filter(withdrawn_at=None)
     if nodes is not None:
         rows = rows.filter(node__in=nodes)
     found: dict[str, tuple[Measurement, ...]] = {}

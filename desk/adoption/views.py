@@ -20,6 +20,7 @@ from operations.adoption.findings import is_blocked, losses
 from operations.adoption.policy import may_undo, may_withdraw
 from operations.models import Adoption
 from portal.web.refusals import refusal_in_form
+from tenants.models import Namespace
 
 SHOWN_MAX = 200
 
@@ -52,6 +53,7 @@ def adoption(request: HttpRequest, tenant: str) -> HttpResponse:
     is_accepted = row.state is Adoption.State.ACCEPTED
     missing = losses(row.findings) - {tuple(key) for key in row.accepted} if is_accepted else set()
     is_open = row.state in (Adoption.State.PROPOSED, Adoption.State.ACCEPTED, Adoption.State.UNDONE)
+    is_portals = row.namespace.origin == Namespace.Origin.PORTAL
     context = {
         "row": row,
         "namespace": row.namespace,
@@ -63,7 +65,7 @@ def adoption(request: HttpRequest, tenant: str) -> HttpResponse:
         "has_new_losses": bool(missing),
         "may_accept": role == "owner" and row.read_at is not None and is_open,
         "accepted": [actions.loss_text(key) for key in sorted(losses(row.findings))],
-        "may_undo": by.operates and may_undo(row.state, active_runs=0) is None,
+        "may_undo": by.operates and may_undo(row.state, is_portals=is_portals, active_runs=0) is None,
         "may_withdraw": by.operates and may_withdraw(row.state) is None,
     }
     return render(request, "desk/adoption/adoption.html", context)

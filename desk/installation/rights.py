@@ -100,7 +100,11 @@ RIGHTS: dict[str, dict[str, str]] = {
     "catalog_dismissedproposal": {"web": WRITE},
     "catalog_gpuclass": {**_BY_WEB, "watcher": READ, "beat": READ},
     "catalog_image": _BY_WEB,
-    "catalog_nodemeasurement": {"web": "SELECT, INSERT", "doors": READ, "worker": READ},
+    "catalog_nodemeasurement": {
+        "web": "SELECT, INSERT, UPDATE (withdrawn_at, withdrawn_because)",
+        "doors": READ,
+        "worker": READ,
+    },
     "catalog_nodeunits": {"web": "SELECT, DELETE", "doors": READ, "worker": WRITE, "watcher": READ, "beat": READ},
     "catalog_pool": {
         "web": f"SELECT, INSERT, UPDATE ({ASK})",

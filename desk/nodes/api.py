@@ -15,7 +15,7 @@ from accounts.core.request_actor import operator
 from accounts.models import Scope
 from accounts.rest.paging import PAGING, next_link, parse_limit
 from accounts.rest.strict.query import choice_parameter, text_parameter
-from catalog.interconnect.actions import record_measurement
+from catalog.interconnect.actions import record_measurement, withdraw_measurement
 from catalog.interconnect.queries import measurements
 from catalog.models import NodeMeasurement
 from cluster.reads import queries as read_queries
@@ -25,6 +25,7 @@ from desk.nodes.serializers import (
     NodeMeasurementSerializer,
     RecordedMeasurementsSerializer,
     RecordMeasurementSerializer,
+    WithdrawMeasurementSerializer,
 )
 from portal.core.errors import NOT_FOUND, Refused, refuse
 from usage.faults.shown import reading_sentence
@@ -109,3 +110,23 @@ class NodeMeasurements(generics.GenericAPIView[NodeMeasurement]):
         asked.is_valid(raise_exception=True)
         made = record_measurement(read_queries.current_cluster(), name, **asked.validated_data, by=by)
         return Response(RecordedMeasurementsSerializer({"items": made}).data, status=status.HTTP_201_CREATED)
+
+
+class NodeMeasurementWithdrawal(APIView):
+    """For operators and administrators; 404 for other users."""
+
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="node_measurements_withdraw",
+        summary="For operators: withdraw a measurement; the one before it counts again",
+        description="The row stays, with the reason. To withdraw it again changes nothing.",
+        request=WithdrawMeasurementSerializer,
+        responses={200: NodeMeasurementSerializer, 404: None},
+    )
+    def post(self, request: Request, name: str, pk: int) -> Response:
+        by = operator(request)
+        asked = WithdrawMeasurementSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        row = withdraw_measurement(read_queries.current_cluster(), name, pk, **asked.validated_data, by=by)
+        return Response(NodeMeasurementSerializer(row).data)

@@ -19,6 +19,10 @@ class MeasurementForm(forms.Form):
     measured_on = forms.DateField(required=False, label="Measured on", widget=forms.DateInput(attrs={"type": "date"}))
 
 
+class WithdrawalForm(forms.Form):
+    because = forms.CharField(required=False, label="Reason")
+
+
 class MigDemandForm(forms.Form):
     """A number of instances for each profile, with the profile as the name of the field."""
 

@@ -13,6 +13,7 @@ from catalog.discovery.products import PRODUCT_LABELS
 from catalog.interconnect.node_state import outdated, state_of
 from catalog.interconnect.queries import measurement_of, measurements
 from catalog.interconnect.types import Measurement
+from catalog.models import NodeMeasurement
 from cluster.models import Cluster, MirrorNode
 from cluster.reads import queries as mirror
 from cluster.reads.observed import AsOf, Node
@@ -80,11 +81,14 @@ class LayoutLine:
 
 @dataclass(frozen=True)
 class MeasuredLine:
-    """`why_old`: what changed since, "" if nothing says so. `is_last` of its kind."""
+    """`why_old`: what changed since, "" if nothing says so. `is_last` of its kind: it counts. `row` says whether it is
+    withdrawn.
+    """
 
     found: Measurement
     is_last: bool
     why_old: str
+    row: NodeMeasurement
 
 
 @dataclass(frozen=True)
@@ -182,9 +186,10 @@ def _measured(cluster: Cluster, node: Node) -> Iterable[MeasuredLine]:
     now, told = state_of(node.labels, node.uid), set()
     for row in measurements(cluster, node.name).order_by("-measured_on", "-id")[:MEASUREMENTS_SHOWN]:
         found = measurement_of(row)
-        is_last = row.kind not in told
-        told.add(row.kind)
-        yield MeasuredLine(found, is_last, outdated(found.state, now) if is_last else "")
+        is_last = row.withdrawn_at is None and row.kind not in told
+        if is_last:
+            told.add(row.kind)
+        yield MeasuredLine(found, is_last, outdated(found.state, now) if is_last else "", row)
 
 
 def _product(labels: Mapping[str, str]) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.rest.strict.serializers import StrictSerializer
-from catalog.interconnect.actions import OUTPUT_MAX
+from accounts.rest.validators import documented_length
+from catalog.interconnect.actions import BECAUSE_MAX, OUTPUT_MAX
 from catalog.models import NodeMeasurement
 
 
@@ -55,7 +56,14 @@ class RecordMeasurementSerializer(StrictSerializer):
     measured_on = serializers.DateField(required=False, allow_null=True, default=None, help_text="null: today.")
 
 
+class WithdrawMeasurementSerializer(StrictSerializer):
+    because = serializers.CharField(
+        validators=documented_length(BECAUSE_MAX), help_text="Reason; it stays on the page of the node."
+    )
+
+
 class NodeMeasurementSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
     node = serializers.CharField()
     kind = serializers.ChoiceField(choices=NodeMeasurement.Kind.choices)
     measured_on = serializers.DateField()
@@ -76,6 +84,8 @@ class NodeMeasurementSerializer(serializers.Serializer[Any]):
     )
     product = serializers.CharField(allow_blank=True, help_text="Of the node when it was recorded. Empty: unknown.")
     driver = serializers.CharField(allow_blank=True, help_text="Of the node when it was recorded. Empty: unknown.")
+    withdrawn_at = serializers.DateTimeField(allow_null=True, help_text="null: it is not withdrawn.")
+    withdrawn_because = serializers.CharField(allow_blank=True, help_text="Empty: it is not withdrawn.")
 
 
 class RecordedMeasurementsSerializer(serializers.Serializer[Any]):

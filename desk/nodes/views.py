@@ -12,14 +12,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.core.request_actor import operator
-from catalog.interconnect.actions import OUTPUT_MAX, record_measurement
+from catalog.interconnect.actions import BECAUSE_MAX, OUTPUT_MAX, record_measurement, withdraw_measurement
 from catalog.interconnect.queries import measurement_of
 from catalog.mig.layout_names import layout_name, named_shares
 from catalog.mig.parted import parted_text, shares_of
 from cluster.reads import queries as read_queries
 from desk.nodes import mig_plan
 from desk.nodes import queries as node_queries
-from desk.nodes.forms import MeasurementForm, MigDemandForm
+from desk.nodes.forms import MeasurementForm, MigDemandForm, WithdrawalForm
 from desk.nodes.mig_drawing import planned_cards
 from operations.maintenance.queries import open_maintenance
 from portal.core.errors import refuse
@@ -55,6 +55,7 @@ def node_page(request: HttpRequest, name: str) -> HttpResponse:
         "faults": [node_view(one) for one in page.faults],
         "reading": reading_sentence(page.reading),
         "output_max": OUTPUT_MAX,
+        "because_max": BECAUSE_MAX,
     }
     return render(request, "desk/nodes/node.html", context)
 
@@ -71,6 +72,18 @@ def measure(request: HttpRequest, name: str) -> HttpResponse:
     made = record_measurement(read_queries.current_cluster(), name, **form.cleaned_data, by=by)
     said = "; ".join(measurement_of(one).text for one in made)
     messages.success(request, f"Recorded for {name}: {said}.")
+    return redirect("node", name)
+
+
+@login_required
+@require_POST
+def withdraw(request: HttpRequest, name: str, pk: int) -> HttpResponse:
+    """Withdraws one measurement of the node; the one before it counts again."""
+    by = operator(request)
+    form = WithdrawalForm(request.POST)
+    because = form.cleaned_data["because"] if form.is_valid() else ""
+    row = withdraw_measurement(read_queries.current_cluster(), name, pk, because=because, by=by)
+    messages.success(request, f"Withdrawn for {name}: {measurement_of(row).text}.")
     return redirect("node", name)
 
 

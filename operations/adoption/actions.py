@@ -111,7 +111,8 @@ def undo_adoption(pk: int, *, by: Actor) -> Adoption:
     """
     row = _locked(pk, by)
     refuse_if(tenant_policy.may_operate(by))
-    refuse_if(policy.may_undo(row.state, active_runs=queries.active_runs(row)))
+    is_portals = row.namespace.origin == Origin.PORTAL
+    refuse_if(policy.may_undo(row.state, is_portals=is_portals, active_runs=queries.active_runs(row)))
     Adoption.objects.filter(pk=pk).update(undo_requested_at=Now())
     row.refresh_from_db(fields=["undo_requested_at"])
     # From now on nothing can be launched; the worker still owns what it has to remove.

@@ -67,9 +67,16 @@ def may_withdraw(state: State) -> Refusal | None:
     return Refusal("bad_adoption", f"The adoption is {state.label}. {todo}", status=409)
 
 
-def may_undo(state: State, *, active_runs: int) -> Refusal | None:
+def may_undo(state: State, *, is_portals: bool, active_runs: int) -> Refusal | None:
+    """`is_portals`: the adopted namespace was gone, for example in another cluster, so the portal made it itself."""
     if state not in (State.ACCEPTED, State.ADOPTED):
         return Refusal("bad_adoption", f"The adoption is {state.label}; there is nothing to undo.", status=409)
+    if is_portals:
+        text = (
+            "The adopted namespace was no longer in the cluster, so the portal made one of its own: there is nothing "
+            "to give back."
+        )
+        return Refusal("bad_adoption", text, status=409)
     if active_runs:
         text = f"{plural(active_runs, 'workload')} of the portal run in the namespace. Stop them first."
         return Refusal("bad_adoption", text, status=409)

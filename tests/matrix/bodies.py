@@ -48,6 +48,7 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
             "ends_at": (now + timedelta(days=2)).isoformat(),
         },
         "measurement": {"output": nccl("371.42", gpus=2)},
+        "withdrawal": {"because": "Of another node."},
         "token": {"name": "new", "scopes": ["admin"], "expires_in_days": 1},
         "deputy": {
             "email": "colin@example.org",

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from accounts.api_tokens import token_text
 from accounts.models import ApiToken, Role, User
-from catalog.models import Banner, GpuClass, Image
+from catalog.models import Banner, GpuClass, Image, NodeMeasurement
 from cluster.models import Cluster
 from operations.models import Adoption, Maintenance, MaintenanceNode
 from tenants.models import (
@@ -177,6 +177,14 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
         "random": {"pk": str(NOBODY)},
     }
     things["node"] = {"own": {"name": "a100-1"}, "random": {"name": "no-such"}}
+    measured = NodeMeasurement.objects.create(
+        cluster=gpu_class.cluster, node="a100-1", kind="all_reduce", measured_on=timezone.localdate(), gpus=2,
+        bus_gb_s=200, message_bytes=2**33, by=world.people["operator"],
+    )  # fmt: skip
+    things["measurement"] = {
+        "own": {"name": "a100-1", "pk": str(measured.pk)},
+        "random": {"name": "a100-1", "pk": str(NOBODY)},
+    }
 
     for kind in ("workload", "stopped"):
         things[kind] = {

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.checks.queries import check_report
-from catalog.interconnect.actions import record_measurement
+from catalog.interconnect.actions import record_measurement, withdraw_measurement
 from catalog.interconnect.comparison import SLOWER_BY, compare
 from catalog.interconnect.queries import class_interconnects, latest
 from catalog.interconnect.types import NodeState
@@ -76,11 +76,8 @@ def test_the_last_by_the_day_of_the_measurement_counts(h100: GpuClass, cluster: 
     assert text.index("all_reduce 371 GB/s") < text.index("all_reduce 180 GB/s")
 
 
-def test_a_wrong_one_counts_until_another_is_recorded_for_its_day_or_later(
-    h100: GpuClass, cluster: Cluster, olga: User
-) -> None:
-    """The remedy that the page of a node names: there is no other."""
-    assert "can be neither changed nor deleted" in signed_in(olga).get("/nodes/n0").text
+def test_of_one_day_what_was_recorded_last_counts(h100: GpuClass, cluster: Cluster, olga: User) -> None:
+    assert "of one day what was recorded last" in signed_in(olga).get("/nodes/n0").text
     for right in ("371.42", "368.00"):
         recorded(olga, cluster, "n0", nccl("18.00"))
         recorded(olga, cluster, "n0", nccl(right))
@@ -137,6 +134,56 @@ def test_page_and_api_record_and_show_the_same(h100: GpuClass, olga: User) -> No
     wrong = client.post("/api/v1/nodes/n0/measurements", {"output": "hello"}, "application/json").json()
     assert (wrong["code"], wrong["field"]) == ("bad_measurement", "output")
     assert client.get("/api/v1/nodes/n9/measurements").status_code == 404
+
+
+# ---- withdrawn ---------------------------------------------------------------------------------------------------
+
+
+def test_after_a_withdrawal_the_one_before_it_counts_again(h100: GpuClass, cluster: Cluster, olga: User) -> None:
+    for name in ("n1", "n2"):
+        recorded(olga, cluster, name, nccl("372.00"))
+    recorded(olga, cluster, "n0", nccl("371.42"))
+    [wrong] = recorded(olga, cluster, "n0", nccl("18.00"))
+    assert "slow_links" in {one.code for one in check_report(cluster).findings or ()}
+    client = signed_in(olga)
+    address = f"/nodes/n0/measurements/{wrong.pk}/withdraw"
+    assert f'action="{address}"' in client.get("/nodes/n0").text
+    told = client.post(address, {"because": "  Something else\nran there. "}, follow=True).text
+    assert "Withdrawn for n0: all_reduce 18.0 GB/s (8 GPUs, 8 GiB)." in told
+    assert ": Something else ran there.</p>" in told
+    assert f'action="{address}"' not in told
+    assert "<b>all_reduce 371 GB/s (8 GPUs, 8 GiB)</b>" in told
+    [found] = latest(cluster)["n0"]
+    assert found.text == "all_reduce 371 GB/s (8 GPUs, 8 GiB)"
+    assert "slow_links" not in {one.code for one in check_report(cluster).findings or ()}
+    assert "(371 GB/s to 372 GB/s)" in client.get("/catalog/h100").text
+    event = Event.objects.get(verb="node.measurement_withdrawn")
+    assert (event.name, event.after) == ("n0", {"because": "Something else ran there."})
+    assert event.before["all_reduce"] == "all_reduce 18.0 GB/s (8 GPUs, 8 GiB)"
+
+
+def test_the_api_withdraws_once_and_also_of_a_node_that_is_gone(
+    h100: GpuClass, cluster: Cluster, alice: User, olga: User
+) -> None:
+    [row] = recorded(olga, cluster, "n0", nccl("371.42"))
+    mirrored.seen(cluster, Node=[])
+    address, client = f"/api/v1/nodes/n0/measurements/{row.pk}/withdraw", signed_in(olga)
+    blank = client.post(address, {"because": "\u00a0"}, "application/json")
+    assert blank.status_code == 422, blank.content
+    assert signed_in(alice).post(address, {"because": "Mine."}, "application/json").status_code == 404
+    elsewhere = address.replace("/n0/", "/n1/")
+    assert client.post(elsewhere, {"because": "Wrong."}, "application/json").status_code == 404
+    assert latest(cluster)
+    for because in ("Wrong.", "Again."):
+        found = client.post(address, {"because": because}, "application/json")
+        assert (found.status_code, found.json()["withdrawn_because"]) == (200, "Wrong.")
+    assert not latest(cluster)
+    [item] = client.get("/api/v1/nodes/n0/measurements").json()["items"]
+    assert (item["id"], item["withdrawn_at"] is None) == (row.pk, False)
+    assert Event.objects.filter(verb="node.measurement_withdrawn").count() == 1
+    with pytest.raises(Refused) as refused:
+        withdraw_measurement(cluster, "n0", row.pk, because="Mine.", by=Actor(alice, "page"))
+    assert refused.value.code == "not_allowed"
 
 
 # ---- a class -----------------------------------------------------------------------------------------------------

@@ -83,6 +83,8 @@ API = (
     read("api-node-measurements", NOT_THERE, "node"),
     write("POST", "api-node-measurements", "node.measured", NOT_THERE, "node", scope="admin", done=201,
           body="measurement"),
+    write("POST", "api-node-measurement-withdraw", "node.measurement_withdrawn", NOT_THERE, "measurement",
+          scope="admin", body="withdrawal"),
     read("api-maintenances", NOT_THERE),
     write("POST", "api-maintenances", "maintenance.planned", NOT_THERE, scope="admin", done=201, body="maintenance"),
     write("POST", "api-maintenance-preview", "", NOT_THERE, scope="read", body="maintenance"),

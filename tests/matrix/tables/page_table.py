@@ -72,6 +72,8 @@ PAGES = (
     read("node-mig", NOT_THERE, "node"),
     read("mig-sets", NOT_THERE),
     write("POST", "node-measure", "node.measured", NOT_THERE, "node", body="measurement"),
+    write("POST", "node-measurement-withdraw", "node.measurement_withdrawn", NOT_THERE, "measurement",
+          body="withdrawal"),
     read("maintenances", NOT_THERE),
     read("maintenance-new", NOT_THERE),
     write("POST", "maintenance-new", "maintenance.planned", NOT_THERE, body="maintenance form"),

@@ -13,6 +13,7 @@ LOSES = (
     "workload-stop", "workload-delete", "member-remove", "invitation-revoke", "token-revoke", "team-token-revoke",
     "person-suspend", "person-class-revoke", "person-second-factor-drop", "delegation-end", "secret-delete",
     "registry-delete", "prefix-end", "volume-delete", "request-withdraw", "maintenance-release",
+    "node-measurement-withdraw",
 )  # fmt: skip
 # Red buttons in the open, and what stands beside them instead.
 ELSEWHERE = {

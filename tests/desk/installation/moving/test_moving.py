@@ -18,7 +18,7 @@ from catalog.models import GpuClass
 from cluster.apply.types import PREVIOUS_CLUSTER
 from cluster.client.errors import NotFound
 from cluster.client.types import ApiObject
-from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorEpoch, MirrorJob, MirrorKind
+from cluster.models import AdmissionPeriod, AppliedObject, Cluster, MirrorEpoch, MirrorJob, MirrorKind, MirrorObject
 from cluster.reads import queries as mirror
 from desk.health import queries as health_queries
 from desk.health.catalog_checks import catalog_checks
@@ -309,6 +309,23 @@ def test_a_maintenance_of_the_previous_cluster_ends_and_touches_no_node_here(rea
         with suppress(due.TryLater):
             reconcile_maintenance(row, due.Deadline(), kube=kube)
     assert calls == []
+
+
+def test_a_claim_that_was_restored_without_a_label_is_said_to_stay(
+    reached: Cluster, namespace_a: Namespace, alice: User
+) -> None:
+    confirm_cluster(reached, "second", by=BY)
+    running.known(reached.pk, "Node", "Pod", "Job", "Workload", "PersistentVolumeClaim")
+    claim = MirrorObject.objects.create(
+        cluster_id=reached.pk, kind="PersistentVolumeClaim", namespace=namespace_a.name, name="data", uid="new",
+        resource_version=1, record={"phase": "Bound", "asked_bytes": 1}, created_at=timezone.now(),
+    )  # fmt: skip
+    browser = Client()
+    browser.force_login(alice)
+    said = "its files stay in the cluster until an operator deletes them"
+    assert said in browser.get(reverse("volumes", args=["team-a"])).content.decode()
+    MirrorObject.objects.filter(pk=claim.pk).update(owner=owner_label(Volume.objects.get()))
+    assert said not in browser.get(reverse("volumes", args=["team-a"])).content.decode()
 
 
 def test_health_says_that_another_cluster_is_reached(reached: Cluster) -> None:
