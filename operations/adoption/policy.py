@@ -74,7 +74,7 @@ def may_undo(state: State, *, is_portals: bool, active_runs: int) -> Refusal | N
     if is_portals:
         text = (
             "The adopted namespace was no longer in the cluster, so the portal made one of its own: there is nothing "
-            "to give back."
+            "to undo."
         )
         return Refusal("bad_adoption", text, status=409)
     if active_runs:
