@@ -152,6 +152,7 @@ def calls(
     mirrored.hardware_seen(a100.cluster, Namespace=[found])
     now = timezone.now()
     Adoption.objects.create(namespace=namespace_a, proposed_by=olga, read_at=now)
+    vision.namespaces.update(origin="adopted")
     Adoption.objects.create(namespace=vision.namespaces.get(), proposed_by=olga, read_at=now, adopted_at=now)
     maintained = {
         "kind": "other",

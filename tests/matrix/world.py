@@ -334,6 +334,8 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
 def _adoption(tenant: Tenant, by: User, *, is_adopted: bool) -> None:
     now = timezone.now()
     loss = {"effect": "lost", "code": "network", "kind": "Pod", "name": "all", "text": "Not reached any more."}
+    if is_adopted:
+        tenant.namespaces.update(origin=Namespace.Origin.ADOPTED)
     Adoption.objects.create(
         namespace=tenant.namespaces.get(),
         proposed_by=by,
