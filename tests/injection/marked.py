@@ -85,7 +85,7 @@ FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
                          "terms", "retiring_message", "held_reason"),
     "catalog.DeviceTrial": ("text",),
     "catalog.DismissedProposal": ("reason",),
-    "catalog.NodeMeasurement": ("product", "driver"),
+    "catalog.NodeMeasurement": ("product", "driver", "withdrawn_because"),
     "catalog.Image": ("version", "contents", "vendor"),
     "catalog.Pool": ("error_text",),
     "cluster.AppliedObject": ("code", "text"),
