@@ -37,11 +37,11 @@ SELECT workload.id
   JOIN {Namespace._meta.db_table} namespace
     ON namespace.id = workload.namespace_id AND namespace.cluster_id = class.cluster_id
  WHERE class.life_cycle IN ('{LifeCycle.RETIRING}', '{LifeCycle.RETIRED}') AND class.runs_until <= now()
-   AND workload.due_at > now() + make_interval(secs => %s)
+   AND workload.due_at > now() + make_interval(secs => %s) AND workload.attempts = 0
  UNION
 SELECT workload.id
   FROM {Namespace._meta.db_table} namespace
   JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id
   JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND run.ended_at IS NULL
  WHERE namespace.closes_at <= now() AND namespace.gone_at IS NULL
-   AND workload.due_at > now() + make_interval(secs => %s)"""
+   AND workload.due_at > now() + make_interval(secs => %s) AND workload.attempts = 0"""

@@ -30,7 +30,7 @@ class Bounds:
 # the group stays for pages meanwhile.
 BOUNDS = {
     Kind.FIRST: Bounds(running=4, waiting=12, wait_s=10, of_caller=8),
-    Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=None),
+    Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=4),
     Kind.CHANGE: Bounds(running=3, waiting=250, wait_s=20, of_caller=8),
     Kind.USUAL: Bounds(running=4, waiting=12, wait_s=4, of_caller=8),
     Kind.COSTLY: Bounds(running=2, waiting=4, wait_s=1, of_caller=2),

@@ -12,6 +12,7 @@ from prometheus_client import Counter
 from portal.web.admission.gate import Gate
 from portal.web.admission.kinds import kind_of
 from portal.web.admission.refusal import later
+from portal.web.client_address import client_address, network_of
 from portal.web.session_cookie import session_key_in
 
 REFUSED = Counter("portal_http_refused_total", "HTTP requests refused because web was busy.", ["kind", "status"])
@@ -42,8 +43,12 @@ class AdmissionMiddleware:
 
 
 def caller_of(request: HttpRequest) -> str:
-    """The session or token, as far as that is known without the database. A cookie that is not ours is nobody's."""
-    bearer = request.META.get("HTTP_AUTHORIZATION", "")
-    if bearer:
-        return hashlib.sha256(bearer.encode()).hexdigest()
-    return session_key_in(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+    """Who counts for this request, as far as that is known without the database: its session; else the token that it
+    shows, which is not verified here; else the network that it comes from. A cookie that is not ours is no session.
+    """
+    if session := session_key_in(request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")):
+        return session
+    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return hashlib.sha256(token.strip().encode()).hexdigest()
+    return network_of(client_address(request))

@@ -124,9 +124,21 @@ def test_a_forged_cookie_is_nobody_and_a_session_somebody() -> None:
         request: WSGIRequest = factory.get("/queue")
         return caller_of(request)
 
-    assert caller(session="abc:forged") == ""
+    assert caller(session="abc:forged") == "127.0.0.1"
     assert caller(session=signed_cookie("abc")) == "abc"
-    assert caller() == ""
+    assert caller() == "127.0.0.1"
+
+
+def test_a_header_is_no_other_caller_than_the_session_and_a_token_is_one_however_it_is_written() -> None:
+    def caller(header: str) -> str:
+        request: WSGIRequest = RequestFactory().get("/queue", headers={"Authorization": header})
+        return caller_of(request)
+
+    assert caller("Bearer t") == caller("bearer  t ") == caller("BEARER t") != caller("Bearer u")
+    assert caller("Basic x") == "127.0.0.1"
+    factory = RequestFactory()
+    factory.cookies["session"] = signed_cookie("abc")
+    assert caller_of(factory.get("/queue", headers={"Authorization": "Bearer t"})) == "abc"
 
 
 # ---- no connection to the database ---------------------------------------------------------------------------------
