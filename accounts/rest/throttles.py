@@ -93,8 +93,8 @@ class RequestLimitMiddleware:
         response = self.get_response(request)
         for name, text in request.META.get(HEADERS, {}).items():
             response[name] = text
-        # Who may not see a team uses nothing of its limit.
-        if response.status_code in (403, 404) and (team := request.META.get(TEAM_COUNTED)):
+        # Who may not see a team uses nothing of its limit; a wrong method is refused before that is asked.
+        if response.status_code in (403, 404, 405) and (team := request.META.get(TEAM_COUNTED)):
             uncount(team)
         return response
 
@@ -212,4 +212,5 @@ def seconds_left() -> int:
 
 
 def _is_first(request: HttpRequest) -> bool:
-    return kind_of(request.path_info, request.method or "") in (Kind.FIRST, Kind.SIGN_IN)
+    is_fragment = request.headers.get("HX-Request") == "true"
+    return kind_of(request.path_info, request.method or "", is_fragment=is_fragment) in (Kind.FIRST, Kind.SIGN_IN)

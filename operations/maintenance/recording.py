@@ -15,6 +15,7 @@ from accounts.events.actions import record
 from operations.maintenance.notifications import MAINTENANCE_RULE, tell_end, tell_stuck
 from operations.maintenance.steps import Step
 from operations.models import Maintenance, MaintenanceNode
+from portal.core.due import TryLater
 
 
 @transaction.atomic
@@ -90,7 +91,9 @@ def end_of_previous_cluster(cluster_id: int, *, by: Actor) -> None:
 
 
 def _store(node: MaintenanceNode, **columns: Any) -> None:
-    MaintenanceNode.objects.filter(pk=node.pk).update(**columns)
+    # Ended behind this pass, by a confirmed move: a step that is left open would block the name of the node.
+    if not MaintenanceNode.objects.filter(pk=node.pk, maintenance__ended_at=None).update(**columns):
+        raise TryLater("maintenance", "The maintenance was ended in the meantime.")
     for name, value in columns.items():
         if not hasattr(value, "resolve_expression"):
             setattr(node, name, value)

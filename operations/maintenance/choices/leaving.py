@@ -28,8 +28,12 @@ STOPPED_REASON = "stopped_for_maintenance"
 @transaction.atomic
 def leave_node(row: Maintenance, run_ids: Collection[int], *, why: str) -> int:
     """Returns how many were not asked to leave before: a second call has no effect. `why`: a sentence that names the
-    maintenance. People of a run that is moved are told when the queue has its units back.
+    maintenance. People of a run that is moved are told when the queue has its units back. Nobody is asked for a
+    maintenance that was canceled, released or ended while the worker was at work: those lock its row, too.
     """
+    open_row = Maintenance.objects.select_for_update().filter(pk=row.pk, ended_at=None)
+    if not open_row.filter(cancel_requested_at=None, release_requested_at=None).exists():
+        return 0
     rows = locked_runs().filter(pk__in=run_ids, ended_at=None, stop_requested_at=None)
     found = list(rows.select_related("workload__namespace", "workload__tenant").order_by("pk"))
     # A run of several workers may be moved off another node already.
@@ -44,7 +48,9 @@ def leave_node(row: Maintenance, run_ids: Collection[int], *, why: str) -> int:
 
 
 def _is_to_stop(row: Maintenance, run: Run) -> bool:
-    return run.drain_requested_at is None and chosen(run.drain_choices, row.pk) == STOP
+    # Without a queue nothing was moved, and the order of an earlier maintenance stays.
+    is_leaving = run.drain_requested_at is not None and row.cluster.has_kueue
+    return not is_leaving and chosen(run.drain_choices, row.pk) == STOP
 
 
 def _stop(run: Run, why: str) -> None:

@@ -1,7 +1,8 @@
 """What a request is for, by the name of its route: what goes through when a process of web is full, and what does not.
 
 A route that is named nowhere is usual, or a change if the method is not for reading. A new list, report or chart
-belongs to COSTLY, the end of something that costs money or a decision to FIRST.
+belongs to COSTLY, the end of something that costs money or a decision to FIRST. What htmx fetches for a part of a page,
+such as a refreshed fragment or the preview of a form, is usual at most: people do not wait for it.
 """
 
 from __future__ import annotations
@@ -57,13 +58,15 @@ def route_name(path: str) -> str:
         return ""
 
 
-def kind_of(path: str, method: str) -> Kind:
+def kind_of(path: str, method: str, *, is_fragment: bool = False) -> Kind:
     """Only reading a list is costly: a form that people have filled in is never among what is refused first."""
     name, reads = route_name(path), method in ("GET", "HEAD", "OPTIONS")
     if name in SIGN_IN:
         return Kind.SIGN_IN
+    if name in COSTLY and reads:
+        return Kind.COSTLY
+    if is_fragment:
+        return Kind.USUAL
     if name in FIRST:
         return Kind.FIRST
-    if not reads:
-        return Kind.CHANGE
-    return Kind.COSTLY if name in COSTLY else Kind.USUAL
+    return Kind.USUAL if reads else Kind.CHANGE

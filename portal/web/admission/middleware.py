@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter
 
 from portal.web.admission.gate import Gate
-from portal.web.admission.kinds import kind_of
+from portal.web.admission.kinds import Kind, kind_of
 from portal.web.admission.refusal import later
 from portal.web.client_address import client_address, network_of
 from portal.web.session_cookie import session_key_in
@@ -31,7 +31,9 @@ class AdmissionMiddleware:
         # Doors (ASGI) have few threads of their own, and what runs in them is bounded there.
         if "wsgi.input" not in request.META or request.path_info in PROBES:
             return self.get_response(request)
-        kind, caller = kind_of(request.path_info, request.method or ""), caller_of(request)
+        is_fragment = request.headers.get("HX-Request") == "true"
+        kind = kind_of(request.path_info, request.method or "", is_fragment=is_fragment)
+        caller = caller_of(request, kind)
         refusal = self.gate.enter(kind, caller)
         if refusal is not None:
             REFUSED.labels(kind, refusal.status).inc()
@@ -42,13 +44,14 @@ class AdmissionMiddleware:
             self.gate.leave(kind, caller)
 
 
-def caller_of(request: HttpRequest) -> str:
+def caller_of(request: HttpRequest, kind: Kind) -> str:
     """Who counts for this request, as far as that is known without the database: its session; else the token that it
-    shows, which is not verified here; else the network that it comes from. A cookie that is not ours is no session.
+    shows; else the network that it comes from. A cookie that is not ours is no session. A token is not verified here,
+    and anybody can make up many: for what goes first it is no caller of its own.
     """
     if session := session_key_in(request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")):
         return session
     scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
-    if scheme.lower() == "bearer" and token.strip():
+    if kind not in (Kind.FIRST, Kind.SIGN_IN) and scheme.lower() == "bearer" and token.strip():
         return hashlib.sha256(token.strip().encode()).hexdigest()
     return network_of(client_address(request))

@@ -218,3 +218,31 @@ def test_a_choice_that_was_accepted_is_followed_and_none_is_accepted_after_it_wa
     assert states() == {"mine": "stop stopped_for_maintenance"}
     with pytest.raises(Refused):
         choose(alice, row, "mine", RESTART)
+
+
+@pytest.mark.parametrize("column", ["cancel_requested_at", "release_requested_at", "ended_at"])
+def test_nobody_is_asked_to_leave_for_a_maintenance_that_was_ended_while_the_worker_was_at_work(
+    plan: Plan, launched: Launch, alice: User, column: str
+) -> None:
+    row = plan(step="held")
+    runs = [launched("stops"), launched("moves")]
+    choose(alice, row, "stops", STOP)
+    # The worker has the row as it was.
+    outcome = {"outcome": Maintenance.Outcome.CANCELED} if column == "ended_at" else {}
+    Maintenance.objects.filter(pk=row.pk).update(**{column: timezone.now()}, **outcome)
+
+    assert leaving.leave_node(row, [run.pk for run in runs], why=WHY) == 0
+    assert states() == {"stops": "", "moves": ""}
+
+
+def test_a_stop_is_followed_after_an_earlier_order_that_nothing_carries_out(
+    plan: Plan, launched: Launch, alice: User, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Kueue nothing is moved, and the order of an earlier maintenance stays on the run."""
+    monkeypatch.setattr(Cluster, "has_kueue", False)
+    row, run = plan(step="held"), launched("stops")
+    choose(alice, row, "stops", STOP)
+    Run.objects.update(drain_requested_at=timezone.now(), drain_reason="An earlier maintenance.")
+
+    assert leaving.leave_node(row, [run.pk], why=WHY) == 1
+    assert states()["stops"].startswith("stop stopped_for_maintenance")

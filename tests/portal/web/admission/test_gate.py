@@ -204,3 +204,16 @@ def test_every_named_route_exists_and_has_one_kind() -> None:
 )
 def test_a_request_has_the_kind_of_its_route(method: str, path: str, kind: Kind) -> None:
     assert kind_of(path, method) is kind
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("POST", "/teams/team-a/launch", Kind.USUAL),
+        ("GET", "/teams/team-a/workloads/nb/actions", Kind.USUAL),
+        ("GET", "/queue", Kind.COSTLY),
+        ("POST", "/login", Kind.SIGN_IN),
+    ],
+)
+def test_a_part_of_a_page_takes_no_place_of_what_people_wait_for(method: str, path: str, kind: Kind) -> None:
+    assert kind_of(path, method, is_fragment=True) is kind
