@@ -39,8 +39,8 @@ def test_the_page_of_a_first_run(
     actions.launch("team-a", job, by=by_alice)
     client.force_login(alice)
     # session, user, team; workload, last run, what was sent; mirror: age, jobs, queue, pods; own units; events; whether
-    # its GPUs are idle or have faults; teams of the bar
-    with django_assert_num_queries(15):
+    # its GPUs are idle or have faults; its nodes, for their maintenance; teams of the bar
+    with django_assert_num_queries(16):
         assert client.get("/teams/team-a/workloads/train").status_code == 200
 
 
