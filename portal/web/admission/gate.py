@@ -25,15 +25,15 @@ class Bounds:
     of_caller: int | None
 
 
-# A page asks for up to seven parts at once. Two lists at a time, since they keep the processor busy. What people have
-# filled in, or a pipeline wants done, waits longest: on a Monday morning hundreds launch within seconds. One slot of
-# the group stays for pages meanwhile.
+# A page asks for up to seven parts at once, and a browser that starts again for all its tabs. Two lists at a time,
+# since they keep the processor busy. What people have filled in, or a pipeline wants done, waits longest: on a Monday
+# morning hundreds launch within seconds. One slot of the group stays for pages meanwhile.
 BOUNDS = {
     Kind.FIRST: Bounds(running=4, waiting=12, wait_s=10, of_caller=8),
     Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=4),
     Kind.CHANGE: Bounds(running=3, waiting=250, wait_s=20, of_caller=8),
     Kind.USUAL: Bounds(running=4, waiting=12, wait_s=4, of_caller=8),
-    Kind.COSTLY: Bounds(running=2, waiting=4, wait_s=1, of_caller=2),
+    Kind.COSTLY: Bounds(running=2, waiting=16, wait_s=4, of_caller=8),
 }
 # The two groups share nothing, and together no more than DATABASE_POOL_SIZE: a running request has a connection.
 GROUP_RUNNING = 4
@@ -46,6 +46,7 @@ THREADS = len(GROUPS) * GROUP_RUNNING + sum(bounds.waiting for bounds in BOUNDS.
 
 @dataclass(eq=False)
 class _Waiting:
+    caller: str
     may_run: threading.Event = field(default_factory=threading.Event)
 
 
@@ -56,6 +57,7 @@ class Gate:
         self._lock = threading.Lock()
         self._running: Counter[Kind] = Counter()
         self._waiting: dict[Kind, deque[_Waiting]] = {kind: deque() for kind in Kind}
+        self._running_of: Counter[tuple[Kind, str]] = Counter()
         self._of_caller: Counter[tuple[Kind, str]] = Counter()
 
     def enter(self, kind: Kind, caller: str) -> Refusal | None:
@@ -69,12 +71,12 @@ class Gate:
             if bounds.of_caller is not None and own >= bounds.of_caller:
                 return of_caller_refusal(kind, own)
             if not self._waiting[kind] and self._has_room(kind):
-                self._running[kind] += 1
                 self._of_caller[kind, caller] += 1
+                self._run(kind, caller)
                 return None
             if len(self._waiting[kind]) >= bounds.waiting:
                 return full_refusal(kind)
-            waiting = _Waiting()
+            waiting = _Waiting(caller)
             self._waiting[kind].append(waiting)
             self._of_caller[kind, caller] += 1
         if waiting.may_run.wait(bounds.wait_s):
@@ -89,20 +91,37 @@ class Gate:
     def leave(self, kind: Kind, caller: str) -> None:
         with self._lock:
             self._running[kind] -= 1
+            _take_one(self._running_of, (kind, caller))
             self._forget(kind, caller)
             for next_kind in GROUP_OF[kind]:
                 while self._waiting[next_kind] and self._has_room(next_kind):
-                    self._running[next_kind] += 1
-                    self._waiting[next_kind].popleft().may_run.set()
+                    waiting = self._next(next_kind)
+                    self._waiting[next_kind].remove(waiting)
+                    self._run(next_kind, waiting.caller)
+                    waiting.may_run.set()
+
+    def _next(self, kind: Kind) -> _Waiting:
+        """Of those whose caller has the least in progress, the one that has waited longest: the first list of one
+        person comes before the second of another.
+        """
+        return min(self._waiting[kind], key=lambda one: self._running_of[kind, one.caller])
+
+    def _run(self, kind: Kind, caller: str) -> None:
+        self._running[kind] += 1
+        self._running_of[kind, caller] += 1
 
     def _has_room(self, kind: Kind) -> bool:
         of_group = sum(self._running[one] for one in GROUP_OF[kind])
         return of_group < GROUP_RUNNING and self._running[kind] < BOUNDS[kind].running
 
     def _forget(self, kind: Kind, caller: str) -> None:
-        self._of_caller[kind, caller] -= 1
-        if not self._of_caller[kind, caller]:
-            del self._of_caller[kind, caller]
+        _take_one(self._of_caller, (kind, caller))
+
+
+def _take_one(counts: Counter[tuple[Kind, str]], key: tuple[Kind, str]) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
 
 
 WHAT = {Kind.COSTLY: "lists, reports and charts", Kind.CHANGE: "changes"}

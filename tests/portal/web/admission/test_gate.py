@@ -87,16 +87,27 @@ def test_sign_ins_do_not_fill_what_stops_a_run(gate: Gate) -> None:
     assert gate.enter(Kind.FIRST, "alice") is None
 
 
-def test_the_limit_of_one_caller_does_not_reach_another(gate: Gate) -> None:
+def test_the_limit_of_one_caller_does_not_reach_another() -> None:
     """Nor does one caller alone fill the process: the limit counts what waits as well."""
-    for _ in range(BOUNDS[Kind.COSTLY].of_caller or 0):
+    gate = Gate()
+    for _ in range(BOUNDS[Kind.COSTLY].running):
         assert gate.enter(Kind.COSTLY, "mallory") is None
+    of_caller = BOUNDS[Kind.COSTLY].of_caller
+    assert of_caller is not None
+    threads = [in_thread(gate, Kind.COSTLY, "mallory", []) for _ in range(of_caller - BOUNDS[Kind.COSTLY].running)]
+    wait_until(lambda: waiting(gate, Kind.COSTLY) == len(threads))
     refused = gate.enter(Kind.COSTLY, "mallory")
 
     assert refused is not None
     assert (refused.code, refused.status, refused.retry_after_s) == ("too_many_requests", 429, 2)
+    threads.append(in_thread(gate, Kind.COSTLY, "alice", order := list[str]()))
+    wait_until(lambda: waiting(gate, Kind.COSTLY) == len(threads))
     gate.leave(Kind.COSTLY, "mallory")
-    assert gate.enter(Kind.COSTLY, "alice") is None
+    gate.leave(Kind.COSTLY, "mallory")
+    wait_until(lambda: "alice" in order)
+    for thread in threads[:-1]:
+        gate.leave(Kind.COSTLY, "mallory")
+        thread.join()
 
 
 def test_who_waits_goes_on_when_another_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +127,26 @@ def test_who_waits_goes_on_when_another_has_ended(monkeypatch: pytest.MonkeyPatc
     assert order == ["page", "list"]
 
 
+def test_the_first_list_of_a_person_comes_before_the_second_of_another() -> None:
+    """A browser that starts again asks for all its tabs at once: they wait, and nobody else waits for them."""
+    gate, order = Gate(), list[str]()
+    for _ in range(BOUNDS[Kind.COSTLY].running):
+        assert gate.enter(Kind.COSTLY, "tabs") is None
+    threads = []
+    for number, caller in enumerate(["tabs", "tabs", "alice"], start=1):
+        threads.append(in_thread(gate, Kind.COSTLY, caller, order))
+        wait_until(lambda number=number: waiting(gate, Kind.COSTLY) == number)
+
+    gate.leave(Kind.COSTLY, "tabs")
+    wait_until(lambda: order == ["alice"])
+    gate.leave(Kind.COSTLY, "tabs")
+    gate.leave(Kind.COSTLY, "alice")
+    for thread in threads:
+        thread.join()
+
+    assert order == ["alice", "tabs", "tabs"]
+
+
 def test_more_than_may_wait_are_refused_at_once(gate: Gate) -> None:
     fill(gate, Kind.COSTLY)
     order = list[str]()
@@ -127,7 +158,9 @@ def test_more_than_may_wait_are_refused_at_once(gate: Gate) -> None:
     assert all(one.endswith("refused") for one in order)
     assert (waiting(gate, Kind.COSTLY), sum(gate._of_caller.values())) == (0, BOUNDS[Kind.COSTLY].running)
 
-    gate._waiting[Kind.COSTLY].extend(gates._Waiting() for _ in range(BOUNDS[Kind.COSTLY].waiting))
+    gate._waiting[Kind.COSTLY].extend(
+        gates._Waiting(f"other {number}") for number in range(BOUNDS[Kind.COSTLY].waiting)
+    )
     began = time.monotonic()
     assert gate.enter(Kind.COSTLY, "late") is not None
     assert time.monotonic() - began < 0.04
