@@ -14,6 +14,8 @@ ENUM_NAMES: dict[str, str | list[str]] = {
     "StateEnum": ["pending", "approved", "denied", "withdrawn"],
     "StepState": ["done", "busy", "stuck", "next"],
     "MeasurementKind": "catalog.models.NodeMeasurement.Kind",
+    "AtDrainChoice": ["restart", "stop"],
+    "AtDrainOutcome": ["restart", "stop", "ends_before", "stays"],
     "MaintenanceKind": "operations.models.Maintenance.Kind",
     "MaintenanceOutcome": "operations.models.Maintenance.Outcome",
     "MaintenanceStage": "operations.models.MaintenanceNotice.Stage",

@@ -10,6 +10,7 @@ from rich.table import Table
 from gpu_cli.formatting import Json, plain, table, value, when
 
 UNKNOWN_NOW = "There are no current updates from the cluster: this is what was known last."
+NOT_CHOSEN = {"ends_before": "ends before", "stays": "stays, the drain waits"}
 
 
 def maintenances(found: Json) -> Table:
@@ -76,9 +77,15 @@ def of_run(found: Json) -> RenderableType:
 
 
 def _choice_row(one: Json) -> list[object]:
-    choice = f"{one['at_drain']} ({'chosen' if one['is_chosen'] else 'default'})"
     window = (when(one["starts_at"]), when(one["ends_at"]))
-    return [one["id"], *window, ", ".join(one["nodes"]), choice, one["reason"], one["message"]]
+    return [one["id"], *window, ", ".join(one["nodes"]), _at_drain(one), one["reason"], one["message"]]
+
+
+def _at_drain(one: Json) -> str:
+    """What happens at the drain, and whether somebody chose it where one can choose."""
+    if one["at_drain"] in NOT_CHOSEN:
+        return NOT_CHOSEN[one["at_drain"]]
+    return f"{one['at_drain']} ({'chosen' if one['is_chosen'] else 'default'})"
 
 
 def preview(found: Json) -> Group:
@@ -91,12 +98,16 @@ def _affected(found: Json) -> Iterator[RenderableType]:
         yield UNKNOWN_NOW
     if found["runs"]:
         names = ("team", "workload", "person")
-        rows = ([*(one[name] for name in names), ", ".join(one["nodes"]), one["message"]] for one in found["runs"])
-        yield table(["TEAM", "WORKLOAD", "PERSON", "NODES", "MESSAGE"], rows)
+        rows = (
+            [*(one[name] for name in names), ", ".join(one["nodes"]), _at_drain(one), one["message"]]
+            for one in found["runs"]
+        )
+        yield table(["TEAM", "WORKLOAD", "PERSON", "NODES", "AT THE DRAIN", "MESSAGE"], rows)
         counts = found["choices"]
         yield (
             f"At the drain, as chosen: {counts['stop']} to stop, {counts['restart']} to start elsewhere; by default to "
-            f"start elsewhere: {counts['undecided']}."
+            f"start elsewhere: {counts['undecided']}. End before: {counts['ends_before']}. Cannot be moved, the drain "
+            f"waits for them: {counts['stays']}."
         )
     elif found["is_known"]:
         yield "No workload of the portal runs on these nodes."

@@ -133,7 +133,7 @@ def _without_row(owners: Iterable[str]) -> list[str]:
 
 def left_claims(cluster_id: int, namespace: str) -> LeftClaims | None:
     """Of the namespace; None if there are none. Also those that were restored here: the others are still there. One
-    query, two if there are some.
+    query, four if there are some.
     """
     rows = AppliedObject.objects.filter(cluster_id=cluster_id, kind="PersistentVolumeClaim", namespace=namespace)
     found = list(rows.filter(code=PREVIOUS_CLUSTER).order_by("name").values_list("name", "sent_at"))
@@ -142,4 +142,12 @@ def left_claims(cluster_id: int, namespace: str) -> LeftClaims | None:
     label = f"{Cluster._meta.label_lower}.{cluster_id}"
     moves = list(Event.objects.filter(verb="cluster.replaced", row=label).order_by("pk").values_list("at", "before"))
     uids = [next((before.get("uid", "") for at, before in moves if at >= sent), "") for _name, sent in found]
-    return LeftClaims(tuple(name for name, _sent in found), tuple(sorted({*uids} - {""})))
+    names = tuple(name for name, _sent in found)
+    return LeftClaims(names, tuple(sorted({*uids} - {""})), _shown_claims(cluster_id, namespace, names))
+
+
+def _shown_claims(cluster_id: int, namespace: str, names: Collection[str]) -> int | None:
+    kind = "PersistentVolumeClaim"
+    if not mirror.is_known(cluster_id, kind):
+        return None
+    return sum(one.name in names for one in mirror.objects(cluster_id, kind=kind, namespace=namespace))

@@ -45,10 +45,19 @@ def object_key(manifest: Manifest) -> ObjectKey:
 
 @dataclass(frozen=True)
 class LeftClaims:
-    """`clusters`: uids of the clusters in which they were made, as far as they are known."""
+    """`clusters`: uids of the clusters in which they were made, as far as they are known. `restored`: how many of them
+    there are in this cluster, too; None: unknown.
+    """
 
     names: tuple[str, ...]
     clusters: tuple[str, ...]
+    restored: int | None = None
+
+    def here(self, claims: int | None) -> int | None:
+        """How many of `claims`, which count these, are in this cluster; None: unknown."""
+        if claims is None or self.restored is None:
+            return None
+        return claims - len(self.names) + self.restored
 
     @property
     def where(self) -> str:

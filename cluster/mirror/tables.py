@@ -62,9 +62,11 @@ def row(cluster_id: int, seen: ObservedObject) -> dict[str, Any]:
     return identity | shared | seen.columns | ({"kind": kind.name} if kind.table == "object" else {})
 
 
-def upsert(name: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Insert or replace by the table's natural key, unless the row in place is newer."""
-    _execute(_upsert(name), [json.dumps(rows)])
+def upsert(name: str, rows: Sequence[dict[str, Any]]) -> set[str]:
+    """Insert or replace by the table's natural key, unless the row in place is newer. Returns owners who have lost an
+    object: the row in place named them, and the new one does not.
+    """
+    return {owner for (owner,) in _execute(_upsert(name), [json.dumps(rows)])}
 
 
 @functools.cache
@@ -76,11 +78,19 @@ def _upsert(name: str) -> str:
     }
     names = ", ".join(columns)
     typed = ", ".join(f"{name} {sort}" for name, sort in columns.items())
-    new = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
-    return f"""
-        INSERT INTO {table} ({names}) SELECT {names} FROM jsonb_to_recordset(%s::jsonb) AS new ({typed})
-        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {new}
+    changed = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+    write = f"""
+        INSERT INTO {table} ({names}) SELECT {names} FROM new
+        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {changed}
          WHERE {table}.resource_version <= excluded.resource_version"""
+    new = f"new AS MATERIALIZED (SELECT {names} FROM jsonb_to_recordset(%s::jsonb) AS rows ({typed}))"
+    if "owner" not in columns:
+        return f"WITH {new} {write}"
+    # The whole statement reads the rows as they were before it.
+    return f"""
+        WITH {new}, written AS ({write})
+        SELECT DISTINCT old.owner FROM {table} old JOIN new USING ({", ".join(key)})
+         WHERE old.owner NOT IN ('', new.owner) AND old.resource_version <= new.resource_version"""
 
 
 def delete(cluster_id: int, kind: MirroredKind, uids: Collection[str]) -> list[tuple[str, str, str, str]]:

@@ -265,11 +265,7 @@ class MirrorWriter:
                     for key, one in [*batch.upserts.items()]:
                         if one.namespace == seen.name and not self._is_kept(KINDS[one.kind], one):
                             del batch.upserts[key]
-        elif kind.name == "Job" and (before := self._job_owners.get(seen.uid)):
-            if before != seen.owner:
-                # Another client has changed the label: its row no longer finds the Job.
-                batch.owners.add(before)
-        elif kind.name == "Job" and seen.owner:
+        elif kind.name == "Job" and seen.owner and seen.uid not in self._job_owners:
             self._job_owners[seen.uid] = batch.jobs[seen.uid] = seen.owner
         elif kind.name == "Workload" and not seen.owner:
             return replace(seen, owner=self._job_owners.get(str(seen.columns["job_uid"]), ""))
@@ -319,7 +315,8 @@ class MirrorWriter:
         for seen in batch.upserts.values():
             rows.setdefault(KINDS[seen.kind].table, []).append(tables.row(self._cluster_id, seen))
         for table, found in rows.items():
-            tables.upsert(table, found)
+            # Another client has changed the label: their rows no longer find the object.
+            batch.owners |= tables.upsert(table, found)
         if batch.jobs:
             # Nobody was told when they were seen: their owners were not known yet.
             for namespace, owner in tables.adopt_workloads(self._cluster_id, batch.jobs):

@@ -12,7 +12,8 @@ from catalog.classes.capacity.queries import capacities
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from operations.maintenance.affected import on_nodes
-from operations.maintenance.choices.policy import RESTART, STOP, chosen
+from operations.maintenance.choices.outcome import at_drain
+from operations.maintenance.choices.policy import ENDS_BEFORE, RESTART, STAYS, STOP
 from operations.maintenance.notifications import consequence
 from operations.models import Maintenance
 from portal.ui.text import plural
@@ -23,7 +24,9 @@ from workloads.forecast.queries import waiting_units
 
 @dataclass(frozen=True)
 class AffectedRun:
-    """`person`: who launched it; `what`: what the maintenance does to it; `choice`: "" if nobody chose."""
+    """`person`: who launched it; `what`: what the maintenance does to it; `at_drain`: in one word,
+    `is_chosen`: because somebody chose it.
+    """
 
     team_slug: str
     team: str
@@ -32,7 +35,8 @@ class AffectedRun:
     person: str
     nodes: tuple[str, ...]
     what: str
-    choice: str = ""
+    at_drain: str
+    is_chosen: bool
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,8 @@ class Preview:
     """`others`: `namespace/name` of pods outside the portal that use devices of the nodes: nobody ends them.
     `is_known`: False without current updates of nodes and pods: the rest is then what was known last.
 
-    `stopping` runs end at the drain, `restarting` ones start elsewhere, both as was chosen; for `undecided` ones nobody
-    chose: they start elsewhere too.
+    `stopping` runs end at the drain, `restarting` ones start elsewhere, both as was chosen; `undecided` ones start
+    elsewhere by default. `ending` runs are over by then; `staying` ones cannot be moved, and the drain waits for them.
     """
 
     runs: tuple[AffectedRun, ...]
@@ -71,14 +75,22 @@ class Preview:
 
     @property
     def restarting(self) -> int:
-        return self._with(RESTART)
+        return self._with(RESTART, is_chosen=True)
 
     @property
     def undecided(self) -> int:
-        return self._with("")
+        return self._with(RESTART, is_chosen=False)
 
-    def _with(self, choice: str) -> int:
-        return sum(run.choice == choice for run in self.runs)
+    @property
+    def ending(self) -> int:
+        return self._with(ENDS_BEFORE)
+
+    @property
+    def staying(self) -> int:
+        return self._with(STAYS)
+
+    def _with(self, what: str, *, is_chosen: bool | None = None) -> int:
+        return sum(run.at_drain == what and is_chosen in (None, run.is_chosen) for run in self.runs)
 
 
 def preview(cluster: Cluster, row: Maintenance, nodes: Collection[str]) -> Preview:
@@ -93,9 +105,10 @@ def preview(cluster: Cluster, row: Maintenance, nodes: Collection[str]) -> Previ
             run.requested_by.name,
             tuple(found.nodes_of(run)),
             consequence(row, run),
-            chosen(run.drain_choices, row.pk),
+            outcome.what,
+            outcome.is_chosen,
         )
-        for run in found.all_runs
+        for run, outcome in ((run, at_drain(row, run)) for run in found.all_runs)
     )
     others = tuple(pod for node in sorted(found.others) for pod in found.others[node])
     classes, is_counted = _classes(cluster, set(nodes))

@@ -8,6 +8,8 @@ from rest_framework import serializers
 
 from accounts.rest.strict.serializers import StrictSerializer
 from accounts.rest.validators import documented_length
+from desk.maintenance.choices.serializers import NOT_CHOSEN
+from operations.maintenance.choices.policy import OUTCOMES
 from operations.maintenance.policy import NODES_MOST, REASON_MAX, RESOURCES_MOST, STUCK_MINUTES
 from operations.maintenance.steps import Step
 from operations.models import Maintenance, MaintenanceNotice
@@ -60,15 +62,20 @@ class AffectedRunSerializer(serializers.Serializer[Any]):
     person = serializers.CharField(help_text="Who requested the run.")
     nodes = serializers.ListField(child=serializers.CharField())
     message = serializers.CharField(source="what", help_text="What the maintenance does to it.")
-    at_drain = serializers.CharField(
-        source="choice", allow_blank=True, help_text='What its people chose: restart or stop; "": nobody chose.'
-    )
+    at_drain = serializers.ChoiceField(OUTCOMES, help_text=f"What happens to it at the drain. {NOT_CHOSEN}")
+    is_chosen = serializers.BooleanField(help_text="Whether `at_drain` happens because somebody chose it.")
 
 
 class DrainChoicesSerializer(serializers.Serializer[Any]):
     stop = serializers.IntegerField(source="stopping", help_text="Runs that end at the drain, as was chosen.")
     restart = serializers.IntegerField(source="restarting", help_text="Runs that start elsewhere, as was chosen.")
-    undecided = serializers.IntegerField(help_text="Runs for which nobody chose: they start elsewhere.")
+    undecided = serializers.IntegerField(help_text="Runs that start elsewhere by default.")
+    ends_before = serializers.IntegerField(
+        source="ending", help_text="Runs whose time limit ends before the drain, or that are being stopped."
+    )
+    stays = serializers.IntegerField(
+        source="staying", help_text="Runs that the portal cannot move. The maintenance waits until they end."
+    )
 
 
 class AffectedClassSerializer(serializers.Serializer[Any]):

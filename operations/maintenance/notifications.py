@@ -13,7 +13,8 @@ from accounts.core.actor import Actor, system_actor
 from accounts.events.actions import deliver, record
 from accounts.models import Event
 from operations.maintenance.affected import OnNodes
-from operations.maintenance.choices.policy import RESTART, STOP, chosen
+from operations.maintenance.choices.outcome import at_drain
+from operations.maintenance.choices.policy import ENDS_BEFORE, RESTART, STAYS, STOP
 from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
 from portal.ui.text import capital, date_and_time, first_names
 from workloads.core.notifications import page_url, recipients_of
@@ -94,12 +95,14 @@ def _tell(row: Maintenance, run: Run, nodes: Iterable[str], stage: str) -> None:
 
 def consequence(row: Maintenance, run: Run) -> str:
     """What the maintenance does to a run that is on one of its nodes, as was chosen, in sentences."""
-    start = date_and_time(row.starts_at)
-    if _ends(row, run) and run.ends_at is not None:
+    start, what = date_and_time(row.starts_at), at_drain(row, run).what
+    if what == ENDS_BEFORE:
+        if run.stop_requested_at is not None or run.ends_at is None:
+            return "It is being stopped already: the maintenance does nothing to it."
         return f"Its time limit ends at {date_and_time(run.ends_at)}, before the maintenance: it is not interrupted."
-    if chosen(run.drain_choices, row.pk) == STOP:
+    if what == STOP:
         return f"It is stopped at {start} and does not start again, as was chosen. {file_loss_of(run)} {GRACE}"
-    if not row.cluster.has_kueue:
+    if what == STAYS:
         return "The portal cannot move it. Stop it before the maintenance, or the maintenance waits for it."
     moved = f"It is moved off the node at {start} and queued again: it starts elsewhere when there is room."
     own = "To choose the moment yourself, stop or restart it before."
@@ -108,11 +111,13 @@ def consequence(row: Maintenance, run: Run) -> str:
 
 def _choice_note(row: Maintenance, run: Run) -> str:
     """Which choice people have, and what happens without one; "" if there is nothing to choose."""
-    if _ends(row, run):
+    found = at_drain(row, run)
+    if found.what == ENDS_BEFORE:
         return ""
     how = f"on the page below, or with gpu maintenance {run.workload.name} --at-drain"
-    if found := chosen(run.drain_choices, row.pk):
-        return f"This was chosen. Until the drain begins you can change it, {how} {RESTART if found == STOP else STOP}."
+    if found.is_chosen:
+        other = RESTART if found.what == STOP else STOP
+        return f"This was chosen. Until the drain begins you can change it, {how} {other}."
     return (
         "This happens by default. Until the drain begins you can choose that it is stopped then and does not start "
         f"again, {how} {STOP}."
@@ -120,7 +125,7 @@ def _choice_note(row: Maintenance, run: Run) -> str:
 
 
 def _ends(row: Maintenance, run: Run) -> bool:
-    return run.ends_at is not None and run.ends_at <= row.starts_at
+    return at_drain(row, run).what == ENDS_BEFORE
 
 
 def _was_told_early(row: Maintenance, run: Run) -> bool:

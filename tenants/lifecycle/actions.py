@@ -8,6 +8,7 @@ from django.db import transaction
 
 from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
+from cluster.apply.queries import left_claims
 from portal.core.due import touch
 from portal.core.errors import get_or_refuse, refuse_if
 from portal.core.hints import page_hint
@@ -63,7 +64,9 @@ def set_namespace_state(
         if closes_at <= now and (ended := closing_actions.end_grants(namespace, now)):
             after["grants"] = ended
         claims = lifecycle_queries.object_counts(namespace)["PersistentVolumeClaim"]
-        told = f"{because}\n\n{mails.closing_announcement(**times, at=now, claims=claims)}".strip()
+        left = left_claims(namespace.cluster_id, namespace.name)
+        here = claims if left is None else left.here(claims)
+        told = f"{because}\n\n{mails.closing_announcement(**times, at=now, claims=here, left=left)}".strip()
     else:
         Namespace.objects.filter(pk=namespace.pk).update(wanted=to, closes_at=None, volumes_until=None)
     touch(Namespace, namespace.pk)

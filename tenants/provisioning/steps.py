@@ -60,7 +60,7 @@ def _close(row: Namespace, deadline: Deadline, now: datetime, *, kube: Kube) -> 
     if row.origin == Namespace.Origin.ADOPTED:
         forget_deleted_namespace(row, kube=kube)
     if is_volume_reminder_due(row, now) and (claims := retained_claims(row)) != 0:
-        closing.remind_of_volume_deletion(row, now, claims=claims or 0)
+        closing.remind_of_volume_deletion(row, now, claims=claims)
     outcome = tear_down(row, deadline, kube=kube)
     if outcome is DONE:
         closing.mark_deleted(row, now)

@@ -17,8 +17,10 @@ from workloads.models import Run, Workload
 
 @dataclass(frozen=True)
 class DrainChoice:
-    """`at_drain`: what happens, `is_chosen`: because somebody chose it. `refusal`: why this person cannot choose now.
-    `what`: what the maintenance does to the run, in sentences.
+    """`at_drain`: what happens, `is_chosen`: because somebody chose it. `choice`: what was chosen, "" for nothing;
+    `if_there`: what happens by that if the run has not ended. `is_stopping`: nothing keeps it until the drain;
+    `is_movable`: it could start elsewhere. `refusal`: why this person cannot choose now. `what`: what the maintenance
+    does to the run, in sentences.
     """
 
     pk: int
@@ -28,6 +30,10 @@ class DrainChoice:
     nodes: tuple[str, ...]
     at_drain: str
     is_chosen: bool
+    choice: str
+    if_there: str
+    is_stopping: bool
+    is_movable: bool
     what: str
     refusal: Refusal | None
 
@@ -46,8 +52,12 @@ def drain_choices(by: Actor, team: TeamFacts, workload: Workload, run: Run | Non
             one.row.starts_at,
             one.row.ends_at,
             one.nodes,
-            one.choice or RESTART,
-            bool(one.choice),
+            one.at_drain.what,
+            one.at_drain.is_chosen,
+            one.at_drain.choice,
+            one.at_drain.if_there,
+            run.stop_requested_at is not None,
+            one.row.cluster.has_kueue,
             consequence(one.row, run),
             refusal or choice_refusal(RESTART, is_concerned=True, drained=one.drained),
         )

@@ -7,7 +7,12 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.rest.strict.serializers import StrictSerializer
-from operations.maintenance.choices.policy import CHOICES
+from operations.maintenance.choices.policy import CHOICES, OUTCOMES
+
+NOT_CHOSEN = (
+    "ends_before: its time limit ends before, or it is being stopped. stays: the portal cannot move it, and the "
+    "maintenance waits until it ends."
+)
 
 
 class RunMaintenanceSerializer(serializers.Serializer[Any]):
@@ -16,8 +21,13 @@ class RunMaintenanceSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField(help_text="The nodes are drained from then.")
     ends_at = serializers.DateTimeField(help_text="When users expect the nodes back.")
     nodes = serializers.ListField(child=serializers.CharField(), help_text="Those that the run is on.")
-    at_drain = serializers.ChoiceField(CHOICES, help_text="What happens to the run at the drain.")
-    is_chosen = serializers.BooleanField(help_text="false: nobody chose, and `at_drain` is the default.")
+    at_drain = serializers.ChoiceField(OUTCOMES, help_text=f"What happens to the run at the drain. {NOT_CHOSEN}")
+    is_chosen = serializers.BooleanField(help_text="Whether `at_drain` happens because somebody chose it.")
+    choice = serializers.ChoiceField(
+        CHOICES,
+        allow_blank=True,
+        help_text='What was chosen, "" if nobody chose. It counts if the run has not ended by the drain.',
+    )
     may_choose = serializers.SerializerMethodField(help_text="Whether you can choose now.")
     message = serializers.CharField(source="what", help_text="What the maintenance does to the run.")
 

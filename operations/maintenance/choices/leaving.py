@@ -12,7 +12,8 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.events.actions import deliver, record
-from operations.maintenance.choices.policy import STOP, chosen
+from operations.maintenance.choices.outcome import at_drain
+from operations.maintenance.choices.policy import RESTART, STOP
 from operations.maintenance.notifications import MAINTENANCE_RULE
 from operations.models import Maintenance, MaintenanceNotice
 from workloads.core.notifications import page_url, recipients_of
@@ -28,29 +29,25 @@ STOPPED_REASON = "stopped_for_maintenance"
 @transaction.atomic
 def leave_node(row: Maintenance, run_ids: Collection[int], *, why: str) -> int:
     """Returns how many were not asked to leave before: a second call has no effect. `why`: a sentence that names the
-    maintenance. People of a run that is moved are told when the queue has its units back. Nobody is asked for a
-    maintenance that was canceled, released or ended while the worker was at work: those lock its row, too.
+    maintenance. People of a run that is moved are told when the queue has its units back. Nothing is asked of runs that
+    cannot be moved and were not chosen to stop, or that end by themselves.
+
+    Nobody is asked for a maintenance that was canceled, released or ended while the worker was at work: those lock its
+    row, too.
     """
     open_row = Maintenance.objects.select_for_update().filter(pk=row.pk, ended_at=None)
     if not open_row.filter(cancel_requested_at=None, release_requested_at=None).exists():
         return 0
     rows = locked_runs().filter(pk__in=run_ids, ended_at=None, stop_requested_at=None)
     found = list(rows.select_related("workload__namespace", "workload__tenant").order_by("pk"))
-    # A run of several workers may be moved off another node already.
-    stopping = [run for run in found if _is_to_stop(row, run)]
+    # A run of several workers may be moved off another node already. One whose time limit has come ends by itself.
+    stopping, moving = ([run for run in found if at_drain(row, run).what == what] for what in (STOP, RESTART))
     for run in stopping:
         _stop(run, why)
-    moving = [run.pk for run in found if run not in stopping]
     stage = MaintenanceNotice.Stage.MOVED
-    notices = [MaintenanceNotice(maintenance=row, run_id=pk, stage=stage) for pk in moving]
+    notices = [MaintenanceNotice(maintenance=row, run=run, stage=stage) for run in moving]
     MaintenanceNotice.objects.bulk_create(notices, ignore_conflicts=True)
-    return len(stopping) + request_drain(moving, reason=why, by=MAINTENANCE_RULE)
-
-
-def _is_to_stop(row: Maintenance, run: Run) -> bool:
-    # Without a queue nothing was moved, and the order of an earlier maintenance stays.
-    is_leaving = run.drain_requested_at is not None and row.cluster.has_kueue
-    return not is_leaving and chosen(run.drain_choices, row.pk) == STOP
+    return len(stopping) + request_drain([run.pk for run in moving], reason=why, by=MAINTENANCE_RULE)
 
 
 def _stop(run: Run, why: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 
 from accounts.core.actor import Actor
 from portal.core.errors import Refusal
@@ -15,6 +16,11 @@ RESTART = "restart"
 # It ends, and does not start again.
 STOP = "stop"
 CHOICES = (RESTART, STOP)
+# Two more things happen, which nobody chooses. It ends before the drain: at its time limit, or since it is stopped.
+ENDS_BEFORE = "ends_before"
+# Without a queue nothing can move it. It runs on until it ends, and the drain waits for it.
+STAYS = "stays"
+OUTCOMES = (*CHOICES, ENDS_BEFORE, STAYS)
 
 
 def chosen(choices: Mapping[str, str], maintenance: int | None) -> str:
@@ -25,6 +31,20 @@ def chosen(choices: Mapping[str, str], maintenance: int | None) -> str:
 
 def with_choice(choices: Mapping[str, str], maintenance: int, choice: str) -> dict[str, str]:
     return {**choices, str(maintenance): choice}
+
+
+def ends_before(ends_at: datetime | None, starts_at: datetime, *, is_stopping: bool) -> bool:
+    """`ends_at`: of its time limit. Whatever was chosen, the maintenance neither moves nor stops such a run."""
+    return is_stopping or (ends_at is not None and ends_at <= starts_at)
+
+
+def if_there(choice: str, *, has_queue: bool, is_leaving: bool) -> str:
+    """What the drain does to a run that has not ended. `is_leaving`: it was asked to leave a node before, which a queue
+    is carrying out; without a queue nothing was moved, and the order of an earlier maintenance stays.
+    """
+    if choice == STOP and not (is_leaving and has_queue):
+        return STOP
+    return RESTART if has_queue else STAYS
 
 
 def may_choose(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:

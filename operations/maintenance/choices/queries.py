@@ -9,7 +9,7 @@ from cluster.manifests import names
 from cluster.manifests.metadata import names_other_row
 from cluster.models import MirrorPod
 from cluster.reads import queries as mirror
-from operations.maintenance.choices.policy import chosen
+from operations.maintenance.choices.outcome import AtDrain, at_drain
 from operations.maintenance.steps import DRAINED, Step
 from operations.models import Maintenance, MaintenanceNode
 from portal.core.due import owner_label
@@ -20,14 +20,14 @@ _OVER = ("Succeeded", "Failed")
 
 @dataclass(frozen=True)
 class RunMaintenance:
-    """A maintenance that is neither canceled nor over, and has not released the `nodes` of the run. `choice`: "" if
-    nobody chose. `drained`: those of the nodes whose drain has begun.
+    """A maintenance that is neither canceled nor over, and has not released the `nodes` of the run. `drained`: those
+    of the nodes whose drain has begun.
     """
 
     row: Maintenance
     nodes: tuple[str, ...]
     drained: tuple[str, ...]
-    choice: str
+    at_drain: AtDrain
 
 
 def maintenances_of(workload: Workload, run: Run | None) -> list[RunMaintenance]:
@@ -42,9 +42,9 @@ def maintenances_of(workload: Workload, run: Run | None) -> list[RunMaintenance]
             nodes[0].maintenance,
             tuple(node.name for node in nodes),
             tuple(node.name for node in nodes if node.step in DRAINED),
-            chosen(run.drain_choices, pk),
+            at_drain(nodes[0].maintenance, run),
         )
-        for pk, nodes in found.items()
+        for nodes in found.values()
     ]
     return sorted(made, key=lambda one: (one.row.starts_at, one.row.pk))
 

@@ -16,6 +16,7 @@ from accounts.models import Event
 from catalog.models import Pool
 from cluster.apply.applied_objects import forget_left_claims
 from cluster.apply.queries import left_claims
+from cluster.apply.types import LeftClaims
 from portal.core.due import wake
 from tenants.core import queries as core_queries
 from tenants.core.notifications import page_url
@@ -65,19 +66,22 @@ def finalize_closing(row: Namespace, at: datetime) -> bool:
 
 
 @transaction.atomic
-def remind_of_volume_deletion(row: Namespace, at: datetime, *, claims: int) -> None:
-    """Reminds seven days before the volumes are deleted, unless closing was announced later. `claims`: their number."""
+def remind_of_volume_deletion(row: Namespace, at: datetime, *, claims: int | None) -> None:
+    """Reminds seven days before the volumes are deleted, unless closing was announced later. `claims`: their number
+    with those of a cluster that was replaced; None: unknown.
+    """
     if row.volumes_until is None or not is_volume_reminder_due(row, at):
         return
     namespace = core_queries.lock_namespace(row.pk)
     steps = Event.objects.filter(row=row_label(namespace), verb__in=["namespace.changed", "namespace.reminded"])
     if steps.order_by("-id").values_list("verb", flat=True).first() == "namespace.reminded":
         return
-    after = {"volumes_until": row.volumes_until, "volumes": claims}
-    event = record(CLOSING, "namespace.reminded", namespace, tenant=namespace.tenant.slug, after=after)
     left = left_claims(row.cluster_id, row.name)
+    here = claims if left is None else left.here(claims)
+    after = {"volumes_until": row.volumes_until, "volumes": here, **_left(left)}
+    event = record(CLOSING, "namespace.reminded", namespace, tenant=namespace.tenant.slug, after=after)
     letter = mails.volume_deletion_reminder(
-        namespace.tenant.name, volumes_until=row.volumes_until, claims=claims, left=left
+        namespace.tenant.name, volumes_until=row.volumes_until, claims=here, left=left
     )
     _notify(event, namespace, letter)
 
@@ -91,10 +95,13 @@ def mark_deleted(row: Namespace, at: datetime) -> None:
     name = namespace.name if namespace.origin == Namespace.Origin.PORTAL else given_back_name(namespace)
     Namespace.objects.filter(pk=row.pk).update(gone_at=at, name=name)
     left = left_claims(row.cluster_id, namespace.name)
-    after = {} if left is None else {"volumes_left": list(left.names), "clusters": list(left.clusters)}
-    event = record(CLOSING, "namespace.gone", namespace, tenant=namespace.tenant.slug, after=after)
+    event = record(CLOSING, "namespace.gone", namespace, tenant=namespace.tenant.slug, after=_left(left))
     forget_left_claims(row.cluster_id, namespace.name)
     _notify(event, namespace, mails.deletion_notice(namespace.tenant.name, left=left))
+
+
+def _left(left: LeftClaims | None) -> dict[str, Any]:
+    return {} if left is None else {"volumes_left": list(left.names), "clusters": list(left.clusters)}
 
 
 def _notify(event: Event, namespace: Namespace, letter: Iterable[str]) -> None:

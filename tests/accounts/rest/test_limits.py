@@ -28,7 +28,8 @@ def minute(settings: LazySettings, monkeypatch: pytest.MonkeyPatch, unique: str)
     """A minute of this test's own, 15 s old: the counts in Redis outlive it."""
     settings.API_REQUESTS_PER_MINUTE = 3
     throttles.TokenThrottle._away_until = 0.0
-    found = int(unique, 16)
+    # Dates end with the year 9999.
+    found = int(unique, 16) // 2
     monkeypatch.setattr(throttles.time, "time", lambda: 60.0 * found + 15)
     return found
 
@@ -139,6 +140,20 @@ def test_strangers_use_nothing_of_a_teams_limit(alice: User, team_a: Tenant, min
     assert used(minute, "team", "team-a") == 0
     signed_in(alice).get(LISTS)
     assert used(minute, "team", "team-a") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("post", "history"), ("get", "workloads/none/stop"), ("get", "workloads/none/keep")],
+)
+def test_a_wrong_method_uses_nothing_of_a_teams_limit(
+    alice: User, team_a: Tenant, minute: int, method: str, path: str
+) -> None:
+    """It is refused before anybody asks who may see the team."""
+    for browser in (signed_in(make.user("Stranger")), signed_in(alice)):
+        assert getattr(browser, method)(f"/teams/team-a/{path}").status_code == 405
+    assert (used(minute, "team", "team-a"), used(minute, "team", "team-a:first")) == (0, 0)
+    assert sum(used(minute, "user", f"{user.pk}{kind}") for user in User.objects.all() for kind in ("", ":first")) == 2
 
 
 def test_one_person_who_is_refused_uses_nothing_of_the_teams_limit(

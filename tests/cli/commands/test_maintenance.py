@@ -14,6 +14,7 @@ from operations.models import MaintenanceNode
 from tenants.models import Namespace
 from tests.cli.command import Gpu
 from tests.operations.maintenance.choices.rows import planned, ready_run
+from workloads.models import Run
 
 pytestmark = pytest.mark.django_db
 
@@ -48,6 +49,19 @@ def test_show_and_choose(
     MaintenanceNode.objects.update(step="draining")
     late = gpu("maintenance", "mine", "--at-drain", "stop", "--maintenance", str(row.pk), "--json")
     assert (late.code, late.json["code"]) == (6, "drain_begun")
+
+
+def test_what_nobody_chooses(
+    gpu: Gpu, cluster: Cluster, namespace_a: Namespace, a100: GpuClass, alice: User, olga: User
+) -> None:
+    run, row = ready_run(namespace_a, a100, alice, "mine", "a100-1"), planned(cluster, olga, "a100-1")
+    Run.objects.filter(pk=run.pk).update(ends_at=row.starts_at)
+    done = gpu("maintenance", "mine", "--at-drain", "stop")
+    assert "ends before" in done.out
+    assert "(chosen)" not in done.out
+    Run.objects.filter(pk=run.pk).update(ends_at=None, drain_choices={})
+    Cluster.objects.update(queue_system=Cluster.QueueSystem.NONE)
+    assert "stays, the drain waits" in gpu("maintenance", "mine").out
 
 
 @pytest.mark.parametrize(

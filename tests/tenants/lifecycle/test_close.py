@@ -15,7 +15,7 @@ from accounts.events.actions import record
 from accounts.models import Delivery, Event, Scope, User
 from catalog.models import GpuClass, Pool
 from cluster.apply.types import PREVIOUS_CLUSTER
-from cluster.models import AppliedObject
+from cluster.models import AppliedObject, MirrorObject
 from portal.core.errors import Refused
 from tenants.core import queries
 from tenants.grants import queries as grant_queries
@@ -27,7 +27,7 @@ from tenants.lifecycle.closing import schedule
 from tenants.models import Grant, Membership, Namespace, Tenant
 from tests.support.http.callers import caller, send
 from tests.support.http.pages import page
-from tests.support.rows import make
+from tests.support.rows import make, running
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -302,6 +302,57 @@ def test_volumes_of_a_cluster_that_was_replaced_are_not_called_deleted(
     after = Event.objects.get(verb="namespace.gone").after
     assert after == {"volumes_left": ["data", "models"], "clusters": ["old"]}
     assert list(AppliedObject.objects.values_list("name", flat=True)) == ["new"]
+
+
+def left_behind(row: Namespace, *names: str, new: int = 0) -> None:
+    """Claims of a cluster that was replaced, and `new` ones of this one."""
+    codes = dict.fromkeys(names, PREVIOUS_CLUSTER) | {f"new-{number}": "" for number in range(new)}
+    for name, code in codes.items():
+        AppliedObject.objects.create(
+            cluster=row.cluster, owner="x", kind="PersistentVolumeClaim", namespace=row.name, name=name, code=code,
+            result="applied", sent_at=timezone.now() - DAY,
+        )  # fmt: skip
+    record(system_actor("manage.py"), "cluster.replaced", row.cluster, before={"uid": "old"})
+
+
+def restored(row: Namespace, name: str) -> None:
+    MirrorObject.objects.create(
+        cluster_id=row.cluster_id, kind="PersistentVolumeClaim", namespace=row.name, name=name, uid=f"uid-{name}",
+        resource_version=1, created_at=timezone.now(), record={},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("new", "shown", "is_known", "said", "subject"),
+    [
+        (1, (), True, "Its 1 volume in this cluster is deleted with all data on", "The volumes of Team A will be"),
+        (1, ("data",), True, "Its 2 volumes in this cluster are deleted with all", "The volumes of Team A will be"),
+        (1, (), False, "Its volumes in this cluster are deleted with all data", "The volumes of Team A will be"),
+        (0, (), True, "It has no volumes in this cluster.", "Team A will be deleted from the cluster on"),
+    ],
+)
+def test_volumes_of_a_cluster_that_was_replaced_are_counted_once(
+    namespace_a: Namespace, alice: User, olga: User, new: int, shown: tuple[str, ...], is_known: bool, said: str,
+    subject: str,
+) -> None:  # fmt: skip
+    left_behind(namespace_a, "data", "models", new=new)
+    if is_known:
+        running.known(namespace_a.cluster_id, "PersistentVolumeClaim")
+    for name in shown:
+        restored(namespace_a, name)
+    row = move_back(close(namespace_a, olga, keep_days=20), 24 * HOUR + 14 * DAY)
+    announced = Delivery.objects.get(user=alice)
+    closing_actions.remind_of_volume_deletion(row, queries.database_now(), claims=2 + new)
+    reminder = Delivery.objects.exclude(pk=announced.pk).get(user=alice)
+    assert reminder.subject.startswith(subject)
+    assert said in reminder.body
+    assert said.replace("It has", "The team has") in announced.body
+    left = "2 volumes (data, models) were made in the previous cluster with the uid old, which was replaced by another"
+    for letter in (announced, reminder):
+        assert left in letter.body
+    after = Event.objects.get(verb="namespace.reminded").after
+    assert after["volumes"] == (new + len(shown) if is_known else None)
+    assert after["volumes_left"] == ["data", "models"]
 
 
 def test_a_second_closing_is_told_again(namespace_a: Namespace, olga: User) -> None:

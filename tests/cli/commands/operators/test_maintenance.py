@@ -105,7 +105,7 @@ def test_a_dry_run_names_whom_it_affects_and_plans_nothing(
     asked = (*PLAN, "a100-1", "--kind", "driver", "--reason", "Update", *DAY, "--dry-run")
     done = gpu(*asked)
     assert (done.code, done.err) == (0, "")
-    assert "team-a  mine      Alice   a100-1  It is moved off the node at" in done.out
+    assert "team-a  mine      Alice   a100-1  restart (default)  It is moved off the node at" in done.out
     assert "pods outside the portal: elsewhere/rogue" in done.out
     assert "fewer than granted: grants cannot all be used." in done.out
     assert gpu(*asked, "--json").json["runs"][0]["workload"] == "mine"

@@ -124,13 +124,31 @@ def test_all_runs_look_when_the_mirror_is_known_again(cluster: Cluster, owner: s
 
 @pytest.mark.parametrize("label", ["", "workloads.workload.7"])
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_a_job_whose_owner_label_was_changed(cluster: Cluster, owner: str, label: str, is_restarted: bool) -> None:
-    """Its row does not find it any more."""
+@pytest.mark.parametrize("kind", ["Job", "Pod"])
+def test_an_object_whose_owner_label_was_changed(
+    cluster: Cluster, owner: str, label: str, is_restarted: bool, kind: str
+) -> None:
+    """The row of the label before does not find it any more."""
     mirror = a_watcher(cluster)
-    wakes(mirror, listed(10, thing("train", 3, owner=owner), kind="Job"))
+    wakes(mirror, listed(10, thing("train", 3, owner=owner), kind=kind))
     mirror = a_watcher(cluster) if is_restarted else mirror
     changed = thing("train", 12, owner=label)
-    assert wakes(mirror, listed(20, changed, kind="Job") if is_restarted else seen(changed, kind="Job"))
+    assert wakes(mirror, listed(20, changed, kind=kind) if is_restarted else seen(changed, kind=kind))
+    Namespace.objects.update(due_at=None)
+    assert not wakes(mirror, seen(thing("train", 13, owner=label, status={"x": 1}), kind=kind)), "it has nothing of it"
+
+
+@pytest.mark.parametrize("kind", ["Job", "Pod"])
+def test_both_owners_of_a_changed_label_are_told(cluster: Cluster, owner: str, kind: str) -> None:
+    """Also if the label changes twice before anything is written, and of a new object that has an old one's name."""
+    other, third = "workloads.workload.7", "workloads.workload.8"
+    mirror = a_watcher(cluster)
+    wakes(mirror, listed(10, thing("train", 3, owner=owner), kind=kind))
+    mirror.write(seen(thing("train", 11, owner=other), thing("train", 12, owner=third), kind=kind))
+    told = {one for one, _uid, _difference in tables.take_news(cluster.pk)}
+    assert told == {owner, other, third}
+    mirror.write(seen(thing("train", 13, owner=owner, metadata={"uid": "uid-new"}), kind=kind))
+    assert {one for one, _uid, _difference in tables.take_news(cluster.pk)} == {owner, third}
 
 
 def test_jobs_of_a_namespace_that_is_no_longer_ours(cluster: Cluster, owner: str) -> None:

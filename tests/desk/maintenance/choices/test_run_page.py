@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import User
+from cluster.models import Cluster
+from operations.maintenance.notifications import consequence
 from operations.models import MaintenanceNode
 from tests.operations.maintenance.choices.rows import NODE, Launch, Plan
 from workloads.models import Run
@@ -103,7 +106,81 @@ def test_operators_read_how_many_chose_what(client: Client, plan: Plan, launched
         Run.objects.filter(pk=run.pk).update(drain_choices={str(row.pk): choice, str(row.pk + 1): "stop"})
     client.force_login(olga)
     seen = client.get(f"/api/v1/maintenances/{row.pk}").json()["affected"]
-    assert seen["choices"] == {"stop": 2, "restart": 1, "undecided": 1}
-    assert sorted(run["at_drain"] for run in seen["runs"]) == ["", "restart", "stop", "stop"]
+    assert seen["choices"] == {"stop": 2, "restart": 1, "undecided": 1, "ends_before": 0, "stays": 0}
+    assert sorted((run["at_drain"], run["is_chosen"]) for run in seen["runs"]) == [
+        ("restart", False),
+        ("restart", True),
+        ("stop", True),
+        ("stop", True),
+    ]
     text = client.get(f"/maintenance/{row.pk}").content.decode()
     assert "At the drain: 2 stop as chosen, 1 starts elsewhere as chosen, 1 starts elsewhere by default." in text
+    for name, changed in (
+        ("one", {"ends_at": row.starts_at}),
+        ("two", {"stop_requested_at": timezone.now()}),
+        ("three", {"ends_at": row.starts_at + timedelta(seconds=1)}),
+    ):
+        Run.objects.filter(workload__name=name).update(**changed)
+    seen = client.get(f"/api/v1/maintenances/{row.pk}").json()["affected"]
+    assert seen["choices"] == {"stop": 0, "restart": 1, "undecided": 1, "ends_before": 2, "stays": 0}
+    assert "1 starts elsewhere by default, 2 end before." in client.get(f"/maintenance/{row.pk}").content.decode()
+
+
+@pytest.mark.parametrize("choice", ["", "stop"])
+def test_a_run_that_ends_before_is_told_so(
+    client: Client, plan: Plan, launched: Launch, alice: User, olga: User, choice: str
+) -> None:
+    """The choice counts if its time limit is extended."""
+    run, row = launched("mine"), plan()
+    Run.objects.update(ends_at=row.starts_at - timedelta(minutes=1), drain_choices={str(row.pk): choice})
+    client.force_login(alice)
+    [found] = client.get(API).json()["maintenances"]
+    assert (found["at_drain"], found["is_chosen"], found["choice"]) == ("ends_before", False, choice)
+    assert "before the maintenance: it is not interrupted." in found["message"]
+    text = client.get(PAGE).content.decode()
+    assert "nothing: it ends before" in text
+    assert "If it is extended until then" in text
+    assert ("stop, do not start again (chosen)" if choice else "start again elsewhere (default)") in text
+    assert (STARTS if choice else STOPS) in text
+    other = "restart" if choice else "stop"
+    answer = put(client, row.pk, at_drain=other).json()["maintenances"][0]
+    assert (answer["at_drain"], answer["choice"]) == ("ends_before", other)
+    Run.objects.update(stop_requested_at=timezone.now())
+    text = client.get(PAGE).content.decode()
+    assert "It is being stopped already: the maintenance does nothing to it." in text
+    assert "If it is extended until then" not in text
+    Run.objects.update(stop_requested_at=None, ends_at=row.starts_at + timedelta(minutes=1))
+    [found] = client.get(API).json()["maintenances"]
+    assert (found["at_drain"], found["is_chosen"]) == (other, True)
+    assert consequence(row, Run.objects.get(pk=run.pk)) == found["message"]
+
+
+def test_a_run_that_nothing_can_move_is_told_so(
+    client: Client, plan: Plan, launched: Launch, alice: User, olga: User
+) -> None:
+    launched("mine")
+    row = plan()
+    Cluster.objects.update(queue_system=Cluster.QueueSystem.NONE)
+    client.force_login(alice)
+    for choice in ("", "restart"):
+        if choice:
+            put(client, row.pk, at_drain=choice)
+        [found] = client.get(API).json()["maintenances"]
+        assert (found["at_drain"], found["is_chosen"], found["choice"]) == ("stays", False, choice)
+        assert "The portal cannot move it." in found["message"]
+        text = client.get(PAGE).content.decode()
+        assert "it stays until it ends: the drain waits for it" in text
+        assert STOPS in text
+        assert "start again elsewhere" not in text
+    put(client, row.pk, at_drain="stop")
+    text = client.get(PAGE).content.decode()
+    assert "stop, do not start again (chosen)" in text
+    assert "Do not stop it, the drain waits for it" in text
+    assert STARTS not in text
+    launched("other")
+    client.force_login(olga)
+    seen = client.get(f"/api/v1/maintenances/{row.pk}").json()["affected"]
+    assert seen["choices"] == {"stop": 1, "restart": 0, "undecided": 0, "ends_before": 0, "stays": 1}
+    assert sorted(run["at_drain"] for run in seen["runs"]) == ["stays", "stop"]
+    text = client.get(f"/maintenance/{row.pk}").content.decode()
+    assert "0 start elsewhere by default, 1 cannot be moved: the drain waits for it." in text

@@ -99,7 +99,7 @@ def test_a_run_on_several_nodes_has_a_choice_for_each_maintenance(plan: Plan, la
     assert (choose(alice, first), choose(alice, second, RESTART)) == (STOP, RESTART)
     run.refresh_from_db()
     found = maintenances_of(run.workload, run)
-    assert [(one.row.pk, one.nodes, one.choice) for one in found] == [
+    assert [(one.row.pk, one.nodes, one.at_drain.choice) for one in found] == [
         (first.pk, (NODE,), STOP),
         (second.pk, ("a100-2", "a100-3"), RESTART),
     ]

@@ -17,7 +17,7 @@ from cluster.models import Cluster
 from operations.maintenance.affected import on_nodes
 from operations.maintenance.choices import leaving
 from operations.maintenance.choices.actions import choose_at_drain
-from operations.maintenance.choices.policy import RESTART, STOP
+from operations.maintenance.choices.policy import RESTART, STAYS, STOP, if_there
 from operations.maintenance.notifications import tell_canceled, tell_runs
 from operations.maintenance.reconcile import reconcile_maintenance
 from operations.models import Maintenance, MaintenanceNode, MaintenanceNotice
@@ -246,3 +246,63 @@ def test_a_stop_is_followed_after_an_earlier_order_that_nothing_carries_out(
 
     assert leaving.leave_node(row, [run.pk], why=WHY) == 1
     assert states()["stops"].startswith("stop stopped_for_maintenance")
+
+
+def test_without_a_queue_nobody_is_asked_to_move_and_all_are_told_so(
+    plan: Plan, launched: Launch, alice: User, cluster: Cluster
+) -> None:
+    """The page of such a run would say for as long as it runs that it is being moved."""
+    Cluster.objects.update(queue_system=Cluster.QueueSystem.NONE)
+    row = plan()
+    for name, choice in (("stops", STOP), ("stays", ""), ("kept", RESTART)):
+        launched(name)
+        if choice:
+            choose(alice, row, name, choice)
+    tell_runs(Maintenance.objects.get(), on_nodes(cluster.pk, [NODE]), now=timezone.now())
+    for name in ("stays", "kept"):
+        mail = Delivery.objects.get(subject__contains=f": {name} of")
+        assert "The portal cannot move it. Stop it before the maintenance, or the maintenance waits for" in mail.body
+        assert "This happens by default." in mail.body
+        assert "--at-drain stop" in mail.body
+    drained(row)
+    assert states() == {"stops": "stop stopped_for_maintenance", "stays": "", "kept": ""}
+    assert not MaintenanceNotice.objects.filter(stage="moved").exists()
+    assert not Event.objects.filter(verb="workload.drain_requested").exists()
+
+
+@pytest.mark.parametrize("choice", ["", STOP])
+def test_a_run_whose_time_limit_has_come_is_left_to_it(
+    plan: Plan, launched: Launch, alice: User, cluster: Cluster, choice: str
+) -> None:
+    """Its people were told that the maintenance does not interrupt it. If it is extended, it leaves then."""
+    row = plan()
+    launched("mine")
+    Run.objects.update(ends_at=row.starts_at, drain_choices={str(row.pk): choice})
+    tell_runs(row, on_nodes(cluster.pk, [NODE]), now=timezone.now())
+    body = Delivery.objects.get().body
+    assert "before the maintenance: it is not interrupted." in body
+    assert "--at-drain" not in body
+    Run.objects.update(ends_at=timezone.now() - timedelta(minutes=2))
+    drained(row)
+    assert states() == {"mine": ""}
+    Run.objects.update(ends_at=timezone.now() + timedelta(hours=1))
+    drained(row)
+    assert states() == {"mine": "stop stopped_for_maintenance" if choice else "move"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "has_queue", "is_leaving", "what"),
+    [
+        ("", True, False, RESTART),
+        (RESTART, True, False, RESTART),
+        (STOP, True, False, STOP),
+        (STOP, True, True, RESTART),
+        ("", False, False, STAYS),
+        (RESTART, False, False, STAYS),
+        ("", False, True, STAYS),
+        (STOP, False, False, STOP),
+        (STOP, False, True, STOP),
+    ],
+)
+def test_what_the_drain_does_to_a_run_that_is_there(choice: str, has_queue: bool, is_leaving: bool, what: str) -> None:
+    assert if_there(choice, has_queue=has_queue, is_leaving=is_leaving) == what

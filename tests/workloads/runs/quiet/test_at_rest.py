@@ -246,6 +246,18 @@ def test_an_end_that_is_set_after_the_last_look(
     assert deleted == ["Job"]
 
 
+@pytest.mark.parametrize("sets", [retire, close])
+def test_a_row_that_fails_keeps_its_back_off(notebook: Workload, sets: Callable[[datetime], None]) -> None:
+    """The query runs every few seconds: it would wake such a row each time, and the cluster be asked as often."""
+    due_at = timezone.now() + timedelta(minutes=9)
+    sets(timezone.now() - timedelta(seconds=1))
+    Workload.objects.update(due_at=due_at, attempts=3, error_code="refused")
+    assert ends.wake_ended_runs() == 0
+    assert Workload.objects.get().due_at == due_at
+    Workload.objects.update(attempts=0)
+    assert ends.wake_ended_runs() == 1
+
+
 def test_only_runs_on_the_class_that_have_not_ended(
     notebook: Workload, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
