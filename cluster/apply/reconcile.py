@@ -7,9 +7,8 @@ unwanted.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,6 +29,7 @@ from cluster.client.managed_fields import UNTRACKED, field_ownership
 from cluster.client.types import ApiObject
 from cluster.manifests.metadata import IDENTITY_LABEL, OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
+from cluster.observe_only.checked_writes import writes_are_checked
 from portal.core.due import Deadline, TryLater
 
 log = structlog.get_logger(__name__)
@@ -169,22 +169,29 @@ def _send_new(
     """Sends a group in parallel and records all outcomes together. After the first failure no new request starts; what
     was sent until then is recorded, and the first failure is raised.
     """
-    has_failed = threading.Event()
 
-    def tried(manifest: Manifest) -> AppliedObject | None:
-        if has_failed.is_set():
-            return None
-        try:
-            deadline.check()
+    def tried(manifest: Manifest) -> AppliedObject:
+        with writes_are_checked():
             return _tried(kube, cluster_id, owner, manifest, None)
-        except BaseException:
-            has_failed.set()
-            raise
 
-    with ThreadPoolExecutor(max_workers=min(PARALLEL_REQUESTS, len(manifests))) as threads:
-        tries = [threads.submit(tried, manifest) for manifest in manifests]
-    failures = [error for one in tries if (error := one.exception()) is not None]
-    rows = record_outcomes([row for one in tries if one.exception() is None and (row := one.result()) is not None])
+    tries: list[Future[AppliedObject]] = []
+    failures: list[BaseException] = []
+    with ThreadPoolExecutor(max_workers=PARALLEL_REQUESTS) as threads:
+        try:
+            for manifest in manifests:
+                running = [one for one in tries if not one.done()]
+                if len(running) == PARALLEL_REQUESTS:
+                    wait(running, return_when=FIRST_COMPLETED)
+                if any(one.done() and one.exception() for one in tries):
+                    break
+                deadline.check()
+                # Asked here, just before the request: a connection of each thread would take longer than what it sends.
+                kube.check_write(manifest)
+                tries.append(threads.submit(tried, manifest))
+        except Exception as error:
+            failures.append(error)
+    failures = [found for one in tries if (found := one.exception()) is not None] + failures
+    rows = record_outcomes([one.result() for one in tries if one.exception() is None])
     if failures:
         raise failures[0]
     return rows

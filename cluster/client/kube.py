@@ -34,6 +34,7 @@ from cluster.client.login import Login
 from cluster.client.managed_fields import OWN_MANAGER, as_applied_patch
 from cluster.client.secret_scrubbing import scrub_secret_values
 from cluster.client.types import ApiObject
+from cluster.observe_only.checked_writes import CHECKED
 from cluster.observe_only.queries import is_observe_only
 from cluster.replacement.server_check import ServerCheck
 
@@ -60,6 +61,12 @@ class Kube:
         self._check_write = check_write
         self._server_check = server_check
         self._pause_ends = 0.0
+
+    def check_write(self, manifest: dict[str, Any]) -> None:
+        """Raises what a POST of the manifest would raise without being sent."""
+        kind, namespace, _name = _identify(manifest)
+        if self._check_write is not None:
+            self._check_write("POST", api_path(kind, namespace))
 
     # ---- one object ------------------------------------------------------------------------------------------
 
@@ -303,7 +310,7 @@ class Kube:
         if is_checked and (check := self._server_check) is not None:
             require_own_cluster(check, login.pool, lambda: self.server_uid(by_list=check.records))
         # After it: this sends a write of its own, the check of the fence.
-        if method != "GET" and self._check_write is not None:
+        if method != "GET" and self._check_write is not None and not CHECKED.get():
             self._check_write(method, path)
         url = f"{login.host}/{path}"
         if query:

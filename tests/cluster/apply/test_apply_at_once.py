@@ -11,7 +11,7 @@ import pytest
 
 from cluster.apply.reconcile import converge
 from cluster.apply.types import ConvergeResult
-from cluster.client.errors import ClusterUnavailable
+from cluster.client.errors import ClusterUnavailable, ObserveOnly
 from cluster.client.kube import Kube
 from cluster.manifests.metadata import OWNER_LABEL
 from cluster.models import AppliedObject, Cluster
@@ -77,6 +77,24 @@ def test_what_was_sent_is_known_though_another_could_not_be(proxy: ApiProxy, clu
     proxy.forget()
     send(proxy, cluster, *wanted)
     assert AppliedObject.objects.filter(kind="ServiceAccount", result="applied").count() == 8
+
+
+def test_whether_they_may_be_sent_is_asked_for_each_by_the_caller(proxy: ApiProxy, cluster: Cluster, name: str) -> None:
+    """A connection of each thread took longer than the requests. After the third ask the portal only observes."""
+    asked: list[threading.Thread] = []
+
+    def check_write(method: str, path: str) -> None:
+        asked.append(threading.current_thread())
+        if len(asked) > 3:
+            raise ObserveOnly(method, path)
+
+    kube = Kube(str(proxy.kubeconfig), check_write=check_write)
+    wanted = [namespace(name, enforce="restricted"), *(account(name, one) for one in "abcdefgh")]
+    with pytest.raises(ObserveOnly, match="serviceaccounts"):
+        converge(kube=kube, cluster_id=cluster.pk, owner=OWNER, manifests=wanted, deadline=Deadline())
+    assert asked == [threading.current_thread()] * 4
+    assert AppliedObject.objects.filter(kind="ServiceAccount", result="applied").count() == 2
+    assert len(proxy.calls("create", "serviceaccounts")) == 2
 
 
 def test_a_field_that_only_the_creation_sent_goes_with_the_first_change(
