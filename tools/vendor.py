@@ -1,17 +1,21 @@
 """Creates static/vendor from the npm registry: `python3 tools/vendor.py`. Only this tool needs npm.
 
 The table below lists the files, packages and versions; the result and its hashes are written to
-static/vendor/manifest.json, which tests/portal/ui/test_static.py compares with the files. htmx is not here: it comes
-inside the django-htmx package.
+static/vendor/manifest.json, which tests/portal/ui/test_static.py compares with the files. htmx comes inside the
+django-htmx package. Files that every page loads are joined: each file of a first visit costs a request.
+`--join` only makes the joined files again, without npm, after an update of django-htmx.
 """
 
 import hashlib
 import json
 import re
 import subprocess
+import sys
 import tarfile
 import tempfile
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 
 VENDOR = Path(__file__).resolve().parent.parent / "static" / "vendor"
@@ -59,6 +63,37 @@ terminal-2 trash user users x
 """.split()  # noqa: SIM905 (53 quoted words would be a page)
 
 
+# Joined file -> its parts, in their order: paths below static/vendor, or of htmx below the static files of its package.
+JOINED = {
+    "joined/vendor.min.css": ["bootstrap/bootstrap.min.css", "uplot/uPlot.min.css"],
+    "joined/htmx.min.js": ["django_htmx/htmx-2.min.js", "django_htmx/ext/hx-sse-2.min.js"],
+}
+
+
+def joined(parts: list[str]) -> str:
+    htmx = files("django_htmx") / "static"
+    texts = [(htmx if part.startswith("django_htmx/") else VENDOR).joinpath(part).read_text() for part in parts]
+    # A script may end without a semicolon.
+    return (";\n" if parts[0].endswith(".js") else "\n").join(text.strip() for text in texts) + "\n"
+
+
+def joined_entry() -> dict[str, object]:
+    """Writes the joined files; returns their entry of the manifest."""
+    digests = {}
+    for target, parts in JOINED.items():
+        text = joined(parts)
+        path = VENDOR / target
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        digests[target] = hashlib.sha256(text.encode()).hexdigest()
+    return {
+        "name": "joined: bootstrap, uplot, htmx of django-htmx",
+        "version": version("django-htmx"),
+        "licence": "MIT, 0BSD (htmx)",
+        "sha256": digests,
+    }
+
+
 def unpacked(package: Package, folder: Path) -> Path:
     """Returns the package's folder, fetched with npm's client."""
     subprocess.run(
@@ -78,7 +113,7 @@ def without_source_map(text: str) -> str:
 
 
 def sprite(icons: Path) -> str:
-    """One SVG with a symbol per icon; stroke and size come from the class `i` in theme.css."""
+    """One SVG with a symbol per icon; stroke and size come from the class `i` in portal.css."""
     symbols = []
     for name in sorted(ICONS):
         svg = (icons / f"{name}.svg").read_text()
@@ -89,8 +124,11 @@ def sprite(icons: Path) -> str:
 
 
 def main() -> None:
+    record = VENDOR / "manifest.json"
     manifest = []
-    for package in PACKAGES:
+    if "--join" in sys.argv:
+        manifest = [one for one in json.loads(record.read_text()) if not one["name"].startswith("joined")]
+    for package in [] if manifest else PACKAGES:
         written = {}
         with tempfile.TemporaryDirectory() as scratch:
             source = unpacked(package, Path(scratch))
@@ -110,7 +148,8 @@ def main() -> None:
                 "sha256": {target: hashlib.sha256(text.encode()).hexdigest() for target, text in written.items()},
             }
         )
-    (VENDOR / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    manifest.append(joined_entry())
+    record.write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 if __name__ == "__main__":

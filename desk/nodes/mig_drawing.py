@@ -22,7 +22,7 @@ _ASSUMED = "The slice placement of this product is assumed from its predecessors
 
 
 class SliceState(Enum):
-    """State of one slice, named like its CSS class (`.mig-<value>` in components.css). NONE: there is no slice."""
+    """State of one slice, named like its CSS class (`.mig-<value>` in portal.css). NONE: there is no slice."""
 
     YOURS = "yours"
     USED = "in-use"

@@ -128,8 +128,10 @@ document.addEventListener("submit", async (event) => {
   event.stopImmediatePropagation();
   if (form.dataset.checking) return;
   form.dataset.checking = "yes";
+  isAwaited(submitter);
   const isMine = await sessionIsMine();
   delete form.dataset.checking;
+  isOver();
   if (!isMine) return;
   form.dataset.checked = "yes";
   form.requestSubmit(submitter);
@@ -140,6 +142,35 @@ document.addEventListener("submit", async (event) => {
 addEventListener("focus", async () => {
   if (one("#notices [data-trouble], #notices [data-refusal=not_signed_in]") && (await sessionIsMine())) isComputed(true);
 });
+
+// ---- an answer to a click at once: a bar at the top, and the control is pale, until the page or the part is there -----
+// What no page has answered after a while is not shown any more. A download leaves the page where it is.
+let forgotten, isLeaving = false;
+function isAwaited(control) {
+  isLeaving ||= Boolean(control);
+  document.documentElement.dataset.busy = "";
+  control?.setAttribute("aria-busy", "true");
+  clearTimeout(forgotten);
+  forgotten = setTimeout(isOver, 10000);
+}
+function isOver() {
+  isLeaving = false;
+  delete document.documentElement.dataset.busy;
+  all(":is(a, button, form)[aria-busy]").forEach((control) => control.removeAttribute("aria-busy"));
+}
+// On the window: after all others had their chance to prevent it.
+addEventListener("submit", (event) => {
+  const { target: form, submitter } = event;
+  if (!event.defaultPrevented && (submitter?.formTarget || form.target) !== "_blank") isAwaited(submitter ?? form);
+});
+addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  const isHere = link.pathname === location.pathname && link.search === location.search && link.hash;
+  const isFile = link.hasAttribute("download") || link.pathname.endsWith(".csv");
+  if (link.origin === location.origin && !link.target && !isFile && !isHere) isAwaited(link);
+});
+addEventListener("pageshow", isOver);
 
 // ---- forms are sent once: a second click while the first is on its way does nothing ----------------------------
 document.addEventListener("submit", (event) => {
@@ -270,6 +301,7 @@ class VisibleSource extends EventTarget {
     super();
     this.url = url;
     this.names = new Set(["open", "error"]);
+    this.begun = new Set();
     this.onVisibility = () => (document.hidden ? this.pause() : this.resume());
     document.addEventListener("visibilitychange", this.onVisibility);
     if (afterMs) this.timer = setTimeout(() => this.resume(), afterMs);
@@ -291,8 +323,17 @@ class VisibleSource extends EventTarget {
     this.inner.addEventListener(name, (event) => {
       if (name === "open") this.onopen?.(event);
       if (name === "error") this.onerror?.(event);
+      if (this.isSameAsLoaded(name, event.data)) return;
       this.dispatchEvent(new MessageEvent(name, { data: event.data, lastEventId: event.lastEventId }));
     });
+  }
+
+  // A stream begins with the state as it is. Where the page was loaded with the same, nothing is fetched again.
+  isSameAsLoaded(name, html) {
+    if (name === "open" || name === "error" || this.begun.has(name)) return false;
+    this.begun.add(name);
+    const part = one(`[sse-swap="${CSS.escape(name)}"]`);
+    return Boolean(part) && withoutAges(given.get(part) ?? "") === withoutAges(comparable(parsed(html).body.innerHTML));
   }
 
   resume() {
@@ -347,6 +388,10 @@ const LIVE_PARTS = "[sse-swap], [data-keep-typed], #unread";
 // Each answer has a token of its own for its forms.
 // A stream leaves out the end of the last line.
 const comparable = (html) => html.replace(/(name="csrfmiddlewaretoken" value=")[^"]*/g, "$1").trim();
+
+// The words for a moment age, and a stream has others than a page; the moment itself is in the tag. Only a page says when
+// it was made.
+const withoutAges = (text) => text.replace(/<span class="when-still">.*?<\/span>/gs, "").replace(/(<time\b[^>]*>)[^<]*/g, "$1");
 
 function isNews(part, html) {
   const text = comparable(html);
@@ -404,6 +449,14 @@ if (window.htmx) {
     const said = one("[data-announce]", event.target);
     if (said) announce(said.textContent.trim());
   });
+  // What a person asked for; what a page asks by itself needs no answer.
+  const asked = new Set();
+  document.addEventListener("htmx:beforeSend", ({ detail }) => {
+    if (!detail.requestConfig.triggeringEvent?.isTrusted) return;
+    asked.add(detail.xhr);
+    isAwaited();
+  });
+  document.addEventListener("htmx:afterRequest", ({ detail }) => { if (asked.delete(detail.xhr) && !asked.size && !isLeaving) isOver(); });
   const typed = new WeakMap();
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { target, detail } = event;
@@ -475,3 +528,106 @@ document.addEventListener("DOMContentLoaded", () => {
   showTimes();
   setInterval(() => { if (!document.hidden) showTimes(); }, 1000);
 });
+
+// ---- charts over time, drawn by uPlot from the tables behind them; it is loaded with the first chart ---------------
+//   <figure data-time-chart data-unit data-step [data-most]><div class="plot"></div> … <tr data-x="Unix seconds"><td data-y>
+// data-step: seconds between two rows; a missing row, or a cell without data-y, is a gap. A column whose heading has
+// data-leave-out is in the table alone. Without script the tables are all there is.
+(() => {
+  const TONES = ["--accent", "--wait-mark", "--good-mark", "--muted"];
+  // So that lines are told apart without their colours.
+  const DASHES = [undefined, [4, 3], [8, 3], [1, 3]];
+  const DAY = 86400;
+  // Distances of marks on the axis of time, in seconds.
+  const MARKS = [3600, 3 * 3600, 6 * 3600, 12 * 3600, DAY, 2 * DAY, 5 * DAY, 10 * DAY];
+  const drawn = new Map();
+  const tone = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function mark(x) {
+    const at = new Date(x * 1000);
+    if (at.getHours() || at.getMinutes()) return at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    return at.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  }
+
+  function read(figure) {
+    const headings = [...figure.querySelectorAll("thead th")];
+    const kept = headings.map((_, index) => index).slice(1).filter((index) => !headings[index].hasAttribute("data-leave-out"));
+    const step = Number(figure.dataset.step);
+    const data = [[], ...kept.map(() => [])];
+    for (const row of figure.querySelectorAll("tbody tr")) {
+      const x = Number(row.dataset.x);
+      const before = data[0].at(-1);
+      // a day with a change of the clock is an hour longer
+      if (before !== undefined && x - before > step * 1.5) {
+        data[0].push(before + step);
+        data.slice(1).forEach((column) => column.push(null));
+      }
+      data[0].push(x);
+      kept.forEach((index, place) => {
+        const y = row.cells[index].dataset.y;
+        data[place + 1].push(y === undefined ? null : Number(y));
+      });
+    }
+    return { data, names: kept.map((index) => headings[index].textContent) };
+  }
+
+  function draw(figure) {
+    drawn.get(figure)?.destroy();
+    const plot = figure.querySelector(".plot");
+    const { data, names } = read(figure);
+    const unit = figure.dataset.unit;
+    const most = figure.dataset.most === undefined ? null : Number(figure.dataset.most);
+    const axis = { stroke: tone("--muted"), grid: { stroke: tone("--line"), width: 1 }, ticks: { stroke: tone("--line"), width: 1 } };
+    const options = {
+      width: plot.clientWidth,
+      height: 160,
+      cursor: { drag: { x: false, y: false } },
+      scales: { y: { range: (_, __, top) => [0, most ?? Math.max(top * 1.1, 1)] } },
+      axes: [
+        { ...axis, size: 32, incrs: MARKS.filter((one) => one >= Number(figure.dataset.step)), values: (_, ticks) => ticks.map(mark) },
+        { ...axis, size: 64, space: 26, values: (_, ticks) => ticks.map((value) => `${value} ${unit}`) },
+      ],
+      series: [
+        // Without a pointer over the chart no value is shown.
+        { value: (_, x) => (x == null ? "" : new Date(x * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })) },
+        ...names.map((name, place) => ({
+          label: name,
+          stroke: tone(TONES[place % TONES.length]),
+          width: place ? 1.25 : 2,
+          dash: DASHES[place % DASHES.length],
+          points: { show: data[0].length < 3 },
+          value: (_, y, __, place) => (place == null ? "" : y == null ? "not measured" : `${y.toFixed(1)} ${unit}`),
+        })),
+      ],
+    };
+    drawn.set(figure, new uPlot(options, data, plot));
+    sizes.observe(plot);
+  }
+
+  const sizes = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const chart = drawn.get(target.closest("figure"));
+      if (chart && target.clientWidth && chart.width !== target.clientWidth) chart.setSize({ width: target.clientWidth, height: 160 });
+    }
+  });
+
+  let loading;
+  function load() {
+    loading ??= new Promise((done, failed) => {
+      const script = Object.assign(document.createElement("script"), { src: one("meta[name=uplot]").content, onload: done, onerror: failed });
+      document.head.append(script);
+    });
+    return loading;
+  }
+
+  async function drawNew() {
+    for (const figure of drawn.keys()) if (!figure.isConnected) drawn.delete(figure);
+    if (!one("[data-time-chart]") || !one("meta[name=uplot]")) return;
+    await load();
+    for (const figure of all("[data-time-chart]")) if (!drawn.has(figure)) draw(figure);
+  }
+
+  document.addEventListener("DOMContentLoaded", drawNew);
+  document.addEventListener("htmx:afterSwap", drawNew);
+  new MutationObserver(() => [...drawn.keys()].forEach(draw)).observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
+})();

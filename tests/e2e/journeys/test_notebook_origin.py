@@ -318,7 +318,7 @@ def load_and_frame(first: Page, stage: Origins) -> None:
         ("script", "/api/v1/me"),
         ("script", "/static/portal/portal.js"),
         ("img", "/static/portal/favicon.svg"),
-        ("link", "/static/portal/components.css"),
+        ("link", "/static/portal/portal.css"),
         ("link", "/tokens"),
         ("object", "/tokens"),
     ):

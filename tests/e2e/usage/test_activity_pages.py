@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from math import sin
 
 import pytest
@@ -16,7 +16,7 @@ from catalog.models import GpuClass
 from tenants.models import Namespace
 from tests.e2e.accessibility import look_at
 from tests.support.rows import running
-from tests.usage.telemetry.rows import held_run
+from tests.usage.telemetry.rows import held_run, hour_row
 from usage.samples.models import CapacityInterval
 from usage.telemetry.class_hours import sum_up
 from usage.telemetry.models import RunHour, TelemetrySource
@@ -50,17 +50,6 @@ def run(namespace_a: Namespace, a100: GpuClass, alice: User) -> Run:
     )
     TelemetrySource.objects.create(cluster=namespace_a.cluster, read_until=minute)
     return run
-
-
-def hour_row(run: Run, hour: datetime, seen: int, percent: float) -> RunHour:
-    minutes = seen.bit_count()
-    return RunHour(
-        run=run, hour=hour, namespace=run.workload.namespace, gpu_class=run.workload.gpu_class, measure="utilisation",
-        seen_minutes=seen, busy_minutes=seen, activity_sum=percent * minutes, activity_max=min(100.0, percent + 20),
-        activity_last=percent, busy_devices_max=1, memory_samples=minutes, memory_sum_mib=30_720.0 * minutes,
-        memory_max_mib=40_960.0, memory_last_mib=30_720.0, memory_total_mib=81_920.0, memory_share_max=50.0,
-        power_samples=minutes, power_sum_w=310.0 * minutes, power_last_w=310.0,
-    )  # fmt: skip
 
 
 def plots(page: Page) -> Locator:

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -34,6 +35,17 @@ def test_vendored_files_are_those_of_the_manifest() -> None:
         if path.is_file() and path.name != "manifest.json"
     }
     assert present == recorded()
+
+
+def test_joined_files_are_their_parts() -> None:
+    """After an update of django-htmx, or of a vendored file: `python3 tools/vendor.py --join`."""
+    spec = importlib.util.spec_from_file_location("vendor", ROOT / "tools" / "vendor.py")
+    assert spec is not None
+    assert spec.loader is not None
+    vendor = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(vendor)
+    for target, parts in vendor.JOINED.items():
+        assert (VENDOR / target).read_text() == vendor.joined(parts)
 
 
 def test_every_icon_that_a_page_names_is_in_the_sprite() -> None:
@@ -77,7 +89,7 @@ def test_static_files_can_be_collected_with_hashed_names(tmp_path: Path, setting
         "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
     }
     call_command("collectstatic", interactive=False, verbosity=0)
-    assert list(tmp_path.glob("portal/theme.*.css.gz"))
+    assert list(tmp_path.glob("portal/portal.*.css.gz"))
 
 
 @pytest.mark.django_db

@@ -49,7 +49,7 @@ def test_files_with_a_hash_in_their_name_are_kept_for_ever(tmp_path: Path, setti
     }
     call_command("collectstatic", interactive=False, verbosity=0)
     client = Client()
-    (hashed,) = tmp_path.glob("portal/theme.*.css")
+    (hashed,) = tmp_path.glob("portal/portal.*.css")
 
     assert client.get(f"/static/portal/{hashed.name}")["Cache-Control"] == "max-age=315360000, public, immutable"
-    assert client.get("/static/portal/theme.css")["Cache-Control"] == "max-age=60, public"
+    assert client.get("/static/portal/portal.css")["Cache-Control"] == "max-age=60, public"

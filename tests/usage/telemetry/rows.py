@@ -11,6 +11,7 @@ from catalog.models import GpuClass
 from cluster.manifests.names import run_name
 from tenants.models import Namespace
 from tests.support.rows import running
+from usage.telemetry.models import RunHour
 from usage.telemetry.types import RangeAnswer, Series
 from workloads.models import AllocationInterval, Run, Workload
 
@@ -28,9 +29,15 @@ def held_run(
     run = running.workload(namespace, gpu_class, name=name, by=by, **fields).runs.get()
     run.started_at, run.ended_at, run.outcome = since, until, "succeeded" if until else ""
     run.save()
+    hold(run, since, until)
+    return run
+
+
+def hold(run: Run, since: datetime, until: datetime | None = None) -> None:
+    gpu_class = run.workload.gpu_class
     AllocationInterval.objects.create(
         run=run,
-        namespace=namespace,
+        namespace=run.workload.namespace,
         gpu_class=gpu_class,
         units=run.spec["units"] * run.spec.get("workers", 1),
         weight=gpu_class.weight,
@@ -40,7 +47,17 @@ def held_run(
         starts_at=since,
         ends_at=until,
     )
-    return run
+
+
+def hour_row(run: Run, hour: datetime, seen: int, percent: float) -> RunHour:
+    minutes = seen.bit_count()
+    return RunHour(
+        run=run, hour=hour, namespace=run.workload.namespace, gpu_class=run.workload.gpu_class, measure="utilisation",
+        seen_minutes=seen, busy_minutes=seen, activity_sum=percent * minutes, activity_max=min(100.0, percent + 20),
+        activity_last=percent, busy_devices_max=1, memory_samples=minutes, memory_sum_mib=30_720.0 * minutes,
+        memory_max_mib=40_960.0, memory_last_mib=30_720.0, memory_total_mib=81_920.0, memory_share_max=50.0,
+        power_samples=minutes, power_sum_w=310.0 * minutes, power_last_w=310.0,
+    )  # fmt: skip
 
 
 def pod_name(run: Run, *, index: int | None = None, suffix: str = "ab1cd") -> str:

@@ -1,0 +1,1 @@
+"""What people feel in a real browser."""
