@@ -55,7 +55,7 @@ def portal(postgresql: Servers, urls: dict[str, str], services: dict[str, Any], 
 
 
 def told_again(ask: Callable[[], Page]) -> int:
-    """All clients are one person, and ask for more lists at once than a process lets wait: then it says when to return."""
+    """All clients are one person, and ask for more lists than a process lets wait: it then says when to return."""
     for _ in range(20):
         page = ask()
         if page.status not in (429, 503) or page.headers.get("retry-after", "") == "":
