@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable
 
 from django.conf import settings
-from django.db import close_old_connections, connection
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter
 
@@ -42,9 +41,6 @@ class AdmissionMiddleware:
         try:
             return self.get_response(request)
         finally:
-            # Otherwise kept until the client has read the response, which may be slow. A transaction here is a test's.
-            if not connection.in_atomic_block:
-                close_old_connections()
             self.gate.leave(kind, caller)
 
 
