@@ -26,6 +26,7 @@ from portal.core.sql import columns, instance
 
 log = structlog.get_logger(__name__)
 ERROR_TEXT_LIMIT = 300
+SET_BACK_S = 5.0
 
 
 class Due(models.Model):
@@ -313,8 +314,37 @@ def due_models() -> list[type[Due]]:
     return [model for model in apps.get_models() if issubclass(model, Due)]
 
 
+class SetBack:
+    """Finds that a clock was set back, by comparison with the time that this process has run."""
+
+    def __init__(self) -> None:
+        self._lead_s: float | None = None
+
+    def seconds(self, clock: datetime) -> float:
+        """By how much the clock was set back since the last call; 0.0 for a few seconds, which rows may wait."""
+        before_s, self._lead_s = self._lead_s, clock.timestamp() - time.monotonic()
+        back_s = 0.0 if before_s is None else before_s - self._lead_s
+        return back_s if back_s > SET_BACK_S else 0.0
+
+
+# Each process of a worker has its own: it finds only what happens between two of its sweeps.
+_clock_of_database = SetBack()
+
+
 def sweep() -> list[str]:
-    """Send a hint for every table that has a due row that no worker holds. One small query per table."""
+    """Send a hint for every table that has a due row that no worker holds. One small query per table, and one for the
+    clock: after it was set back by an hour, rows that are due would wait for an hour.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        (now,) = cursor.fetchone()
+    if back_s := _clock_of_database.seconds(now):
+        log.warning("clock_set_back", by_s=round(back_s))
+        longest = Now() + timedelta(seconds=settings.LEASE_S)
+        for model in due_models():
+            # Its worker, if it still lives, changes nothing at the end: the row is worked on again.
+            model._base_manager.filter(leased_until__gt=longest).update(leased_until=longest)
+            begin_again(model)
     hinted = []
     for model in due_models():
         if model._base_manager.filter(due_at__lte=Now()).filter(_free()).exists():

@@ -61,14 +61,17 @@ def processes(
     admin: Api,
     urls: Mapping[str, str] | None = None,
     tasks: int = 2,
+    settings: str = "tests.recovery.settings",
 ) -> Iterator[Portal]:
-    """`urls`: DATABASE_URL of each process; the owner's by default. `tasks`: how many the worker does at once."""
+    """`urls`: DATABASE_URL of each process; the owner's by default. `tasks`: how many the worker does at once.
+    `settings`: a module, by default with shorter intervals than those of production.
+    """
     unique = hashlib.sha256(f"{found.state} {os.getpid()}".encode()).hexdigest()[:8]
     supervisor, state = found.supervisor, found.state
     with ApiProxy(services["kubeconfigs"]["worker"], state) as proxy:
         env = {
             **os.environ,
-            "DJANGO_SETTINGS_MODULE": "tests.recovery.settings",
+            "DJANGO_SETTINGS_MODULE": settings,
             "DATABASE_URL": found.database_url,
             "REDIS_URL": redis_url,
             "BEAT_SCHEDULE_FILE": str(state / "beat"),

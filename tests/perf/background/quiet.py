@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -30,10 +29,12 @@ from tests.perf.servers.database import own_database
 from tests.perf.servers.redis import own_redis
 from tests.perf.servers.watcher import until, watcher
 from tests.perf.support.cluster.quiet_runs import RUNS, make_rows, runs_in_cluster
+from tests.perf.support.processes import stopped
 
 # One to be dropped, and two minutes.
 ROUNDS, ROUND_S = 9, 15.0
 SETTLES_S = 20.0
+PORTAL = ("beat", "worker", "watcher", "web", "doors")
 PART_OF_A_CORE = 0.05
 # One by its claim and one by its end.
 UPDATES_OF_A_LOOK = 2
@@ -47,7 +48,8 @@ def quiet(context: Context) -> Iterator[Figure]:
     services = context.services
     kubeconfigs, state = services["kubeconfigs"], Path(services["state_dir"])
     with (
-        _held(context.demo["process_ids"]),
+        # They would use the same PostgreSQL and follow the same objects.
+        stopped([context.demo["process_ids"][name] for name in PORTAL]),
         own_redis() as redis_url,
         own_database("quiet", database_url=services["database_url"], redis_url=redis_url),
         runs_in_cluster(context.admin, state) as job_uid,
@@ -67,19 +69,6 @@ def quiet(context: Context) -> Iterator[Figure]:
     looks = sum(one.looks for one in counted) / wall_s
     yield Figure("quiet_looks", "looks/s", PEER_LOOKS, [(looks, EVERY_MINUTE)] * ROUNDS, Bar("ratio", LOOKS_MOST))
     yield Figure("quiet_woken_by_a_list", "rows", "all", [(woken, RUNS)] * ROUNDS, Bar("ours", 0))
-
-
-@contextlib.contextmanager
-def _held(process_ids: dict[str, int]) -> Iterator[None]:
-    """Stops the portal's own processes, which would use the same PostgreSQL and follow the same objects."""
-    pids = [process_ids[name] for name in ("beat", "worker", "watcher", "web", "doors")]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 @dataclass(frozen=True)

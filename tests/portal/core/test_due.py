@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -329,6 +329,35 @@ def test_the_sweep_finds_rows_whose_hint_was_lost(row: Namespace) -> None:
 
     due.finish(claimed(row))
     assert TABLE not in due.sweep()
+
+
+def test_rows_are_due_again_when_the_clock_was_set_back_by_an_hour(
+    cluster: Cluster, row: Namespace, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was due at ten is not due at nine; a lease that should end in a minute would end in an hour."""
+    leased = due_row(cluster, "team-b")
+    in_an_hour = Now() + timedelta(hours=1)
+    monkeypatch.setattr(due, "_clock_of_database", clock := due.SetBack())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        (now,) = cursor.fetchone()
+    assert clock.seconds(now + timedelta(hours=1)) == 0.0
+    Namespace.objects.filter(pk=row.pk).update(due_at=in_an_hour, attempts=3, error_code="x")
+    Namespace.objects.filter(pk=leased.pk).update(due_at=in_an_hour, leased_until=in_an_hour)
+
+    assert TABLE in due.sweep()
+
+    claimed(row)
+    leased.refresh_from_db()
+    assert in_s(leased.leased_until) <= settings.LEASE_S
+    assert in_s(leased.due_at) <= 0
+    assert TABLE not in due.sweep()
+
+
+def test_a_clock_that_runs_or_is_set_forward_was_not_set_back() -> None:
+    clock, at = due.SetBack(), datetime.now(UTC)
+    found = [clock.seconds(at + timedelta(seconds=s)) for s in (0, 1, 3600, 3598, 3590, 3590, 0)]
+    assert [round(one) for one in found] == [0, 0, 0, 0, 8, 0, 3590]
 
 
 def test_overdue_is_the_age_of_the_oldest_row_that_waits(cluster: Cluster, row: Namespace) -> None:

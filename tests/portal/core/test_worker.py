@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from celery.fixups.django import DjangoWorkerFixup
 from django.db import connection
 
-from portal.celery import app
+from portal.celery import Scheduler, app
 
 
 @pytest.mark.django_db(transaction=True)
@@ -21,6 +23,23 @@ def test_celery_leaves_the_connection_open_between_tasks() -> None:
 
     assert connection.connection is kept
     assert not kept.closed
+
+
+def test_beat_sends_at_once_after_its_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a restart, which reads from its file when each was sent last."""
+    sent: list[str] = []
+    monkeypatch.setattr(Scheduler, "apply_entry", lambda _self, entry, **_: sent.append(entry.name))
+    scheduler = Scheduler(app, schedule_filename=str(tmp_path / "beat"), lazy=True)
+    scheduler.setup_schedule()
+    for entry in scheduler.schedule.values():
+        entry.last_run_at = entry.default_now() + timedelta(hours=1)
+
+    while scheduler.tick() == 0:
+        pass
+
+    assert sorted(sent) == sorted(app.conf.beat_schedule)
+    assert scheduler.tick() > 0
+    scheduler.close()
 
 
 def test_a_worker_that_waits_sees_that_the_host_of_redis_vanished() -> None:

@@ -1,0 +1,1 @@
+"""What a cluster with thousands of teams costs its queues."""
