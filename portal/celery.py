@@ -18,7 +18,7 @@ app.autodiscover_tasks()
 app.conf.beat_scheduler = "portal.celery:Scheduler"
 
 
-class Scheduler(PersistentScheduler):  # type: ignore[misc]
+class Scheduler(PersistentScheduler):
     """Sends what it sent last in the future at once: after the clock of its host was set back by an hour, Celery's own
     sends nothing for an hour.
     """

@@ -11,7 +11,14 @@ import pytest
 from devcluster.cli import bench, machine
 from devcluster.cli.bench import Bar, Figure, summary
 from devcluster.demo.http_client import Page
+from devcluster.processes import console
 from devcluster.processes.console import UserError
+
+
+@pytest.fixture(autouse=True)
+def _console(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bench` sends messages to standard error, which pytest closes after the test: later tests need another stream."""
+    monkeypatch.setattr(console, "_stream", None)
 
 
 def test_the_first_round_is_dropped_and_the_median_decides() -> None:

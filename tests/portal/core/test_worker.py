@@ -37,7 +37,7 @@ def test_beat_sends_at_once_after_its_clock_was_set_back(tmp_path: Path, monkeyp
     while scheduler.tick() == 0:
         pass
 
-    assert sorted(sent) == sorted(app.conf.beat_schedule)
+    assert sorted(sent) == sorted(scheduler.schedule)
     assert scheduler.tick() > 0
     scheduler.close()
 

@@ -17,7 +17,7 @@ from tests.catalog.mig.test_layouts import of
 
 H100, A30 = "NVIDIA-H100-80GB-HBM3", "A30"
 LAYOUTS = {
-    product: [*{tuple(sorted(name for _at, name in one)) for one in placements(product)}, (WHOLE,)]
+    product: [*sorted({tuple(sorted(name for _at, name in one)) for one in placements(product)}), (WHOLE,)]
     for product in (H100, A30)
 }
 Rank = tuple[int, ...]
@@ -99,7 +99,11 @@ def a_set(chance: random.Random, product: str, *, is_single: bool) -> tuple[list
 @pytest.mark.parametrize(("product", "is_single"), [(A30, False), (A30, True), (H100, False), (H100, True)])
 def test_no_other_plan_is_better(product: str, is_single: bool) -> None:
     sets = random_sets(product, is_single=is_single, number=120)
-    assert sum(_is_true(product, *one, is_single=is_single).is_fewest for one in sets) >= 118
+    plans = [(one, _is_true(product, *one, is_single=is_single)) for one in sets]
+    proven = [(one, plan) for one, plan in plans if plan.is_fewest]
+    assert len(proven) >= 118
+    # A search that was not cut short has also seen which nodes have the fewest runs.
+    assert all(rank_of(plan) == best_rank(product, *one, is_single=is_single) for one, plan in proven)
 
 
 def test_a_search_that_is_cut_short_claims_only_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +140,7 @@ def _is_true(product: str, nodes: list[SetNode], need: Need, *, is_single: bool)
     if plan.is_best:
         assert found[:3] == best[:3], (nodes, need)
     if plan.is_fewest:
-        assert found == best, (nodes, need)
+        assert found[:4] == best[:4], (nodes, need)
     if found[:3] == best[:3]:
         assert plan.changes_least <= best[3]
     if not plan.short:
