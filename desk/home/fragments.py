@@ -59,18 +59,28 @@ def view_of(query: Mapping[str, str]) -> str:
 
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
     """Yields for each view (`view_of`) event name → HTML: `desk/home/_state_waiting.html` is the event `state_waiting`.
-    None: the view does not exist. One snapshot for all; returns its version. The channel of a person has one view: the
-    number of unread notices, and a digest of the announcements, which the page then fetches.
+    None: the view does not exist. One snapshot for all; returns its version.
     """
-    if channel.startswith(PERSON):
-        told = _people([channel])[channel]
-        unread = get_template("components/page/_unread.html").render({"unread_notices": told.unread})
-        parts = {"state_notices": unread.encode(), "state_announcements": (told.announced or "-").encode()}
-        yield from ((view, parts) for view in views)
-        return told
     with snapshot():
         as_of = yield from _fragments(channel, views)
         return versions([channel], as_of)[channel]
+
+
+def is_of_person(channel: str) -> bool:
+    return channel.startswith(PERSON)
+
+
+def people_fragments(channels: Collection[str]) -> Mapping[str, tuple[Fragments, Hashable]]:
+    """Of channels of people: the number of unread notices, and a digest of the announcements, which the page then
+    fetches; and the version, as in `versions`. Two queries for all.
+    """
+    template = get_template("components/page/_unread.html")
+    return {channel: (_told(template.render({"unread_notices": one.unread}), one.announced), one)
+            for channel, one in _people(channels).items()}  # fmt: skip
+
+
+def _told(unread: str, announced: str) -> Fragments:
+    return {"state_notices": unread.encode(), "state_announcements": (announced or "-").encode()}
 
 
 def _fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, AsOf | None]:

@@ -95,6 +95,8 @@ class StreamingApplication:
             render=fragments.fragments,
             allowed=stream_access.StreamAccess().still_allowed,
             versions=fragments.versions,
+            render_together=fragments.people_fragments,
+            is_together=fragments.is_of_person,
         )
         self.gateway = asgi.NotebookGateway(self.live)
         self.events = EventFeed(self.live)

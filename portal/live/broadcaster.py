@@ -32,7 +32,8 @@ from portal.core.hints import channel_name
 from portal.live.backpressure import ClientStalled, SendWithTimeout
 from portal.live.sse import STREAM_HEADERS, retry_field, server_sent_event
 from portal.live.staleness import ReadVersions, RenderedVersion, StalenessTracker
-from portal.live.types import FilterAllowed, Fragments, Receive, RenderChannel, Send, Topic
+from portal.live.together import Together
+from portal.live.types import FilterAllowed, Fragments, Receive, RenderChannel, RenderTogether, Send, Topic
 from portal.live.viewers import Viewer
 from portal.live.waiter import SingleWaiterEvent
 
@@ -74,10 +75,18 @@ class Broadcaster:
         render: RenderChannel,
         allowed: FilterAllowed,
         versions: ReadVersions,
+        render_together: RenderTogether | None = None,
+        is_together: Callable[[str], bool] = lambda channel: False,
         threads: int = 4,
     ) -> None:
+        """`render_together`: for the channels of `is_together`, of which there are thousands with little to read."""
         self._redis_url = redis_url
         self._render, self._allowed, self._versions = render, allowed, versions
+        self._is_together = is_together
+        self._of_channel: dict[str, set[Topic]] = {}
+        if render_together is not None:
+            watched = self._of_channel.__contains__
+            self._together = Together(render_together, self.in_thread, self._show_channel, watched)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="doors")
         # A separate thread, so that access checks run on time, however much there is to render.
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="access")
@@ -138,6 +147,7 @@ class Broadcaster:
         viewer = Viewer(credential, outgoing.hurry)
         watched = {topic: self._topics.setdefault(topic, _State()) for topic in topics}
         for topic, state in watched.items():
+            self._of_channel.setdefault(topic.channel, set()).add(topic)
             state.viewers.add(viewer)
             if state.shown is None:
                 self._mark(topic)
@@ -154,7 +164,14 @@ class Broadcaster:
             for topic, state in watched.items():
                 state.viewers.discard(viewer)
                 if not state.viewers and self._topics.get(topic) is state:
-                    del self._topics[topic]
+                    self._forget(topic)
+
+    def _forget(self, topic: Topic) -> None:
+        del self._topics[topic]
+        of_channel = self._of_channel[topic.channel]
+        of_channel.discard(topic)
+        if not of_channel:
+            del self._of_channel[topic.channel]
 
     @contextlib.asynccontextmanager
     async def watching(self, viewer: Viewer, receive: Receive) -> Any:
@@ -200,7 +217,7 @@ class Broadcaster:
     # ---- rendering ---------------------------------------------------------------------------------------------
 
     def _hint(self, channel: str) -> None:
-        for topic in [topic for topic in self._topics if topic.channel == channel]:
+        for topic in self._of_channel.get(channel, ()):
             self._mark(topic)
         for news in (*self._waiting.get(channel, ()), *self._waiting.get(ANY_CHANNEL, ())):
             news.set()
@@ -208,7 +225,9 @@ class Broadcaster:
     def _mark(self, topic: Topic) -> None:
         """All hints that arrive during a rendering lead to one further rendering."""
         self._topics[topic].is_stale = True
-        if topic.channel not in self._rendering:
+        if self._is_together(topic.channel):
+            self._together.ask(topic.channel)
+        elif topic.channel not in self._rendering:
             # An empty context: the rendering is for all viewers and belongs to no request.
             self._rendering[topic.channel] = asyncio.create_task(self._refresh(topic.channel), context=Context())
 
@@ -232,9 +251,15 @@ class Broadcaster:
         finally:
             del self._rendering[channel]
 
+    def _show_channel(self, channel: str, fragments: Fragments, read: RenderedVersion) -> None:
+        for topic in self._of(channel):
+            self._show(topic, fragments)
+        self._compared.rendered(channel, read)
+
     def _of(self, channel: str) -> dict[Topic, _State]:
         """The channel's topics that have viewers."""
-        return {topic: one for topic, one in self._topics.items() if topic.channel == channel and one.viewers}
+        found = {topic: self._topics[topic] for topic in self._of_channel.get(channel, ())}
+        return {topic: one for topic, one in found.items() if one.viewers}
 
     def _render_all(self, channel: str, views: Collection[str], loop: asyncio.AbstractEventLoop) -> RenderedVersion:
         """Runs in a thread. Each view is shown as soon as it is rendered."""

@@ -19,6 +19,9 @@ Fragments = Mapping[str, bytes]
 # parts. Returns the channel's version; no fragment is older than that version.
 RenderChannel = Callable[[str, Collection[str]], Generator[tuple[str, Fragments | None], None, Hashable]]
 
+# Takes channels that have one view each. Returns the fragments and the version of each, read together.
+RenderTogether = Callable[[Collection[str]], Mapping[str, tuple[Fragments, Hashable]]]
+
 # Returns those of the given credentials that still have access. A credential is any hashable value of the caller.
 FilterAllowed = Callable[[Collection[Hashable]], Collection[Hashable]]
 

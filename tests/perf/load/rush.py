@@ -60,10 +60,10 @@ def rush(context: Context) -> Iterator[Figure]:
             ground = _Ground(context, crowd)
             try:
                 rounds = [ground.round(number) for number in range(ROUNDS)]
+                yield from _figures(f"rush_{launches}", rounds, slowest_s)
             finally:
                 ground.close()
                 crowd.clear(context.admin)
-            yield from _figures(f"rush_{launches}", rounds, slowest_s)
 
 
 def _figures(name: str, rounds: Sequence[tuple[Rush, Rush]], slowest_s: float) -> Iterator[Figure]:
