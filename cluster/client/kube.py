@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import urllib3
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from urllib3.exceptions import HTTPError
 
 from cluster.client.api_kinds import api_path
@@ -24,13 +25,13 @@ from cluster.client.errors import (
     Conflict,
     NotFound,
     ObserveOnly,
+    OtherCluster,
     error_from_status,
     pause_s,
 )
 from cluster.client.fence import check_postponed_fence
-from cluster.client.login import Login, SignedIn
+from cluster.client.login import Login
 from cluster.client.managed_fields import OWN_MANAGER, as_applied_patch
-from cluster.client.own_cluster_check import require_own_cluster
 from cluster.client.secret_scrubbing import scrub_secret_values
 from cluster.client.types import ApiObject
 from cluster.observe_only.checked_writes import CHECKED
@@ -64,7 +65,6 @@ class Kube:
     def check_write(self, manifest: dict[str, Any]) -> None:
         """Raises what a POST of the manifest would raise without being sent."""
         kind, namespace, _name = _identify(manifest)
-        self._require_own_cluster(self.login.current())
         if self._check_write is not None:
             self._check_write("POST", api_path(kind, namespace))
 
@@ -307,8 +307,8 @@ class Kube:
         if (left_s := self._pause_ends - time.monotonic()) > 0:
             raise ClusterUnavailable("The API server asked for fewer requests.", after_s=left_s)
         login = self.login.current()
-        if is_checked:
-            self._require_own_cluster(login)
+        if is_checked and (check := self._server_check) is not None:
+            require_own_cluster(check, login.pool, lambda: self.server_uid(by_list=check.records))
         # After it: this sends a write of its own, the check of the fence.
         if method != "GET" and self._check_write is not None and not CHECKED.get():
             self._check_write(method, path)
@@ -337,10 +337,6 @@ class Kube:
             raise ClusterUnavailable(
                 f"The API server did not respond to {method} {path}: {type(error).__name__}."
             ) from error
-
-    def _require_own_cluster(self, login: SignedIn) -> None:
-        if (check := self._server_check) is not None:
-            require_own_cluster(check, login.pool, lambda: self.server_uid(by_list=check.records))
 
     def _forget_server(self) -> None:
         if self._server_check is not None:
@@ -378,6 +374,19 @@ def connect_for_logs() -> Kube:
 
 def _refuse_write(method: str, address: str) -> None:
     raise ObserveOnly(method, address)
+
+
+def require_own_cluster(check: ServerCheck, pool: object, ask: Callable[[], str]) -> None:
+    """Raises OtherCluster, or ClusterUnavailable if server or database do not say it."""
+    try:
+        is_other = check.is_other(pool, ask)
+    except ClusterRefused as refused:
+        # A new server has neither rights nor namespaces in its first seconds.
+        raise ClusterUnavailable(f"The API server does not say which cluster it is of: {refused.text}") from refused
+    except (OperationalError, InterfaceError) as error:
+        raise ClusterUnavailable("The database does not say which cluster the rows describe.") from error
+    if is_other:
+        raise OtherCluster
 
 
 def _identify(manifest: dict[str, Any]) -> tuple[str, str, str]:

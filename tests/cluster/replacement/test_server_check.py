@@ -11,8 +11,7 @@ from django.db import OperationalError, connection
 
 from cluster.client import fence
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, NotFound, ObserveOnly, OtherCluster
-from cluster.client.kube import Kube, connect, connect_for_logs
-from cluster.client.own_cluster_check import require_own_cluster
+from cluster.client.kube import Kube, connect, connect_for_logs, require_own_cluster
 from cluster.models import Cluster
 from cluster.replacement import server_check
 from cluster.replacement.server_check import ServerCheck
