@@ -76,7 +76,9 @@ def busy() -> Refusal:
 
 
 def _later(why: str) -> Refusal:
-    """The seconds are random, so that those who were refused together do not return together."""
-    again_s = random.randint(5, 30)
+    """The seconds are random, so that those who were refused together do not return together; as after a restart
+    (portal/live/sse.py), which 5,000 streams survive.
+    """
+    again_s = random.randint(2, 12)
     text = f"{why} Try again in {again_s} s; pages work without a stream."
     return Refusal("overloaded", text, status=503, retry_after_s=again_s)

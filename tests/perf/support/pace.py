@@ -20,11 +20,12 @@ class Asked:
 
 @dataclass
 class Pace:
-    """`expected`: the statuses of a right answer."""
+    """`expected`: the statuses of a right answer. `answers`: (status, milliseconds) of each request."""
 
     port: int
     connections: int
     expected: Collection[int] = (200,)
+    answers: list[tuple[int, float]] = field(default_factory=list)
     _took: list[float] = field(default_factory=list)
     _wrong: list[str] = field(default_factory=list)
 
@@ -43,7 +44,7 @@ class Pace:
         return requests / (time.perf_counter() - began)
 
     def _in_threads(self, work: Callable[[int], None], requests: int) -> None:
-        self._took, self._wrong = [], []
+        self.answers, self._took, self._wrong = [], [], []
         threads = [threading.Thread(target=work, args=(first,)) for first in range(self.connections)]
         for thread in threads:
             thread.start()
@@ -77,6 +78,7 @@ class Pace:
         response.read()
         answered = time.perf_counter()
         self._took.append((answered - since) * 1000)
+        self.answers.append((response.status, self._took[-1]))
         if response.status not in self.expected:
             self._wrong.append(f"{one.method} {one.path[:80]}: {response.status}")
         return answered
