@@ -68,17 +68,15 @@ def _less(counter: Counter[Key], key: Key) -> None:
 
 
 def full() -> Refusal:
-    return _later(f"{OF_PROCESS:,} streams are open, the limit.")
+    return _later(f"{OF_PROCESS:,} streams are open, the limit.", random.randint(5, 30))
 
 
 def busy() -> Refusal:
-    return _later("The portal is busy: too many streams and waiting calls begin at once.")
+    """That is over in seconds: as long as streams wait that a restart has ended (portal/live/sse.py)."""
+    return _later("The portal is busy: too many streams and waiting calls begin at once.", random.randint(2, 12))
 
 
-def _later(why: str) -> Refusal:
-    """The seconds are random, so that those who were refused together do not return together; as after a restart
-    (portal/live/sse.py), which 5,000 streams survive.
-    """
-    again_s = random.randint(2, 12)
+def _later(why: str, again_s: int) -> Refusal:
+    """The seconds are random, so that those who were refused together do not return together."""
     text = f"{why} Try again in {again_s} s; pages work without a stream."
     return Refusal("overloaded", text, status=503, retry_after_s=again_s)

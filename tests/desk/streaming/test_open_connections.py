@@ -52,6 +52,11 @@ def test_a_full_process_says_when_to_return(monkeypatch: pytest.MonkeyPatch) -> 
     assert 5 <= (refusal.retry_after_s or 0) <= 30
 
 
+def test_who_was_refused_by_a_rush_returns_as_soon_as_after_a_restart() -> None:
+    seconds = {open_connections.busy().retry_after_s for _ in range(500)}
+    assert seconds == {*range(2, 13)}
+
+
 @pytest.mark.parametrize("field", [sse.retry_field, lambda: stream.position_text(7).split(b"id:")[0]])
 def test_streams_that_end_together_return_at_different_times(field: object) -> None:
     assert callable(field)
