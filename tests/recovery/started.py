@@ -16,10 +16,11 @@ from devcluster.faults.api_proxy import ApiProxy
 from devcluster.faults.vanishing_host import NETWORK
 from devcluster.processes.ports import free_port
 from devcluster.processes.supervisor import Command, Supervisor
-from devcluster.services import postgres
+from devcluster.services import postgres, redis
 from tests.recovery.portal import ROOT, Portal
 from tests.support.cluster.removal import remove_from_cluster
 
+SHORT = "tests.recovery.settings"
 CELERY = [sys.executable, "-m", "celery", "-A", "portal"]
 
 
@@ -61,7 +62,7 @@ def processes(
     admin: Api,
     urls: Mapping[str, str] | None = None,
     tasks: int = 2,
-    settings: str = "tests.recovery.settings",
+    settings: str = SHORT,
 ) -> Iterator[Portal]:
     """`urls`: DATABASE_URL of each process; the owner's by default. `tasks`: how many the worker does at once.
     `settings`: a module, by default with shorter intervals than those of production.
@@ -97,3 +98,14 @@ def processes(
         supervisor.start(Command("watcher", watch, env=as_watcher, cwd=ROOT, stop_within_s=10))
         yield portal
     remove_from_cluster(admin, unique)
+
+
+@contextmanager
+def whole_portal(state: Path, *, services: dict[str, Any], admin: Api, settings: str = SHORT) -> Iterator[Portal]:
+    """With PostgreSQL and Redis of its own. `settings`: as in `processes`."""
+    with servers(state) as found:
+        command, redis_url = redis.command(found.state, free_port({found.port}))
+        found.supervisor.start(command)
+        found.supervisor.until_ready("redis")
+        with processes(found, redis_url, services=services, admin=admin, settings=settings) as portal:
+            yield portal

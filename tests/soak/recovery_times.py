@@ -18,10 +18,8 @@ import pytest
 
 from devcluster.client.kube import Api
 from devcluster.faults.vanishing_host import NoNamespaces, VanishingHost
-from devcluster.processes.ports import free_port
-from devcluster.services import redis
 from tests.recovery.portal import Portal
-from tests.recovery.started import processes, servers
+from tests.recovery.started import whole_portal
 from tests.recovery.test_recovery import provision_during
 from tests.recovery.test_vanished import HERE, LEADER, moved, said
 
@@ -34,13 +32,9 @@ pytestmark = pytest.mark.timeout(1800)
 
 @pytest.fixture(scope="module")
 def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with servers(tmp_path_factory.mktemp("recovery-times")) as found:
-        command, redis_url = redis.command(found.state, free_port({found.port}))
-        found.supervisor.start(command)
-        found.supervisor.until_ready("redis")
-        shipped = "portal.settings"
-        with processes(found, redis_url, services=services, admin=admin, settings=shipped) as portal:
-            yield portal
+    state = tmp_path_factory.mktemp("recovery-times")
+    with whole_portal(state, services=services, admin=admin, settings="portal.settings") as portal:
+        yield portal
 
 
 def team(portal: Portal, what: str, number: int) -> str:

@@ -14,22 +14,20 @@ for, so that a person can launch when the page says "ready". Beside the time: re
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import re
 import ssl
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from devcluster.client.kube import Api, Watch
+from devcluster.client.kube import Api
 from tests.perf.servers.database import database_of
+from tests.perf.support.first_sights import FirstSights
 from tests.perf.support.processes import cpu_s
 from tests.support.waiting import wait_until
 
@@ -100,7 +98,7 @@ class _Ground:
         self.wanted: set[Key] = set()
         self.names: list[str] = []
         self.processes = {name: context.demo["process_ids"][name] for name in PROCESSES}
-        self.queues = _OpenQueues(context.admin.watch(PATHS["ClusterQueue"], labels=OURS, timeout_s=3600))
+        self.queues = FirstSights(context.admin.watch(PATHS["ClusterQueue"], labels=OURS, timeout_s=3600), _open)
 
     def round(self, number: int) -> tuple[Measured, Measured]:
         """Of the portal and of the peer; the first side changes from round to round."""
@@ -177,7 +175,7 @@ class _Ground:
             what="all are provisioned",
             story=lambda: str(self._errors(pks)),
         )
-        self.queues.await_open({row.name for row in rows})
+        self.queues.await_all({row.name for row in rows}, within_s=WITHIN_S)
         took = time.perf_counter() - began
         assert not self._errors(pks), f"errors of the worker: {self._errors(pks)}"
         spent = {name: cpu_s([pid]) - before[name] for name, pid in self.processes.items()}
@@ -206,7 +204,7 @@ class _Ground:
         queues = {_name(one) for wanted in namespaces for one in wanted if one["kind"] == "ClusterQueue"}
         spent = time.thread_time()
         began = asyncio.run(_post_all(self.worker, namespaces))
-        self.queues.await_open(queues)
+        self.queues.await_all(queues, within_s=WITHIN_S)
         return {"time": time.perf_counter() - began, "processor_time": time.thread_time() - spent}
 
     # ---- waiting and cleaning up ---------------------------------------------------------------------------------
@@ -241,7 +239,7 @@ class _Ground:
 
     def clear(self) -> None:
         """Deletes the rows first: otherwise the portal would repair what is deleted."""
-        self.queues.watch.stop()
+        self.queues.stop()
         from cluster.models import AppliedObject
         from tenants.models import Grant, Namespace, Tenant
 
@@ -283,31 +281,9 @@ async def _post_all(api: Api, namespaces: Sequence[Sequence[Manifest]]) -> float
         return began
 
 
-class _OpenQueues:
-    """Names of the ClusterQueues that an independent watch has seen open and Active."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self._open: set[str] = set()
-        self._changed = threading.Condition()
-        threading.Thread(target=self._note, daemon=True).start()
-
-    def await_open(self, names: set[str]) -> None:
-        with self._changed:
-            if not self._changed.wait_for(lambda: names <= self._open, WITHIN_S):
-                raise TimeoutError(f"not open within {WITHIN_S:.0f} s: {sorted(names - self._open)[:10]}")
-
-    def _note(self) -> None:
-        with suppress(OSError, http.client.HTTPException):  # stopped
-            for _, one in self.watch:
-                if (
-                    one["kind"] == "ClusterQueue"
-                    and one.get("spec", {}).get("stopPolicy") == "None"
-                    and _is_active(one)
-                ):
-                    with self._changed:
-                        self._open.add(_name(one))
-                        self._changed.notify_all()
+def _open(_kind: str, one: Manifest) -> str:
+    """Of a ClusterQueue that is open and Active."""
+    return _name(one) if one.get("spec", {}).get("stopPolicy") == "None" and _is_active(one) else ""
 
 
 def _name(one: Manifest) -> str:

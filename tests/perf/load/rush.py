@@ -8,15 +8,12 @@ cluster alone needs. Counted afterwards in database and cluster: one Job for eac
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import ssl
 import statistics
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -24,10 +21,11 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from devcluster.client.kube import Api, Watch
+from devcluster.client.kube import Api
 from devcluster.demo.http_client import Page
 from tests.perf.servers.database import database_of
 from tests.perf.support.cluster.crowd import Crowd, Person
+from tests.perf.support.first_sights import FirstSights
 from tests.support.waiting import wait_until
 
 TEAMS = 20
@@ -94,7 +92,7 @@ class _Ground:
         self.admin = context.admin
         self.worker = Api(context.services["kubeconfigs"]["worker"])
         self.portal = urlsplit(context.demo["portal_url"])
-        self.jobs = _Jobs(context.admin.watch("batch/v1/jobs", labels=OURS, timeout_s=3600))
+        self.jobs = FirstSights(context.admin.watch("batch/v1/jobs", labels=OURS, timeout_s=3600), _new)
 
     def round(self, number: int) -> tuple[Rush, Rush]:
         ours = asyncio.run(self._ours(f"r{number}"))
@@ -129,7 +127,7 @@ class _Ground:
 
             await asyncio.gather(*(launch(index, person) for index, person in enumerate(people)))
         assert not found.refused[5:], f"{len(found.refused)} were refused: {found.refused[:3]}"
-        found.arrived = self.jobs.await_all(found.clicked)
+        found.arrived = self.jobs.await_all(found.clicked, within_s=ARRIVES_WITHIN_S)
         return found
 
     async def _forms(self, client: aiohttp.ClientSession) -> dict[tuple[str, int], tuple[str, dict[str, str], str]]:
@@ -207,7 +205,7 @@ class _Ground:
                 found.clicked[_key(manifest)] = clicked
 
             await asyncio.gather(*(launch(index, one) for index, one in enumerate(twins)))
-        found.arrived = self.jobs.await_all(found.clicked)
+        found.arrived = self.jobs.await_all(found.clicked, within_s=ARRIVES_WITHIN_S)
         return found
 
     # ---- between rounds ----------------------------------------------------------------------------------------------
@@ -228,32 +226,11 @@ class _Ground:
         wait_until(lambda: not left.exists(), within_s=ARRIVES_WITHIN_S, every_s=0.2, what="the mirror is empty")
 
     def close(self) -> None:
-        self.jobs.watch.stop()
+        self.jobs.stop()
 
 
-class _Jobs:
-    """When an independent watch saw each Job first: `namespace/name`."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self._seen: dict[str, float] = {}
-        self._changed = threading.Condition()
-        threading.Thread(target=self._note, daemon=True).start()
-
-    def await_all(self, names: dict[str, float]) -> dict[str, float]:
-        with self._changed:
-            if not self._changed.wait_for(lambda: names.keys() <= self._seen.keys(), ARRIVES_WITHIN_S):
-                missing = sorted(names.keys() - self._seen.keys())
-                raise TimeoutError(f"{len(missing)} Jobs did not arrive in {ARRIVES_WITHIN_S:.0f} s: {missing[:5]}")
-            return {name: self._seen[name] for name in names}
-
-    def _note(self) -> None:
-        with suppress(OSError, http.client.HTTPException):  # stopped
-            for kind, one in self.watch:
-                if kind == "ADDED":
-                    with self._changed:
-                        self._seen[_key(one)] = time.perf_counter()
-                        self._changed.notify_all()
+def _new(kind: str, one: dict[str, Any]) -> str:
+    return _key(one) if kind == "ADDED" else ""
 
 
 def _key(one: dict[str, Any]) -> str:

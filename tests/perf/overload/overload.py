@@ -28,6 +28,7 @@ from tests.perf.api import UNLIMITED
 from tests.perf.servers.database import own_database
 from tests.perf.servers.served import Served, served_by_gunicorn
 from tests.perf.support.pace import Asked, Pace
+from tests.support.waiting import wait_until
 
 ROUNDS = 6
 TEAMS = 300
@@ -113,7 +114,9 @@ def _round(ground: Ground) -> _Round:
         quiet_rate = Pace(server.port, 2).rate(ground.asked, QUIET_REQUESTS)
         quiet = _person(ground, server, times=3)
         with _flood(ground, server, TIMES * quiet_rate) as flood:
-            time.sleep(1)
+            wait_until(
+                lambda: flood.statuses[429] + flood.statuses[503] > 0, within_s=FLOOD_S, what="lists are refused"
+            )
             flooded = _person(ground, server, until=time.monotonic() + FLOOD_S - 2)
         recovery_s = _recovery_s(ground, server, 1 / quiet_rate)
     assert not flood.wrong, f"answers without words: {flood.wrong}"

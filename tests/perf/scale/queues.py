@@ -9,7 +9,6 @@ every queue in each of its cycles, and looks through the cohort of a queue that 
 from __future__ import annotations
 
 import contextlib
-import http.client
 import statistics
 import threading
 import time
@@ -19,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from devcluster.client.kube import Api, Watch
+from devcluster.client.kube import Api
 from tests.perf.support.cluster.many_pods import Etcd
+from tests.perf.support.first_sights import FirstSights
 from tests.perf.support.processes import cpu_s, resident_mib, stopped
 from tests.support.waiting import wait_until
 
@@ -95,7 +95,7 @@ class _Ground:
     def __init__(self, admin: Api, state: Path, kueue: int) -> None:
         self.admin, self.kueue = admin, kueue
         self.etcd = Etcd(state)
-        self.admissions = _Admissions(admin.watch(f"{API}/workloads", namespace=NAME, timeout_s=3600))
+        self.admissions = FirstSights(admin.watch(f"{API}/workloads", namespace=NAME, timeout_s=3600), _admitted)
 
     def measured(self, queues: int, *, cohorts: int) -> _Measured:
         with self._queues(queues, cohorts):
@@ -121,7 +121,7 @@ class _Ground:
             name = f"{prefix}-{index:03}"
             asked[name] = time.perf_counter()
             self.admin.create(_workload(name, _name(queue)))
-        seen = self.admissions.await_all(asked)
+        seen = self.admissions.await_all(asked, within_s=WITHIN_S)
         self.admin.request("DELETE", f"/apis/{API}/namespaces/{NAME}/workloads")
         wait_until(lambda: not self._left(), within_s=WITHIN_S, every_s=0.1, what="no request is left")
         return [seen[name] - at for name, at in asked.items()]
@@ -160,34 +160,13 @@ class _Ground:
         wait_until(lambda: used() < IDLE_S, within_s=WITHIN_S, every_s=0.0, what="Kueue is idle")
 
     def close(self) -> None:
-        self.admissions.watch.stop()
+        self.admissions.stop()
 
 
-class _Admissions:
-    """When an independent watch saw each Workload admitted, by name."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self._seen: dict[str, float] = {}
-        self._changed = threading.Condition()
-        threading.Thread(target=self._note, daemon=True).start()
-
-    def await_all(self, names: dict[str, float]) -> dict[str, float]:
-        """Returns and forgets them."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: names.keys() <= self._seen.keys(), WITHIN_S):
-                missing = sorted(names.keys() - self._seen.keys())
-                raise TimeoutError(f"{len(missing)} were not admitted in {WITHIN_S:.0f} s: {missing[:5]}")
-            return {name: self._seen.pop(name) for name in names}
-
-    def _note(self) -> None:
-        with contextlib.suppress(OSError, http.client.HTTPException):  # stopped
-            for _, one in self.watch:
-                conditions = one.get("status", {}).get("conditions", [])
-                if any(found["type"] == "Admitted" and found["status"] == "True" for found in conditions):
-                    with self._changed:
-                        self._seen.setdefault(one["metadata"]["name"], time.perf_counter())
-                        self._changed.notify_all()
+def _admitted(_kind: str, one: Manifest) -> str:
+    conditions = one.get("status", {}).get("conditions", [])
+    is_admitted = any(found["type"] == "Admitted" and found["status"] == "True" for found in conditions)
+    return str(one["metadata"]["name"]) if is_admitted else ""
 
 
 # ---- objects: names, cohorts and uids of one length are replaced in the stored bytes ---------------------------------
