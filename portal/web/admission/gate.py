@@ -27,14 +27,12 @@ class Bounds:
 
 # A page asks for up to seven parts at once, and a browser that starts again for all its tabs. Two lists at a time,
 # since they keep the processor busy. What people have filled in, or a pipeline wants done, waits longest: on a Monday
-# morning hundreds launch within seconds. One slot of the group stays for pages meanwhile. A person rather waits for
-# seconds than asks again: the longest wait bounds pages, not their number. While web was replaced under 50 requests a
-# second, 12 were too few.
+# morning hundreds launch within seconds. One slot of the group stays for pages meanwhile.
 BOUNDS = {
-    Kind.FIRST: Bounds(running=4, waiting=50, wait_s=10, of_caller=8),
+    Kind.FIRST: Bounds(running=4, waiting=12, wait_s=10, of_caller=8),
     Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=4),
     Kind.CHANGE: Bounds(running=3, waiting=250, wait_s=20, of_caller=8),
-    Kind.USUAL: Bounds(running=4, waiting=150, wait_s=10, of_caller=8),
+    Kind.USUAL: Bounds(running=4, waiting=12, wait_s=4, of_caller=8),
     Kind.COSTLY: Bounds(running=2, waiting=16, wait_s=4, of_caller=8),
 }
 # The two groups share nothing, and together no more than DATABASE_POOL_SIZE: a running request has a connection.
