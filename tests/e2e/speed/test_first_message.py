@@ -30,5 +30,5 @@ def test_a_first_message_is_news_if_it_says_something_else(
     open_page: Callable[..., Page], small: BusyTeam, moment: str, is_news: bool
 ) -> None:
     page = open_page("/teams/vision", as_user=small.alice)
-    page.wait_for_function("window.openStreams === 1")
+    page.wait_for_function("() => window.openStreams === 1")
     assert page.evaluate(FIRST, moment) == is_news

@@ -78,7 +78,7 @@ def test_what_is_typed_before_the_scripts_run(open_page: Callable[..., Page], cl
     page.route("**/portal*.js", lambda route: held.append(route))
     page.goto(f"{page.url}?class={classes.slug}", wait_until="commit")
     page.locator(f"#units-{classes.slug}").fill("100")
-    page.wait_for_function("document.readyState === 'interactive'")
+    page.wait_for_function("() => document.readyState === 'interactive'")
     for route in held:
         route.continue_()
     expect(page.locator(f"#fit-{classes.slug}")).to_contain_text("this exceeds the allocation limit of 8")

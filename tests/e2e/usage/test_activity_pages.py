@@ -75,7 +75,7 @@ def test_charts_of_a_workload(open_page: Callable[..., Page], run: Run, alice: U
     assert plots(page).first.evaluate(FIRST_LINE) != light
     look_at(page)
     page.set_viewport_size({"width": 390, "height": 900})
-    page.wait_for_function("document.querySelector('[data-time-chart] canvas').clientWidth < 390")
+    page.wait_for_function("() => document.querySelector('[data-time-chart] canvas').clientWidth < 390")
     expect(plots(page)).to_have_count(2)
 
 
@@ -131,7 +131,7 @@ def test_an_open_table_stays_open_when_its_card_is_fetched_again(
     summary.evaluate("summary => { summary.wasHereBefore = true; }")
     with page.expect_response("**/activity"):
         page.clock.fast_forward(minutes * 60_000 + 1000)
-    page.wait_for_function("!document.activeElement.wasHereBefore && document.activeElement.matches('summary')")
+    page.wait_for_function("() => !document.activeElement.wasHereBefore && document.activeElement.matches('summary')")
     expect(summary).to_be_focused()
     expect(table).to_be_visible()
     expect(plots(page).first).to_be_visible()

@@ -31,7 +31,7 @@ def test_a_change_meanwhile_is_asked_about_too(
     page = open_page("/teams/team-a/workloads/one", as_user=alice)
     button = page.locator("#workload-actions").get_by_role("button", name="Open")
     expect(button).to_have_attribute("aria-disabled", "true")
-    page.wait_for_function("window.openStreams === 1")
+    page.wait_for_function("() => window.openStreams === 1")
     held: list[Route] = []
     page.route("**/workloads/one/actions", lambda route: held.append(route), times=1)
 
@@ -57,7 +57,7 @@ def test_a_press_outlasts_an_answer_that_changes_nothing(
     running.make_ready(running.workload(namespace_a, a100, by=alice))
     running.known(namespace_a.cluster_id)
     page = open_page("/teams/team-a/workloads/one", as_user=alice)
-    page.wait_for_function("window.openStreams === 1")
+    page.wait_for_function("() => window.openStreams === 1")
     page.get_by_role("link", name="Stop…").click()
     page.get_by_role("button", name="Stop", exact=True).hover()
     page.mouse.down()
@@ -76,7 +76,7 @@ def test_what_a_stream_says_again_is_left_alone(
     running.make_ready(running.workload(namespace_a, a100, by=alice))
     running.known(namespace_a.cluster_id)
     page = open_page("/teams/team-a/workloads/one", as_user=alice)
-    page.wait_for_function("window.openStreams === 1")
+    page.wait_for_function("() => window.openStreams === 1")
     part = page.locator("[sse-swap=state_workload]")
     part.evaluate("(part) => { part.firstElementChild.isOfThePage = true; }")
     says = """async (part, more) => {

@@ -16,6 +16,7 @@ from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
 from cluster.client.kube import Kube
 from cluster.models import Cluster, MirrorNode
+from cluster.reads import queries as mirror
 from devcluster.client.kube import Api
 from devcluster.controlplane import programs
 from devcluster.processes.supervisor import Supervisor
@@ -32,6 +33,7 @@ from workloads.launch.types import LaunchSpec
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Kubectl = Callable[..., str]
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,10 @@ def own(
     return class_of_own_nodes(namespace_a, team_a, kube_worker, own=unique, units=8)
 
 
+def taints_in_mirror(cluster: Cluster, node: str) -> set[str]:
+    return {taint.key for one in mirror.cordoned_nodes(cluster.pk) if one.name == node for taint in one.taints}
+
+
 def causes() -> list[str]:
     return [event.after["reason"] for event in Event.objects.filter(verb="workload.interrupted").order_by("pk")]
 
@@ -83,9 +89,11 @@ def test_a_node_is_cordoned_drained_and_uncordoned_with_kubectl(
     worker(lambda: told()["long"] == RUNNING)
 
     kubectl("cordon", lab.node)
+    # Before the taint the row would have the time of kubectl's write, which may be that of the second before.
+    wait_until(lambda: UNSCHEDULABLE in taints_in_mirror(cluster, lab.node), within_s=20)
     wait_until(lambda: follow_cordons(cluster) or NodeCordon.objects.exists(), within_s=20)
     row = NodeCordon.objects.get()
-    [taint] = [one for one in lab.seen()["spec"]["taints"] if one["key"] == "node.kubernetes.io/unschedulable"]
+    [taint] = [one for one in lab.seen()["spec"]["taints"] if one["key"] == UNSCHEDULABLE]
     assert row.manager == "kubectl"
     assert row.since is not None
     assert row.since.strftime("%Y-%m-%dT%H:%M:%SZ") == taint["timeAdded"]
