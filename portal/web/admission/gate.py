@@ -17,7 +17,9 @@ from portal.web.admission.kinds import Kind
 
 @dataclass(frozen=True)
 class Bounds:
-    """`running`: of this kind, within what its group has. `of_caller`: running and waiting of one session or token."""
+    """`running`: of this kind, within what its group may have. `of_caller`: running and waiting of one session or
+    token.
+    """
 
     running: int
     waiting: int
@@ -25,23 +27,28 @@ class Bounds:
     of_caller: int | None
 
 
-# A page asks for up to seven parts at once, and a browser that starts again for all its tabs. Two lists at a time,
-# since they keep the processor busy. What people have filled in, or a pipeline wants done, waits longest: on a Monday
-# morning hundreds launch within seconds. One slot of the group stays for pages meanwhile.
+# A page asks for up to seven parts at once, and a browser that starts again for all its tabs. 60 pages are what a
+# process answers in about three seconds: so long another process that starts, as in an upgrade, may keep a processor
+# busy. What people have filled in, or a pipeline wants done, waits longest: on a Monday morning hundreds launch within
+# seconds. One slot of the group stays for pages meanwhile, and two while there are many lists.
 BOUNDS = {
-    Kind.FIRST: Bounds(running=4, waiting=12, wait_s=10, of_caller=8),
+    Kind.FIRST: Bounds(running=6, waiting=60, wait_s=10, of_caller=8),
     Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=4),
-    Kind.CHANGE: Bounds(running=3, waiting=250, wait_s=20, of_caller=8),
-    Kind.USUAL: Bounds(running=4, waiting=12, wait_s=4, of_caller=8),
-    Kind.COSTLY: Bounds(running=2, waiting=16, wait_s=4, of_caller=8),
+    Kind.CHANGE: Bounds(running=5, waiting=250, wait_s=20, of_caller=8),
+    Kind.USUAL: Bounds(running=6, waiting=60, wait_s=10, of_caller=8),
+    Kind.COSTLY: Bounds(running=4, waiting=60, wait_s=10, of_caller=8),
 }
-# The two groups share nothing, and together no more than DATABASE_POOL_SIZE: a running request has a connection.
-GROUP_RUNNING = 4
+# As many as DATABASE_POOL_SIZE: a running request has a connection. Requests wait for PostgreSQL half of their time, so
+# fewer would leave the processor to others. Each group has half, and two more while nobody of the other wants them: the
+# other still finds two free at once.
+RUNNING = 8
+OF_GROUP = 4
+LENT = 2
 # Who waits in one group is served in this order.
 GROUPS = ((Kind.FIRST, Kind.SIGN_IN), (Kind.CHANGE, Kind.USUAL, Kind.COSTLY))
 GROUP_OF = {kind: group for group in GROUPS for kind in group}
 # All of these may be in a thread at once, and some threads are left for refusals, probes and files.
-THREADS = len(GROUPS) * GROUP_RUNNING + sum(bounds.waiting for bounds in BOUNDS.values()) + 4
+THREADS = RUNNING + sum(bounds.waiting for bounds in BOUNDS.values()) + 4
 
 
 @dataclass(eq=False)
@@ -93,7 +100,7 @@ class Gate:
             self._running[kind] -= 1
             _take_one(self._running_of, (kind, caller))
             self._forget(kind, caller)
-            for next_kind in GROUP_OF[kind]:
+            for next_kind in GROUP_OF:
                 while self._waiting[next_kind] and self._has_room(next_kind):
                     waiting = self._next(next_kind)
                     self._waiting[next_kind].remove(waiting)
@@ -111,8 +118,17 @@ class Gate:
         self._running_of[kind, caller] += 1
 
     def _has_room(self, kind: Kind) -> bool:
-        of_group = sum(self._running[one] for one in GROUP_OF[kind])
-        return of_group < GROUP_RUNNING and self._running[kind] < BOUNDS[kind].running
+        own = GROUP_OF[kind]
+        most = OF_GROUP if any(self._is_wanted(one) for one in GROUP_OF if one not in own) else OF_GROUP + LENT
+        return (
+            sum(self._running.values()) < RUNNING
+            and sum(self._running[one] for one in own) < most
+            and self._running[kind] < BOUNDS[kind].running
+        )
+
+    def _is_wanted(self, kind: Kind) -> bool:
+        """Somebody waits who would run if there were a free slot."""
+        return bool(self._waiting[kind]) and self._running[kind] < BOUNDS[kind].running
 
     def _forget(self, kind: Kind, caller: str) -> None:
         _take_one(self._of_caller, (kind, caller))
