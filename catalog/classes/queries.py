@@ -19,6 +19,7 @@ from cluster.manifests import names
 from cluster.manifests.node_removal.spot import spot_label
 from cluster.manifests.run_spec import PodSpec
 from cluster.models import Cluster
+from portal.core.sql import select
 
 LifeCycle = GpuClass.LifeCycle
 # States that users see: a draft is for operators only, a retired class has no quota and no runs.
@@ -136,6 +137,14 @@ def status_notice(gpu_class: GpuClass, known: Mapping[int, str]) -> str:
     return f"{life_cycle.hold_sentence(gpu_class, now=timezone.now())} {retirement_notice(gpu_class, known)}".strip()
 
 
+def fetch_successors(classes: Collection[GpuClass]) -> None:
+    """For classes that were read without them. One query if any has one."""
+    ids = {one.successor_id for one in classes} - {None}
+    found = {one.pk: one for one in select(GpuClass, "id = ANY(%s)", [list(ids)])} if ids else {}
+    for one in classes:
+        one.successor = found.get(one.successor_id or 0)
+
+
 def open_successor(gpu_class: GpuClass) -> GpuClass | None:
     """Returns the successor, unless it is not open (any more) or not visible to all users."""
     found = gpu_class.successor
@@ -182,9 +191,10 @@ def migration_of(gpu_class: GpuClass) -> Migration | None:
 
 
 def migrations_of(slugs: Collection[str]) -> list[Migration]:
-    """Of those of these classes that are being retired, by slug. One query."""
-    rows = GpuClass.objects.filter(slug__in=slugs, life_cycle=LifeCycle.RETIRING).select_related("successor")
-    return [found for one in rows.order_by("slug") if (found := migration_of(one))]
+    """Of those of these classes that are being retired, by slug. One query; a second one if any has a successor."""
+    rows = select(GpuClass, "slug = ANY(%s) AND life_cycle = %s ORDER BY slug", [list(slugs), LifeCycle.RETIRING])
+    fetch_successors(rows)
+    return [found for one in rows if (found := migration_of(one))]
 
 
 def migration_advice(gpu_class: GpuClass, successor: str) -> str:

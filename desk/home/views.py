@@ -40,7 +40,7 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
     by = actor(request)
     namespace, team = core_queries.team(by, tenant)
     state = queries.home_state(namespace)
-    may_launch = launch_queries.launch_any_refusal(by, namespace, team)
+    may_launch = launch_queries.launch_any_refusal(by, team, launch_queries.reachable_classes(namespace))
     context = {
         "state": state,
         "role": team.role,
@@ -58,6 +58,6 @@ def quick_start(request: HttpRequest, tenant: str) -> HttpResponse:
     """What this user can start now: fetched again when the stream says that something changed."""
     by = actor(request)
     namespace, team = core_queries.team(by, tenant)
-    may_launch = launch_queries.launch_any_refusal(by, namespace, team)
+    may_launch = launch_queries.launch_any_refusal(by, team, launch_queries.reachable_classes(namespace))
     found = [] if may_launch else quick_starts(by, namespace)
     return render(request, "desk/home/_quick_start.html", {"state": {"tenant": namespace.tenant}, "starts_now": found})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar, cast
 
@@ -62,7 +62,7 @@ def has_own_session(on: BaseDatabaseWrapper = connection) -> bool:
         return bool(cursor.fetchone()[0] == on.connection.info.backend_pid)
 
 
-def select(model: type[Row], rest: str, values: Sequence[Any] = ()) -> list[Row]:
+def select(model: type[Row], rest: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
     """Rows of the model's table. `rest`: what follows WHERE, with its order and limit."""
     with connection.cursor() as cursor:
         cursor.execute(f"{_from(model)} WHERE {rest}", values)

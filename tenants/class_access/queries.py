@@ -53,6 +53,13 @@ def usable_by(tenant_id: int) -> Q:
     return Q(visibility=EVERYONE) | Q(Exists(theirs))
 
 
+def usable_by_sql(of: str = GpuClass._meta.db_table) -> str:
+    """The same as SQL text. `of`: the alias of the class's table. The statement needs the value `tenant`."""
+    return f"""({of}.visibility = '{EVERYONE}' OR EXISTS (
+        SELECT FROM {ClassAccess._meta.db_table} access
+         WHERE access.tenant_id = %(tenant)s AND access.gpu_class_id = {of}.id))"""
+
+
 def may_use_class(tenant_id: int, gpu_class: GpuClass) -> bool:
     """No query for a class that is for everyone, otherwise one."""
     if gpu_class.visibility == EVERYONE:

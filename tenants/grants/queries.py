@@ -18,6 +18,7 @@ from cluster.models import Cluster
 from cluster.reads import queries as mirror
 from portal.core.sql import select
 from tenants.class_access.queries import usable_by as usable_by
+from tenants.class_access.queries import usable_by_sql
 from tenants.core.queries import database_now
 from tenants.grants import promises
 from tenants.grants import types as grant_types
@@ -27,6 +28,8 @@ from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 # When a grant is completely over: its end plus its grace.
 OVER_AT = ExpressionWrapper(Upper("period") + F("grace"), output_field=DateTimeField())
 
+_OF_TEAM = f"""slug = ANY(%(slugs)s) AND {usable_by_sql()}
+    AND cluster_id IN (SELECT cluster_id FROM {Namespace._meta.db_table} WHERE tenant_id = %(tenant)s)"""
 # The end of a grant without a grace period is reported too, even if no worker ran for a night.
 END_NOTICE_WINDOW = timedelta(days=1)
 
@@ -197,12 +200,11 @@ class RequestableClass:
 
 
 def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict[str, RequestableClass]:
-    """By slug; unknown slugs and classes that the team may not use are left out. Three queries."""
-    classes = (
-        GpuClass.objects.filter(usable_by(tenant.pk), cluster__namespaces__tenant=tenant, slug__in=slugs)
-        .select_related("successor")
-        .distinct()
-    )
+    """By slug; unknown slugs and classes that the team may not use are left out. Three queries; a fourth if any class
+    has a successor.
+    """
+    classes = select(GpuClass, _OF_TEAM, {"tenant": tenant.pk, "slugs": list(slugs)})
+    class_queries.fetch_successors(classes)
     held = units_in_force(tenant.pk, at)
     lines = QuotaLine.objects.filter(tenant=tenant, state=QuotaLine.State.PENDING)
     pending = dict(lines.values_list("gpu_class_id", "kind"))

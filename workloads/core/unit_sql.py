@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db.models import Case, IntegerField, Q, Value, When
+from django.db.models import IntegerField, Q, Value
 from django.db.models.expressions import Combinable
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce
@@ -11,11 +11,17 @@ from cluster.manifests.run_spec import DEFAULT_PRIORITY, PRIORITIES
 from workloads.models import Run
 
 # For a table or alias `run`. A spec frozen by an older release has one worker.
-TOTAL_UNITS = "((run.spec ->> 'units')::bigint * coalesce((run.spec ->> 'workers')::bigint, 1))"
-
+WORKERS = "coalesce((run.spec ->> 'workers')::bigint, 1)"
+TOTAL_UNITS = f"((run.spec ->> 'units')::bigint * {WORKERS})"
 
 # Unfinished runs that are admitted and not preempted. All other unfinished runs are queued.
 HOLDS = Q(admitted_at__isnull=False, put_back_at=None)
+HOLDS_UNITS = "(run.admitted_at IS NOT NULL AND run.put_back_at IS NULL)"
+
+_USUAL = " ".join(f"WHEN '{kind}' THEN '{usual}'" for kind, usual in DEFAULT_PRIORITY.items())
+# As `rank`, for `run` and its `workload`; null for a priority that this release does not know.
+RANK = f"""array_position(ARRAY{list(PRIORITIES)},
+    coalesce(nullif(run.priority, ''), run.spec ->> 'priority', CASE workload.kind {_USUAL} END)) - 1"""
 
 
 def workers() -> Combinable:
@@ -33,11 +39,6 @@ def goes_before(priority: str) -> Q:
     kinds = [kind for kind, usual in DEFAULT_PRIORITY.items() if usual in names]
     frozen = Q(spec__priority__in=names) | Q(spec__priority__isnull=True, workload__kind__in=kinds)
     return Q(priority__in=names) | Q(frozen, priority="")
-
-
-def by_priority() -> Case:
-    """For `order_by`: highest priority first, as in Kueue."""
-    return Case(*[When(goes_before(name), then=Value(place)) for place, name in enumerate(PRIORITIES)])
 
 
 def priority_of(run: Run) -> str:

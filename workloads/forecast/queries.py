@@ -7,11 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import connection
-from django.db.models import Count, OuterRef, Q, Subquery, Sum
+from django.db.models import OuterRef, Subquery, Sum
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from catalog.classes import life_cycle
@@ -28,7 +26,7 @@ from portal.ui.text import plural
 from tenants.grants.queries import units_in_force
 from tenants.models import Namespace
 from workloads.core import policy
-from workloads.core.unit_sql import HOLDS, TOTAL_UNITS, by_priority, goes_before, total_units, workers
+from workloads.core.unit_sql import HOLDS, HOLDS_UNITS, RANK, TOTAL_UNITS, WORKERS, total_units
 from workloads.forecast.availability import BAD, AvailabilityFigures, Outlook, availability_sentence, cost
 from workloads.forecast.team_limits import TeamLimits, UnitSize, team_limits
 from workloads.interruption.exposure import QuotaPosition, Standing, exposure, position_at_launch
@@ -46,6 +44,20 @@ SELECT run.spec ->> 'gpu_class', sum({TOTAL_UNITS})
    AND NOT queued.record -> 'conditions' @> '[{{"type": "QuotaReserved", "status": "True"}}]'
    AND NOT queued.record -> 'conditions' @> '[{{"type": "Finished", "status": "True"}}]'
  GROUP BY 1"""
+
+_RUNS = f"""
+SELECT slug,
+       coalesce(sum(units) FILTER (WHERE holds AND NOT leaves), 0)::bigint,
+       coalesce(array_agg(units ORDER BY rank, requested_at) FILTER (WHERE NOT holds AND NOT leaves), '{{}}'),
+       count(*) FILTER (WHERE NOT holds AND NOT leaves AND rank <= %(rank)s),
+       coalesce(sum(units) FILTER (WHERE holds AND leaves), 0)::bigint,
+       coalesce(sum(workers) FILTER (WHERE holds AND leaves), 0)::bigint
+  FROM (SELECT run.spec ->> 'gpu_class' AS slug, run.requested_at, run.workload_id = %(instead_of)s AS leaves,
+               {TOTAL_UNITS} AS units, {WORKERS} AS workers, {HOLDS_UNITS} AS holds, {RANK} AS rank
+          FROM {Run._meta.db_table} run
+          JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+         WHERE workload.namespace_id = %(namespace)s AND run.ended_at IS NULL) run
+ GROUP BY slug"""
 
 
 @dataclass(frozen=True)
@@ -180,24 +192,17 @@ def _runs(namespace: Namespace, size: LaunchSize) -> dict[str, ClassLoad]:
     """Returns the load by class slug. Notebooks go before jobs, so only notebooks and production workloads are ahead of
     a notebook. One query.
     """
-    units = total_units()
-    leaves = Q(workload_id=size.instead_of or 0)
-    rows = (
-        Run.objects.filter(workload__namespace=namespace, ended_at=None)
-        .order_by()
-        .values(slug=KT("spec__gpu_class"))
-        .annotate(
-            used=Coalesce(Sum(units, filter=HOLDS & ~leaves), 0),
-            waiting=ArrayAgg(units, filter=~HOLDS & ~leaves, order_by=[by_priority(), "requested_at"], default=[]),
-            ahead=Count("pk", filter=~HOLDS & ~leaves & goes_before(size.goes_as)),
-            freed=Coalesce(Sum(units, filter=HOLDS & leaves), 0),
-            freed_workers=Coalesce(Sum(workers(), filter=HOLDS & leaves), 0),
-        )
-    )
-    return {
-        row["slug"]: ClassLoad(row["used"], tuple(row["waiting"]), row["ahead"], row["freed"], row["freed_workers"])
-        for row in rows
+    named = {
+        "namespace": namespace.pk,
+        "instead_of": size.instead_of or 0,
+        "rank": PRIORITIES.index(size.goes_as),
     }
+    with connection.cursor() as cursor:
+        cursor.execute(_RUNS, named)
+        return {
+            slug: ClassLoad(used, tuple(waiting), ahead, freed, freed_workers)
+            for slug, used, waiting, ahead, freed, freed_workers in cursor.fetchall()
+        }
 
 
 def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 from django.utils import timezone
@@ -22,13 +23,13 @@ from cluster.manifests.node_removal.spot import spot_label
 from cluster.models import MirrorNode
 from cluster.reads import queries as read_queries
 from portal.core.errors import Refusal
-from portal.core.sql import columns, instance
+from portal.core.sql import columns, instance, instance_or_none
 from tenants.class_access.image_prefixes.queries import prefixes_of
-from tenants.class_access.queries import may_use_class, usable_by
+from tenants.class_access.queries import may_use_class, usable_by_sql
 from tenants.grants import promises
 from tenants.grants.overcommit.queries import promise_of
 from tenants.grants.promises import Promise
-from tenants.models import ClassAccess, Grant, Namespace, TermsAccepted
+from tenants.models import Grant, Namespace, TermsAccepted
 from workloads.core import policy
 from workloads.core import policy as core_policy
 from workloads.launch import policy as launch_policy
@@ -66,8 +67,8 @@ def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: 
     the units might not fit on one node, at most three for a memory size of devices, at most two for a level of a
     topology, and one for an image that is not in the catalog.
     """
-    tenant_id, user_id = namespace.tenant_id, by.user_id
-    named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
+    named: dict[str, Any] = {"tenant": namespace.tenant_id, "cluster": namespace.cluster_id, "user": by.user_id}
+    named |= {"kind": wanted.kind, "image": wanted.image, "slug": wanted.gpu_class}
     with connection.cursor() as cursor:
         cursor.execute(_TARGET, named)
         row = cursor.fetchone()
@@ -76,10 +77,7 @@ def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: 
     values = iter(row)
     found = instance(GpuClass, values)
     promised, terms_accepted, image_name, reference, digest, vendor, min_cuda, cuda = values
-    theirs = [
-        Promise(units, datetime.fromisoformat(start), datetime.fromisoformat(end)) for units, start, end in promised
-    ]
-    facts = class_facts_of(found, peak_of(theirs, timezone.now()), wanted.units)
+    facts = class_facts_of(found, _peak(promised, timezone.now()), wanted.units)
     facts = replace(facts, terms_accepted=terms_accepted)
     facts = _with_facts_for(facts, namespace, found, wanted.options)
     if image_name is None:
@@ -89,20 +87,28 @@ def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: 
     return LaunchTarget(found, facts, image, compatibility.compatibility(image, hardware))
 
 
+def _peak(promised: list[tuple[int, str, str]], now: datetime) -> int:
+    theirs = [
+        Promise(units, datetime.fromisoformat(start), datetime.fromisoformat(end)) for units, start, end in promised
+    ]
+    return peak_of(theirs, now)
+
+
 def _own(namespace: Namespace, text: str) -> NamedImage | None:
     if not image_references.is_reference(text) or not image_references.is_below(text, prefixes_of(namespace.tenant_id)):
         return None
     return NamedImage(text, text, "", "", is_own=True)
 
 
-# The CUDA version of the nodes is read only for an image that needs it.
-_TARGET = f"""
-SELECT {columns(GpuClass, "class")},
+_PROMISED = f"""
        (SELECT coalesce(json_agg(json_build_array(own.units, lower(own.period), upper(own.period))), '[]')
           FROM {Grant._meta.db_table} own
-         WHERE own.tenant_id = %s AND own.gpu_class_id = class.id AND upper(own.period) > now()) AS promised,
+         WHERE own.tenant_id = %(tenant)s AND own.gpu_class_id = class.id AND upper(own.period) > now()) AS promised"""
+# The CUDA version of the nodes is read only for an image that needs it.
+_TARGET = f"""
+SELECT {columns(GpuClass, "class")}, {_PROMISED},
        EXISTS (SELECT FROM {TermsAccepted._meta.db_table} terms
-                WHERE terms.user_id = %s AND terms.gpu_class_id = class.id AND terms.version = class.terms_version
+                WHERE terms.user_id = %(user)s AND terms.gpu_class_id = class.id AND terms.version = class.terms_version
               ) AS terms_accepted,
        image.name AS image_name, image.reference AS image_reference, image.digest AS image_digest,
        image.vendor AS image_vendor, image.min_cuda AS image_min_cuda,
@@ -110,36 +116,39 @@ SELECT {columns(GpuClass, "class")},
   FROM {GpuClass._meta.db_table} class
   LEFT JOIN LATERAL (
        SELECT * FROM {Image._meta.db_table} image
-        WHERE image.kind = %s AND %s IN (image.name, image.reference, image.reference || '@' || image.digest)
+        WHERE image.kind = %(kind)s
+          AND %(image)s IN (image.name, image.reference, image.reference || '@' || image.digest)
         ORDER BY image.position, image.name LIMIT 1) image ON true
- WHERE class.cluster_id = %s AND class.slug = %s AND class.life_cycle <> '{GpuClass.LifeCycle.DRAFT}'
-   AND (class.visibility = '{GpuClass.Visibility.EVERYONE}'
-        OR EXISTS (SELECT FROM {ClassAccess._meta.db_table} access
-                    WHERE access.tenant_id = %s AND access.gpu_class_id = class.id))"""
+ WHERE class.cluster_id = %(cluster)s AND class.slug = %(slug)s
+   AND class.life_cycle <> '{GpuClass.LifeCycle.DRAFT}' AND {usable_by_sql("class")}"""
+_REACHABLE = f"""
+SELECT {columns(GpuClass, "class")}, {columns(GpuClass, "successor")}, {_PROMISED}
+  FROM {GpuClass._meta.db_table} class
+  LEFT JOIN {GpuClass._meta.db_table} successor ON successor.id = class.successor_id
+ WHERE class.cluster_id = %(cluster)s AND class.life_cycle = ANY(%(open)s)
+   AND class.interface <> '{GpuClass.Interface.STORAGE}' AND {usable_by_sql("class")}
+ ORDER BY class.slug"""
 
 
 def image_names(kind: str) -> list[str]:
     return list(Image.objects.filter(kind=kind).values_list("name", flat=True))
 
 
-def launchable_classes(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
-    """Returns, by slug, active classes that the team may use, and for which it has, will have or may borrow quota. Two
-    queries.
-    """
-    return [(one, facts) for one, facts in reachable_classes(namespace) if _is_active(one)]
-
-
 def reachable_classes(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
-    """As `classes_for`, plus classes in retirement for which the team still has quota. Two queries."""
-    open_ones = list(
-        GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id)
-        .filter(life_cycle__in=catalog.OPEN_STATES)
-        .exclude(interface=GpuClass.Interface.STORAGE)
-        .select_related("successor")
-        .order_by("slug")
-    )
-    promised = peak_grants(namespace.tenant_id, [one.pk for one in open_ones])
-    found = [(one, class_facts_of(one, promised.get(one.pk, 0), 1)) for one in open_ones]
+    """Returns, by slug, active classes that the team may use, and for which it has, will have or may borrow quota; and
+    classes in retirement for which it still has quota. One query: most pages of a team ask.
+    """
+    named: dict[str, Any] = {"tenant": namespace.tenant_id, "cluster": namespace.cluster_id}
+    named["open"] = list(catalog.OPEN_STATES)
+    found, now = [], timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute(_REACHABLE, named)
+        for row in cursor.fetchall():
+            values = iter(row)
+            one = instance(GpuClass, values)
+            one.successor = instance_or_none(GpuClass, values)
+            [promised] = values
+            found.append((one, class_facts_of(one, _peak(promised, now), 1)))
     return [(one, facts) for one, facts in found if facts.granted or (facts.borrowing_limit and _is_active(one))]
 
 
@@ -147,9 +156,11 @@ def _is_active(one: GpuClass) -> bool:
     return one.life_cycle == GpuClass.LifeCycle.ACTIVE
 
 
-def launch_any_refusal(by: Actor, namespace: Namespace, team: policy.TeamFacts) -> Refusal | None:
-    """May this user launch anything in this team? For the launch buttons. Two queries."""
-    return launch_policy.may_launch_any(by, team, has_class=bool(launchable_classes(namespace)))
+def launch_any_refusal(
+    by: Actor, team: policy.TeamFacts, classes: Iterable[tuple[GpuClass, policy.ClassFacts]]
+) -> Refusal | None:
+    """May this user launch anything in this team? For the launch buttons. `classes`: see `reachable_classes`."""
+    return launch_policy.may_launch_any(by, team, has_class=any(_is_active(one) for one, _ in classes))
 
 
 def class_facts(

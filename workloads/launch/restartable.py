@@ -6,13 +6,14 @@ from collections.abc import Collection
 
 from accounts.core.actor import Actor
 from catalog.images.image_references import is_below
+from catalog.models import GpuClass
 from tenants.class_access.image_prefixes.queries import prefixes_of
 from tenants.models import Namespace
 from workloads.core import policy
 from workloads.core.queries import run_facts
 from workloads.launch import policy as launch_policy
 from workloads.launch.options import Options
-from workloads.launch.queries import accepted_terms, reachable_classes
+from workloads.launch.queries import accepted_terms
 from workloads.models import Volume
 from workloads.status.workload_row import WorkloadRow
 from workloads.storage.policy import VolumeFacts, VolumeHolder, may_mount
@@ -20,16 +21,20 @@ from workloads.storage.queries import deletes_at, holders
 
 
 def restartable_names(
-    by: Actor, namespace: Namespace, team: policy.TeamFacts, rows: Collection[WorkloadRow]
+    by: Actor,
+    namespace: Namespace,
+    team: policy.TeamFacts,
+    rows: Collection[WorkloadRow],
+    classes: Collection[tuple[GpuClass, policy.ClassFacts]],
 ) -> set[str]:
     """Returns the names of ended workloads that this user may start on the current definition of their class without
-    accepting terms first. Two queries if a workload has ended, a third if a class has terms, one more if any has a
-    volume, and one more if any has an image of the team's own.
+    accepting terms first. `classes`: see `reachable_classes`. If a workload has ended: a query if a class has terms,
+    one if any has a volume, and one if any has an image of the team's own.
     """
     over = [row.workload for row in rows if launch_policy.may_start(by, team, run_facts(row.workload, row.run)) is None]
     if not over:
         return set()
-    facts = {one.pk: facts for one, facts in reachable_classes(namespace)}
+    facts = {one.pk: facts for one, facts in classes}
     signed = accepted_terms(by, {workload.gpu_class for workload in over})
     users = holders(namespace.pk) if any(workload.volume for workload in over) else {}
     allowed = prefixes_of(namespace.tenant_id) if any(workload.own_image for workload in over) else []

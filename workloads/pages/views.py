@@ -63,15 +63,16 @@ def workloads(request: HttpRequest, tenant: str) -> HttpResponse:
     )
     as_of = mirror.as_of(namespace.cluster_id, *status_queries.status_kinds(namespace.cluster))
     rows = status_queries.workload_rows(page.items)
+    classes = launch_queries.reachable_classes(namespace)
     context = {
         "tenant": namespace.tenant,
         "rows": [shown.list_row(row) for row in rows],
-        "restarts": restartable.restartable_names(by, namespace, team, rows),
+        "restarts": restartable.restartable_names(by, namespace, team, rows, classes),
         "kind": kind,
         "state": state,
         "q": text,
         "next_cursor": page.next_cursor,
-        "may_launch": launch_queries.launch_any_refusal(by, namespace, team),
+        "may_launch": launch_queries.launch_any_refusal(by, team, classes),
         "openable": {row.workload.name for row in rows if _open_refusal(by, team, row) is None},
         "as_of": as_of.at,
         "is_stale": not as_of.is_current,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -21,7 +22,7 @@ from tenants.models import Namespace, Tenant
 from tests.support.cluster.worker import Worker
 from tests.support.rows import make, running
 from workloads.core.observation import Observation
-from workloads.core.unit_sql import by_priority, priority_of, rank
+from workloads.core.unit_sql import RANK, priority_of, rank
 from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec
@@ -85,16 +86,28 @@ def test_an_operator_lets_it_go_first_and_its_people_are_told(two: Workload, bob
     assert "production, changed by operators for this run" in signed_in(bob).get("/teams/team-a/workloads/two").text
 
 
+def ordered() -> list[str]:
+    """The same in SQL and in Python."""
+    statement = f"""
+        SELECT workload.name FROM workloads_run run JOIN workloads_workload workload ON workload.id = run.workload_id
+         ORDER BY {RANK}, run.requested_at"""
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        found = [name for (name,) in cursor.fetchall()]
+    runs = sorted(Run.objects.select_related("workload"), key=lambda run: (rank(run), run.requested_at))
+    assert found == [run.workload.name for run in runs]
+    return found
+
+
 @pytest.mark.django_db
 def test_what_waits_is_put_in_its_order_everywhere(
     two: Workload, namespace_a: Namespace, a100: GpuClass, bob: User, by_olga: Actor
 ) -> None:
     running.workload(namespace_a, a100, name="book", by=bob)
     running.workload(namespace_a, a100, name="usual", by=bob, kind="job")
-    ordered = Run.objects.order_by(by_priority(), "requested_at").values_list("workload__name", flat=True)
-    assert list(ordered) == ["book", "two", "usual"]
+    assert ordered() == ["book", "two", "usual"]
     moved("production", by_olga)
-    assert list(ordered.all()) == ["two", "book", "usual"]
+    assert ordered() == ["two", "book", "usual"]
     priority_actions.set_priority("team-a", "book", "batch", because="Not urgent.", by=by_olga)
     assert rank(Run.objects.get(workload__name="book")) == 2
 

@@ -95,6 +95,6 @@ def test_the_form_shows_it_beside_the_size_and_leads_to_a_filled_request(
 def test_nothing_is_launched_on_storage(
     granted: Tenant, namespace_a: Namespace, storage: GpuClass, notebook: LaunchSpec, by_alice: Actor
 ) -> None:
-    assert [one.slug for one, _ in launch_queries.launchable_classes(namespace_a)] == [notebook.gpu_class]
+    assert [one.slug for one, _ in launch_queries.reachable_classes(namespace_a)] == [notebook.gpu_class]
     with pytest.raises(Refused, match="Workloads cannot run on it"):
         actions.launch(granted.slug, replace(notebook, gpu_class=storage.slug), by=by_alice)

@@ -35,6 +35,8 @@ from workloads.launch.types import LaunchSpec
 from workloads.models import Volume, Workload
 from workloads.storage import queries as storage_queries
 
+# The C implementation is several times faster; some builds of PyYAML lack it.
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 # Owner labels name rows that do not exist yet.
 NUMBERED = "numbered-at-launch"
 LEFT_OUT = "left out"
@@ -186,5 +188,5 @@ def api_call_body(wanted: LaunchSpec) -> dict[str, Any]:
 
 
 def _planned(manifest: Manifest, what: str) -> PreviewedObject:
-    text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     return PreviewedObject(manifest["kind"], manifest["metadata"]["name"], what, text)
