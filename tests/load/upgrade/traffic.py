@@ -9,6 +9,7 @@ import asyncio
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -92,8 +93,9 @@ class Traffic:
         self._loop.call_soon_threadsafe(self._begun.set)
 
     def story(self) -> str:
+        reasons = ", ".join(f"{number} × {why}" for why, number in Counter(why for *_, why in self.failures).items())
         return (
-            f"{self.answered:,} answered, slowest {self.slowest_s:.1f} s, {len(self.failures)} failed"
+            f"{self.answered:,} answered, slowest {self.slowest_s:.1f} s, {len(self.failures)} failed ({reasons})"
             f" {self.failures[:10]}; {self.open_streams} streams open, {sum(self.reconnects)} opened again, at most"
             f" {max(self.reconnects, default=0)} times each"
         )

@@ -30,6 +30,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.timeout(1800)
 PER_S = 50.0
 STREAMS = 200
+# Of each of the five people: nobody opens ten pages a second in one browser.
+BROWSERS = 4
 
 
 @pytest.fixture
@@ -93,12 +95,12 @@ def settled(admin: Api) -> dict[str, str]:
 
 
 def asked(rollout: Rollout, accounts: Sequence[dict[str, Any]]) -> tuple[list[Call], list[Call]]:
-    """Of several people, because of the limits of each: pages, calls of the API that read and one that writes; and
-    streams.
+    """Of several people with several browsers each, because of the limits of each: pages, calls of the API that read and
+    one that writes; and streams.
     """
     calls: list[Call] = []
     streams: list[Call] = []
-    for one in accounts:
+    for one in [one for _ in range(BROWSERS) for one in accounts]:
         person = BrowserSession(rollout.portal.url)
         page = person.get("/login")
         person.submit(page, page.form(having="password"), username=one["email"], password=one["password"])
@@ -111,5 +113,5 @@ def asked(rollout: Rollout, accounts: Sequence[dict[str, Any]]) -> tuple[list[Ca
         wanted = {"approved": "page"}
         calls.append(json_call("PUT", "/api/v1/me/notices/preferences", wanted, one["token"], 200))
         listening = Call(f"/live/{one['tenant']}", (cookie, ("Accept", "text/event-stream")))
-        streams += [listening] * -(-STREAMS // len(accounts))
+        streams += [listening] * -(-STREAMS // (BROWSERS * len(accounts)))
     return calls, streams
