@@ -95,8 +95,8 @@ def settled(admin: Api) -> dict[str, str]:
 
 
 def asked(rollout: Rollout, accounts: Sequence[dict[str, Any]]) -> tuple[list[Call], list[Call]]:
-    """Of several people with several browsers each, because of the limits of each: pages, calls of the API that read and
-    one that writes; and streams.
+    """Of several people with several browsers each, because of the limits of each: pages, calls of the API that read
+    and one that writes; and streams.
     """
     calls: list[Call] = []
     streams: list[Call] = []
