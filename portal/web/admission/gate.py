@@ -6,6 +6,7 @@ millisecond of a thread, so threads are free for what goes first. Pure: it knows
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections import Counter, deque
@@ -30,13 +31,13 @@ class Bounds:
 # A page asks for up to seven parts at once, and a browser that starts again for all its tabs. 60 pages are what a
 # process answers in about three seconds: so long another process that starts, as in an upgrade, may keep a processor
 # busy. What people have filled in, or a pipeline wants done, waits longest: on a Monday morning hundreds launch within
-# seconds. One slot of the group stays for pages meanwhile, and two while there are many lists.
+# seconds. Neither changes nor lists take the last slot of their group from pages.
 BOUNDS = {
     Kind.FIRST: Bounds(running=6, waiting=60, wait_s=10, of_caller=8),
     Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=4),
-    Kind.CHANGE: Bounds(running=5, waiting=250, wait_s=20, of_caller=8),
+    Kind.CHANGE: Bounds(running=3, waiting=250, wait_s=20, of_caller=8),
     Kind.USUAL: Bounds(running=6, waiting=60, wait_s=10, of_caller=8),
-    Kind.COSTLY: Bounds(running=4, waiting=60, wait_s=10, of_caller=8),
+    Kind.COSTLY: Bounds(running=3, waiting=60, wait_s=10, of_caller=8),
 }
 # As many as DATABASE_POOL_SIZE: a running request has a connection. Requests wait for PostgreSQL half of their time, so
 # fewer would leave the processor to others. Each group has half, and two more while nobody of the other wants them: the
@@ -44,9 +45,11 @@ BOUNDS = {
 RUNNING = 8
 OF_GROUP = 4
 LENT = 2
-# Who waits in one group is served in this order.
 GROUPS = ((Kind.FIRST, Kind.SIGN_IN), (Kind.CHANGE, Kind.USUAL, Kind.COSTLY))
 GROUP_OF = {kind: group for group in GROUPS for kind in group}
+# Who waits is served in this order. Pages and lists by age: while a process starts and takes a processor, all wait a
+# little longer; lists behind all pages would be refused.
+RANK = {Kind.FIRST: 0, Kind.SIGN_IN: 1, Kind.CHANGE: 2, Kind.USUAL: 3, Kind.COSTLY: 3}
 # All of these may be in a thread at once, and some threads are left for refusals, probes and files.
 THREADS = RUNNING + sum(bounds.waiting for bounds in BOUNDS.values()) + 4
 
@@ -54,6 +57,7 @@ THREADS = RUNNING + sum(bounds.waiting for bounds in BOUNDS.values()) + 4
 @dataclass(eq=False)
 class _Waiting:
     caller: str
+    number: int
     may_run: threading.Event = field(default_factory=threading.Event)
 
 
@@ -63,6 +67,7 @@ class Gate:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: Counter[Kind] = Counter()
+        self._numbers = itertools.count()
         self._waiting: dict[Kind, deque[_Waiting]] = {kind: deque() for kind in Kind}
         self._running_of: Counter[tuple[Kind, str]] = Counter()
         self._of_caller: Counter[tuple[Kind, str]] = Counter()
@@ -83,7 +88,7 @@ class Gate:
                 return None
             if len(self._waiting[kind]) >= bounds.waiting:
                 return full_refusal(kind)
-            waiting = _Waiting(caller)
+            waiting = _Waiting(caller, next(self._numbers))
             self._waiting[kind].append(waiting)
             self._of_caller[kind, caller] += 1
         if waiting.may_run.wait(bounds.wait_s):
@@ -100,12 +105,12 @@ class Gate:
             self._running[kind] -= 1
             _take_one(self._running_of, (kind, caller))
             self._forget(kind, caller)
-            for next_kind in GROUP_OF:
-                while self._waiting[next_kind] and self._has_room(next_kind):
-                    waiting = self._next(next_kind)
-                    self._waiting[next_kind].remove(waiting)
-                    self._run(next_kind, waiting.caller)
-                    waiting.may_run.set()
+            while found := [one for one in Kind if self._waiting[one] and self._has_room(one)]:
+                next_kind = min(found, key=lambda one: (RANK[one], self._waiting[one][0].number))
+                waiting = self._next(next_kind)
+                self._waiting[next_kind].remove(waiting)
+                self._run(next_kind, waiting.caller)
+                waiting.may_run.set()
 
     def _next(self, kind: Kind) -> _Waiting:
         """Of those whose caller has the least in progress, the one that has waited longest: the first list of one

@@ -55,7 +55,8 @@ def test_what_goes_first_runs_at_once_while_lists_and_pages_are_full(gate: Gate,
 
 def test_a_rush_of_launches_leaves_room_for_pages_and_is_served_before_them(gate: Gate) -> None:
     fill(gate, Kind.CHANGE)
-    assert gate.enter(Kind.USUAL, "alice") is None
+    for number in range(OF_GROUP + LENT - BOUNDS[Kind.CHANGE].running):
+        assert gate.enter(Kind.USUAL, f"page {number}") is None
     order = list[str]()
     threads = [in_thread(gate, Kind.USUAL, "page", order)]
     wait_until(lambda: waiting(gate, Kind.USUAL) == 1)
@@ -63,7 +64,7 @@ def test_a_rush_of_launches_leaves_room_for_pages_and_is_served_before_them(gate
     wait_until(lambda: waiting(gate, Kind.CHANGE) == 1)
     gate.leave(Kind.CHANGE, "caller 0")
     threads[1].join()
-    gate.leave(Kind.USUAL, "alice")
+    gate.leave(Kind.USUAL, "page 0")
     threads[0].join()
 
     assert order == ["launch", "page"]
@@ -131,7 +132,7 @@ def test_the_limit_of_one_caller_does_not_reach_another() -> None:
         thread.join()
 
 
-def test_who_waits_goes_on_when_another_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_and_lists_that_wait_go_on_by_age_when_another_has_ended() -> None:
     gate, order = Gate(), list[str]()
     fill(gate, Kind.USUAL)
     threads = [in_thread(gate, Kind.COSTLY, "list", order)]
@@ -140,12 +141,12 @@ def test_who_waits_goes_on_when_another_has_ended(monkeypatch: pytest.MonkeyPatc
     wait_until(lambda: waiting(gate, Kind.USUAL) == 1)
 
     gate.leave(Kind.USUAL, "caller 0")
-    wait_until(lambda: order == ["page"])
+    wait_until(lambda: order == ["list"])
     gate.leave(Kind.USUAL, "caller 1")
     for thread in threads:
         thread.join()
 
-    assert order == ["page", "list"]
+    assert order == ["list", "page"]
 
 
 def test_the_first_list_of_a_person_comes_before_the_second_of_another() -> None:
@@ -180,7 +181,7 @@ def test_more_than_may_wait_are_refused_at_once(gate: Gate) -> None:
     assert (waiting(gate, Kind.COSTLY), sum(gate._of_caller.values())) == (0, BOUNDS[Kind.COSTLY].running)
 
     gate._waiting[Kind.COSTLY].extend(
-        gates._Waiting(f"other {number}") for number in range(BOUNDS[Kind.COSTLY].waiting)
+        gates._Waiting(f"other {number}", number) for number in range(BOUNDS[Kind.COSTLY].waiting)
     )
     began = time.monotonic()
     assert gate.enter(Kind.COSTLY, "late") is not None
