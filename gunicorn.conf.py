@@ -10,8 +10,8 @@ from typing import Any
 bind = "[::]:8000" if socket.has_dualstack_ipv6() else "0.0.0.0:8000"
 # Loaded once and forked: processes share unchanged memory, and a start needs one import.
 preload_app = True
-# Longer than the gateway keeps idle connections (deploy/Caddyfile): the gateway closes first, so it never sends a POST
-# on a connection that is being closed.
+# Our gateway keeps no connection (deploy/Caddyfile). Another one that does closes it first, as most do within 60 s, so
+# it never sends a POST on a connection that is being closed.
 keepalive = 75
 # Limits before a request is processed: its line, the number of headers, and the size of each. The gateway refuses
 # slightly shorter lines and cookies with a useful message.
