@@ -46,4 +46,4 @@ RUN mkdir .static \
 # By number, so that Kubernetes can verify runAsNonRoot.
 USER 10001:10001
 EXPOSE 8000 8001 9090
-CMD ["gunicorn", "portal.wsgi:application", "--workers", "2", "--threads", "450", "--worker-tmp-dir", "/tmp", "--no-control-socket"]
+CMD ["gunicorn", "portal.wsgi:application", "--workers", "2", "--threads", "630", "--worker-tmp-dir", "/tmp", "--no-control-socket"]

@@ -61,7 +61,7 @@ class Portal:
         python = sys.executable
         web = f"127.0.0.1:{self.ports['web']}"
         gunicorn = [python, "-m", "gunicorn", "portal.wsgi:application", "--bind", web]
-        gunicorn += ["--workers", "2", "--threads", "450", "--graceful-timeout", "5", "--no-control-socket"]
+        gunicorn += ["--workers", "2", "--threads", "630", "--no-control-socket"]
         uvicorn = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1"]
         # Without a limit, one open stream would block the shutdown for ever.
         uvicorn += ["--port", str(self.ports["doors"]), "--no-access-log", "--timeout-graceful-shutdown", "3"]

@@ -61,7 +61,7 @@ class Portal:
 
     @contextmanager
     def web(self, **env: str) -> Iterator[int]:
-        argv = ["gunicorn", "portal.wsgi:application", "--workers", "2", "--threads", "450"]
+        argv = ["gunicorn", "portal.wsgi:application", "--workers", "2", "--threads", "630"]
         argv += ["--no-control-socket", "-b"]
         with self._serving("web", argv, "127.0.0.1:", env) as port:
             yield port

@@ -28,16 +28,16 @@ class Bounds:
     of_caller: int | None
 
 
-# A page asks for up to seven parts at once, and a browser that starts again for all its tabs. 60 pages are what a
-# process answers in about three seconds: so long another process that starts, as in an upgrade, may keep a processor
-# busy. What people have filled in, or a pipeline wants done, waits longest: on a Monday morning hundreds launch within
-# seconds. Neither changes nor lists take the last slot of their group from pages.
+# A person is answered or refused within 10 s, and as many pages and lists may wait as a process answers meanwhile: 100
+# gather within seconds while another process starts, as in an upgrade. What people have filled in, or a pipeline wants
+# done, waits longest: on a Monday morning hundreds launch within seconds. Neither changes nor lists take the last slot
+# of their group from pages. A page asks for up to seven parts at once, a browser that starts again for all its tabs.
 BOUNDS = {
     Kind.FIRST: Bounds(running=6, waiting=60, wait_s=10, of_caller=8),
     Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=4),
-    Kind.CHANGE: Bounds(running=3, waiting=250, wait_s=20, of_caller=8),
-    Kind.USUAL: Bounds(running=6, waiting=60, wait_s=10, of_caller=8),
-    Kind.COSTLY: Bounds(running=3, waiting=60, wait_s=10, of_caller=8),
+    Kind.CHANGE: Bounds(running=3, waiting=250, wait_s=20, of_caller=16),
+    Kind.USUAL: Bounds(running=6, waiting=150, wait_s=10, of_caller=16),
+    Kind.COSTLY: Bounds(running=3, waiting=150, wait_s=10, of_caller=16),
 }
 # As many as DATABASE_POOL_SIZE: a running request has a connection. Requests wait for PostgreSQL half of their time, so
 # fewer would leave the processor to others. Each group has half, and two more while nobody of the other wants them: the
