@@ -198,7 +198,7 @@ def test_however_many_wait_the_number_of_queries_is_the_same(
     for number in range(3):
         waits(namespace_a, a100, alice, name=f"waits-{number}")
         rows = status_queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
-        with django_assert_num_queries(13):
+        with django_assert_num_queries(12):
             found = advice_by_workload(by_alice, namespace, team, rows)
         assert len(found) == number + 1
 

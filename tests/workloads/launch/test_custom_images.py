@@ -20,6 +20,7 @@ from tenants.models import ImagePrefix, Tenant
 from workloads.core import queries as core_queries
 from workloads.core import workload_sql
 from workloads.launch import actions, restartable
+from workloads.launch import queries as launch_queries
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
 from workloads.runs import restart
@@ -113,6 +114,11 @@ def test_the_prefix_of_another_team_allows_nothing(granted: Tenant, olga: User, 
         actions.launch("team-a", own, by=by_bob)
 
 
+def restartable_by(by: Actor) -> set[str]:
+    namespace, team = core_queries.team(by, "team-a")
+    return restartable.restartable_names(by, namespace, team, ended(), launch_queries.reachable_classes(namespace))
+
+
 def test_a_prefix_that_is_taken_away_stops_nothing_and_starts_nothing(
     vision: ImagePrefix, own: LaunchSpec, by_bob: Actor, by_alice: Actor, olga: User
 ) -> None:
@@ -122,12 +128,12 @@ def test_a_prefix_that_is_taken_away_stops_nothing_and_starts_nothing(
     assert (run.stop_requested_at, run.spec["registry"]) == (None, "registry.example.org")
 
     end("train")
-    assert not restartable.restartable_names(by_bob, *core_queries.team(by_bob, "team-a"), ended())
+    assert restartable_by(by_bob) == set()
     with pytest.raises(Refused) as refused:
         actions.start("team-a", "train", by=by_bob)
     assert (refused.value.code, refused.value.refusal.field) == ("image_not_allowed", "image")
     image_prefixe_actions.allow_prefix("team-a", VISION, by=Actor(olga, via="page"))
-    assert restartable.restartable_names(by_bob, *core_queries.team(by_bob, "team-a"), ended()) == {"train"}
+    assert restartable_by(by_bob) == {"train"}
     assert actions.start("team-a", "train", by=by_bob).number == 2
 
 
