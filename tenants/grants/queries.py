@@ -28,10 +28,11 @@ from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 # When a grant is completely over: its end plus its grace.
 OVER_AT = ExpressionWrapper(Upper("period") + F("grace"), output_field=DateTimeField())
 
-_OF_TEAM = f"""slug = ANY(%(slugs)s) AND {usable_by_sql()}
-    AND cluster_id IN (SELECT cluster_id FROM {Namespace._meta.db_table} WHERE tenant_id = %(tenant)s)"""
 # The end of a grant without a grace period is reported too, even if no worker ran for a night.
 END_NOTICE_WINDOW = timedelta(days=1)
+
+_USABLE_BY_TEAM = f"""slug = ANY(%(slugs)s) AND {usable_by_sql()}
+    AND cluster_id IN (SELECT cluster_id FROM {Namespace._meta.db_table} WHERE tenant_id = %(tenant)s)"""
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict
     """By slug; unknown slugs and classes that the team may not use are left out. Three queries; a fourth if any class
     has a successor.
     """
-    classes = select(GpuClass, _OF_TEAM, {"tenant": tenant.pk, "slugs": list(slugs)})
+    classes = select(GpuClass, _USABLE_BY_TEAM, {"tenant": tenant.pk, "slugs": list(slugs)})
     class_queries.fetch_successors(classes)
     held = units_in_force(tenant.pk, at)
     lines = QuotaLine.objects.filter(tenant=tenant, state=QuotaLine.State.PENDING)
