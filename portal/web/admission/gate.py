@@ -30,8 +30,8 @@ class Bounds:
 
 # A person is answered or refused within 10 s, and as many pages and lists may wait as a process answers meanwhile: 100
 # gather within seconds while another process starts, as in an upgrade. What people have filled in, or a pipeline wants
-# done, waits longest: on a Monday morning hundreds launch within seconds. Neither changes nor lists take the last slot
-# of their group from pages. A page asks for up to seven parts at once, a browser that starts again for all its tabs.
+# done, waits longest: on a Monday morning hundreds launch within seconds. Changes alone, and lists alone, leave a slot
+# of their group to pages. A page asks for up to seven parts at once, a browser that starts again for all its tabs.
 BOUNDS = {
     Kind.FIRST: Bounds(running=6, waiting=60, wait_s=10, of_caller=8),
     Kind.SIGN_IN: Bounds(running=2, waiting=8, wait_s=10, of_caller=4),
