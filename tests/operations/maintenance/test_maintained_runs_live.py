@@ -21,6 +21,7 @@ from tests.support.waiting import wait_until
 from tests.workloads.cases.live import RUNNING, told
 from workloads.launch import actions as launch_actions
 from workloads.launch.types import LaunchSpec
+from workloads.models import Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -115,7 +116,8 @@ def test_a_run_that_ends_before_is_told_so_and_a_canceled_maintenance_too(
     launch_actions.launch(
         "team-a", replace(job, gpu_class=own.slug, units=1, name="short", options=options), by=by_alice
     )
-    worker(lambda: told()["short"] == RUNNING)
+    # The mirror shows the running pod a moment before the worker writes the end of its time limit.
+    worker(lambda: told()["short"] == RUNNING and Run.objects.get().ends_at is not None)
     lab = two_nodes[nodes_of(admin, namespace_a.name)["short"]]
     now = timezone.now()
     soon = {"holds_from": now + timedelta(hours=2), "starts_at": now + timedelta(hours=3)}
