@@ -1,9 +1,9 @@
 """What one person can still do while a few others ask for lists ten times as fast as web can answer them.
 
 One process of web on one core, so that it can be filled; the clients have the other cores. Each round measures a quiet
-process (the peer), then floods it: four people ask for history, requests and workloads from 48 connections, at ten
-times the rate that two connections got. Meanwhile a person signs in, opens home and stops a run, again and again. The
-limits of a minute are off, since they would end the flood.
+process (the peer), then floods it: twenty people ask for history, requests and workloads from 200 connections, more
+than may wait, at ten times the rate that two connections got. Meanwhile a person signs in, opens home and stops a run,
+again and again. The limits of a minute are off, since they would end the flood.
 
 No request of that person may fail, and nothing may be answered with 500 or with a 503 that does not say when to return:
 both end the benchmark with an error, whatever the median is.
@@ -33,8 +33,8 @@ from tests.support.waiting import wait_until
 ROUNDS = 6
 TEAMS = 300
 TIMES = 10
-PEOPLE = 4
-CONNECTIONS = 48
+PEOPLE = 20
+CONNECTIONS = 200
 FLOOD_S = 8.0
 QUIET_REQUESTS = 30
 RUNS = 400
@@ -69,7 +69,7 @@ class _Round:
 
 
 class Ground:
-    """A team with jobs that run, and four people who read too much."""
+    """A team with jobs that run, and twenty people who read too much."""
 
     def __init__(self) -> None:
         from django.db import connections
@@ -197,7 +197,9 @@ def _flood(ground: Ground, server: Served, a_second: float) -> Iterator[_Flood]:
 
 
 def _recovery_s(ground: Ground, server: Served, quiet_s: float) -> float:
-    """Until five lists in a row are answered, each in three times the time of a quiet process at most."""
+    """From the last answer of the flood until five lists in a row are answered, each in three times the time of a
+    quiet process at most.
+    """
     began, in_a_row, index = time.monotonic(), 0, 0
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     while in_a_row < 5 and time.monotonic() - began < 60:

@@ -19,6 +19,7 @@ from typing import Any
 
 from devcluster.processes.paths import ROOT
 from devcluster.processes.ports import free_port
+from portal.web.admission.gate import THREADS
 
 DOORS, WEB = "portal.asgi:application", "portal.wsgi:application"
 STARTS_WITHIN_S = 30.0
@@ -52,7 +53,7 @@ def served(application: str = DOORS, *, cores: Collection[int] = (), **own: str)
 @contextlib.contextmanager
 def served_by_gunicorn(application: str = WEB, *, cores: Collection[int] = (), **own: str) -> Iterator[Served]:
     """The same with gunicorn, as web, with the threads of one of its processes. `pid` is the worker's."""
-    command = ["-m", "gunicorn", application, "--workers", "1", "--threads", "298", "--keep-alive", "75"]
+    command = ["-m", "gunicorn", application, "--workers", "1", "--threads", str(THREADS), "--keep-alive", "75"]
     # The portal's own configuration handles Django after a fork, which the bare application does not need.
     config = "gunicorn.conf.py" if application == WEB else os.devnull
     command += ["--config", config, "--no-control-socket", "--log-level", "warning", "--bind"]
