@@ -26,11 +26,12 @@ from accounts.rest.throttles import ALREADY_COUNTED
 from accounts.rest.waiting import RETRY_AFTER_S, WAITED
 from desk.home import fragments
 from desk.streaming.event_feed import EventFeed, Watch
-from desk.streaming.open_connections import PENDING_MAX, OpenConnections, busy
+from desk.streaming.open_connections import OPENING_MAX, PENDING_MAX, OpenConnections, busy
 from desk.streaming.python_runtime import tune_python
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, to_refusal
 from portal.core.hints import person_channel
 from portal.live.broadcaster import Broadcaster
+from portal.live.gathered import Gathered
 from portal.live.types import Receive, Scope, Send, Topic
 from portal.live.viewers import Viewer
 from portal.ops import ops_server
@@ -90,14 +91,16 @@ class AwaitedRun:
 
 class StreamingApplication:
     def __init__(self) -> None:
+        access = stream_access.StreamAccess()
         self.live = Broadcaster(
             redis_url=settings.REDIS_URL,
             render=fragments.fragments,
-            allowed=stream_access.StreamAccess().still_allowed,
+            allowed=access.still_allowed,
             versions=fragments.versions,
             render_together=fragments.people_fragments,
             is_together=fragments.is_of_person,
         )
+        self.openings = Gathered(access.openings, self.live.in_thread)
         self.gateway = asgi.NotebookGateway(self.live)
         self.events = EventFeed(self.live)
         self.pages = BaseHandler()
@@ -155,7 +158,7 @@ class StreamingApplication:
         if path == "/gateway/open":
             return self.gateway.open(asked, send)
         # Notebooks, above, are let in as long as anything works.
-        if self.live.pending > PENDING_MAX:
+        if self.live.pending > PENDING_MAX or self.openings.waiting > OPENING_MAX:
             raise Refused(busy())
         if found := LOG.fullmatch(path):
             return self.log(asked, receive, send, **found.groupdict())
@@ -179,17 +182,27 @@ class StreamingApplication:
 
     async def stream(self, asked: EdgeRequest, receive: Receive, send: Send, *, namespace: str) -> Awaitable[None]:
         """Opens a stream. A namespace of another team is 404, as everywhere."""
+        credential = await self.viewer(asked, namespace)
+        topics = [Topic(namespace, fragments.view_of(asked.query))]
+        if credential.session_key:  # a page, which has a bell
+            topics.append(Topic(person_channel(credential.user_id)))
+        return self.held(credential, partial(self.live.stream, receive, send, topics=topics, credential=credential))
+
+    async def viewer(self, asked: EdgeRequest, namespace: str) -> stream_access.StreamViewer:
+        """Raises Refused. Pages, of which thousands come back together, are looked up together."""
+        session_key = session_key_in(asked.cookie(settings.SESSION_COOKIE_NAME))
+        if session_key and "authorization" not in asked.headers:
+            found = await self.openings.ask(stream_access.SessionAsks(session_key, namespace))
+            if isinstance(found, Refusal):
+                raise Refused(found)
+            return found
         who = await self.who(asked)
         if who is None:
             raise Refused(NOT_SIGNED_IN)
         by, session_key, token_prefix = who
         if not await self.live.in_thread(stream_access.may_watch, by, namespace):
             raise Refused(NOT_FOUND)
-        credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
-        topics = [Topic(namespace, fragments.view_of(asked.query))]
-        if session_key:  # a page, which has a bell
-            topics.append(Topic(person_channel(by.user_id)))
-        return self.held(credential, partial(self.live.stream, receive, send, topics=topics, credential=credential))
+        return stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
 
     async def held(self, credential: stream_access.StreamViewer, answering: Callable[[], Awaitable[None]]) -> None:
         """Counts the connection while it is open. Raises Refused (429, 503) at a limit."""

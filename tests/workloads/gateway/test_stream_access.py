@@ -13,9 +13,10 @@ from django.utils import timezone
 from accounts.api_tokens.actions import create_token
 from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
+from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN
 from tenants.lifecycle.closing.actions import mark_deleted
 from tenants.models import Membership, Namespace
-from workloads.gateway.stream_access import StreamAccess, StreamViewer
+from workloads.gateway.stream_access import SessionAsks, StreamAccess, StreamViewer
 
 pytestmark = pytest.mark.django_db
 
@@ -97,3 +98,38 @@ def test_staff_may_watch_every_team(signed_in: Callable[..., StreamViewer], char
     assert access.still_allowed({watcher}) == set()
     User.objects.filter(pk=charlie.pk).update(roles=["operator"])
     assert access.still_allowed({watcher}) == {watcher}
+
+
+def asks_of(viewer: StreamViewer) -> SessionAsks:
+    return SessionAsks(viewer.session_key, viewer.namespace)
+
+
+def test_pages_that_come_back_together_are_looked_up_together(
+    signed_in: Callable[..., StreamViewer], charlie: User, django_assert_num_queries: Any
+) -> None:
+    access, hers, again, stranger = StreamAccess(), signed_in(), signed_in(), signed_in(charlie)
+    forged = StreamViewer(stranger.user_id, stranger.namespace, session_key="made-up")
+    everybody = [hers, again, stranger, forged]
+    with django_assert_num_queries(3):
+        found = access.openings([asks_of(one) for one in everybody])
+    assert [found[asks_of(one)] for one in everybody] == [hers, again, NOT_FOUND, NOT_SIGNED_IN]
+    # Their sessions need not be decoded again.
+    with django_assert_num_queries(1):
+        assert access.still_allowed({hers, again}) == {hers, again}
+
+
+@pytest.mark.parametrize("what", list(LOSSES))
+def test_who_has_lost_the_right_opens_nothing(signed_in: Callable[..., StreamViewer], alice: User, what: str) -> None:
+    access, watcher = StreamAccess(), signed_in()
+    assert access.openings([asks_of(watcher)]) == {asks_of(watcher): watcher}
+    LOSSES[what](alice)
+    refused = NOT_FOUND if what in ("membership", "namespace") else NOT_SIGNED_IN
+    assert access.openings([asks_of(watcher)]) == {asks_of(watcher): refused}
+    assert access.still_allowed({watcher}) == set()
+
+
+def test_staff_open_streams_of_namespaces_that_exist(signed_in: Callable[..., StreamViewer], charlie: User) -> None:
+    User.objects.filter(pk=charlie.pk).update(roles=["operator"])
+    watcher = signed_in(charlie)
+    unknown = SessionAsks(watcher.session_key, "team-unknown")
+    assert StreamAccess().openings([asks_of(watcher), unknown]) == {asks_of(watcher): watcher, unknown: NOT_FOUND}
