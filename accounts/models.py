@@ -245,6 +245,7 @@ class Delivery(Due):
     sent_at = models.DateTimeField(null=True, blank=True)
 
     queue = BACKGROUND
+    is_in_cluster = False
 
     class Meta(Due.Meta):
         verbose_name_plural = "deliveries"

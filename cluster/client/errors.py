@@ -10,6 +10,7 @@ from cluster.observe_only.queries import WAITING
 from portal.core.due import TryLater
 
 TEXT_LIMIT = 300
+UNAVAILABLE = "cluster_unavailable"
 # A server that asks for more is asked again after a minute.
 LONGEST_PAUSE_S = 60.0
 
@@ -21,7 +22,7 @@ class ClusterUnavailable(TryLater):
     """
 
     def __init__(self, text: str, *, after_s: float = 0.0) -> None:
-        super().__init__("cluster_unavailable", text, after_s=after_s)
+        super().__init__(UNAVAILABLE, text, after_s=after_s)
 
 
 class ObserveOnly(ClusterUnavailable):

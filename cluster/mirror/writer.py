@@ -75,6 +75,8 @@ class MirrorWriter:
         self._capacity_owners = capacity_owners
         # Namespaces to relist.
         self.doubtful: set[str] = set()
+        # The API server answers again.
+        self.is_healed = False
         self._epoch = 0
         self._kinds = {name: _KindState() for name in KINDS}
         self._job_owners: dict[str, str] = {}
@@ -375,6 +377,7 @@ class MirrorWriter:
             if problem is not None:
                 if bool(problem) != state.has_problem:
                     log.warning("watch_trouble" if problem else "watch_healed", kind=name, problem=problem)
+                    self.is_healed |= not problem
                 state.has_problem = bool(problem)
             tables.mark_kind(
                 self._cluster_id,

@@ -16,7 +16,7 @@ LOCK = "SELECT, UPDATE (id)"
 # Work that is due (portal/core/due.py): a worker claims it, web asks for it, the watcher wakes it, all measure it.
 CLAIM = "generation, observed_generation, due_at, leased_until, attempts, error_code, error_text"
 ASK = "generation, due_at"
-WAKE = "SELECT (id, due_at, leased_until), UPDATE (due_at)"
+WAKE = "SELECT (id, due_at, leased_until, error_code), UPDATE (due_at)"
 MEASURE = "SELECT (due_at, leased_until)"
 # What the metrics of every process count: desk/health/metrics.py.
 MEASURE_RUN = "SELECT (id, workload_id, spec, requested_at, admitted_at, reason)"

@@ -20,8 +20,8 @@ OF_PERSON = 2 * OPEN_LIMIT
 OF_PROCESS = 8000
 # What waits for one of doors' four threads: about a second of their work. More would only wait longer.
 PENDING_MAX = 400
-# Streams of pages that wait until they are looked up together: about three seconds of that.
-OPENING_MAX = 3000
+# Streams of pages that wait until they are looked up together: as many as may be open, which takes a few seconds.
+OPENING_MAX = OF_PROCESS
 
 TOO_MANY_OPEN = Refusal(
     "too_many_open",

@@ -18,15 +18,18 @@ from typing import Any, Generic, TypeVar
 import structlog
 from django.apps import apps
 from django.conf import settings
-from django.db import connection, models, transaction
+from django.db import InterfaceError, OperationalError, connection, models, transaction
 from django.db.models.functions import Now
 
 from portal.core.hints import PEOPLE, worker_hint
+from portal.core.postgresql.clock import SetBack
 from portal.core.sql import columns, instance
 
 log = structlog.get_logger(__name__)
 ERROR_TEXT_LIMIT = 300
-SET_BACK_S = 5.0
+# After many failed attempts.
+LONGEST_WAIT_S = 300.0
+DATABASE_AGAIN_S = 0.5
 
 
 class Due(models.Model):
@@ -40,6 +43,8 @@ class Due(models.Model):
 
     # The worker queue that drains this table. Users wait for the work in "people".
     queue = PEOPLE
+    # False: the watcher has no right to wake its rows.
+    is_in_cluster = True
     # The column of a row's team, in tables that one team alone may fill with rows: `claim` takes turns between teams.
     turns_by = ""
 
@@ -156,6 +161,18 @@ def wake(model: type[Due], pks: Iterable[int]) -> int:
     return woken
 
 
+def wake_failed(code: str) -> int:
+    """What the last attempts of these rows in the cluster failed for is over. Returns how many were made due. A small
+    query for each table, with an index: no row waits longer than LONGEST_WAIT_S after a failure.
+    """
+    woken = 0
+    for model in (one for one in due_models() if one.is_in_cluster):
+        waits = models.Q(due_at__gt=Now(), due_at__lte=Now() + timedelta(seconds=1.2 * LONGEST_WAIT_S))
+        failed = list(model._base_manager.filter(waits, error_code=code).values_list("pk", flat=True))
+        woken += wake(model, failed) if failed else 0
+    return woken
+
+
 def begin_again(model: type[Due]) -> None:
     """Everything may have changed: all rows that would be due at some time are due now, as at a first attempt."""
     with transaction.atomic(savepoint=False):
@@ -238,9 +255,9 @@ def finish(claimed: Claim[Row], outcome: Outcome = SETTLED) -> bool:
 
 
 def fail(claimed: Claim[Row], *, code: str, text: str, clock: datetime | None = None, after_s: float = 0.0) -> None:
-    """Record a failed reconcile on the row and release the lease. The row is due again in min(5·2^(attempts-1), 300) s
-    ± 20 %, not before `after_s`, or at `clock` if that is earlier. A `due_at` that a touch or wake wrote after the
-    claim stays.
+    """Record a failed reconcile on the row and release the lease. The row is due again in min(5·2^(attempts-1),
+    LONGEST_WAIT_S) s ± 20 %, not before `after_s`, or at `clock` if that is earlier. A `due_at` that a touch or wake
+    wrote after the claim stays.
     """
     table = connection.ops.quote_name(claimed.model._meta.db_table)
     statement = f"""
@@ -251,7 +268,7 @@ def fail(claimed: Claim[Row], *, code: str, text: str, clock: datetime | None = 
                              ELSE due_at END
          WHERE id = %s AND leased_until = %s
         RETURNING due_at <= statement_timestamp()"""
-    wait_s = min(5.0 * 2 ** min(claimed.attempts - 1, 10), 300.0)
+    wait_s = min(5.0 * 2 ** min(claimed.attempts - 1, 10), LONGEST_WAIT_S)
     told = [code, text[:ERROR_TEXT_LIMIT]]
     _guarded(statement, [*told, claimed.due_at, wait_s, after_s, clock, claimed.row.pk, claimed.leased_until])
 
@@ -300,6 +317,30 @@ def drain(model: type[Row], reconcile: Callable[[Row, Deadline], Outcome], *, fo
 
 def run_claimed(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcome]) -> None:
     try:
+        _reconcile(claimed, reconcile)
+    except (OperationalError, InterfaceError) as error:
+        if connection.in_atomic_block:
+            raise
+        log.warning("database_lost", row=owner_label(claimed.row), error=type(error).__name__)
+        _fail_when_database_is_back(claimed)
+
+
+def _fail_when_database_is_back(claimed: Claim[Row]) -> None:
+    """Otherwise the row would wait for the end of its lease. This process can do nothing else without a database; the
+    task limit ends its wait.
+    """
+    while True:
+        connection.close()
+        try:
+            fail(claimed, code="unexpected", text="The database was not available.")
+        except (OperationalError, InterfaceError):
+            time.sleep(DATABASE_AGAIN_S)
+        else:
+            return
+
+
+def _reconcile(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcome]) -> None:
+    try:
         outcome = reconcile(claimed.row, Deadline())
     except TryLater as later:
         fail(claimed, code=later.code, text=later.text, clock=later.clock, after_s=later.after_s)
@@ -312,19 +353,6 @@ def run_claimed(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcom
 
 def due_models() -> list[type[Due]]:
     return [model for model in apps.get_models() if issubclass(model, Due)]
-
-
-class SetBack:
-    """Finds that a clock was set back, by comparison with the time that this process has run."""
-
-    def __init__(self) -> None:
-        self._lead_s: float | None = None
-
-    def seconds(self, clock: datetime) -> float:
-        """By how much the clock was set back since the last call; 0.0 for a few seconds, which rows may wait."""
-        before_s, self._lead_s = self._lead_s, clock.timestamp() - time.monotonic()
-        back_s = 0.0 if before_s is None else before_s - self._lead_s
-        return back_s if back_s > SET_BACK_S else 0.0
 
 
 # Each process of a worker has its own: it finds only what happens between two of its sweeps.

@@ -79,7 +79,7 @@ class StreamAccess:
         new = [watcher for watcher, print_ in by_session.items() if self._good.get(watcher) != print_]
         bad = set(new) - _signed_in(new) if new else set()
         good = {watcher: print_ for watcher, print_ in by_session.items() if watcher not in bad}
-        allowed = by_token | good.keys()
+        allowed: set[Hashable] = by_token | good.keys()
         # From now on `openings` may add to it, in another thread.
         self._good = good
         return allowed

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
+from cluster.client.errors import UNAVAILABLE
 from cluster.models import Cluster, MirrorObject
 from cluster.reads import queries
 from devcluster.client.kube import Api
 from devcluster.faults.api_proxy import ApiProxy
+from tenants.models import Namespace
 from tests.support.processes.watchers import Watchers, eventually, is_current
+from tests.support.rows import make
 
 OURS = {"app.kubernetes.io/managed-by": "gpu-portal"}
 RESOURCE = "v1/limitranges"
@@ -106,8 +111,15 @@ def test_an_api_server_that_is_away_is_said_aloud_and_caught_up_with(
     assert "did not respond" in away.problem or "was interrupted" in away.problem
     assert queries.is_known(cluster.pk, "Node")
     admin.create(limits(place, "meanwhile", 7))
+    # Rows that were tried in vain a few times: one for the API server, one for something else.
+    later, rows = Now() + timedelta(minutes=4), Namespace.objects
+    for slug, code in (("waits", UNAVAILABLE), ("refused", "refused")):
+        make.tenant(cluster, slug=slug)
+        rows.filter(name=slug).update(error_code=code, attempts=7, due_at=later)
 
     proxy.resume()
+    eventually(lambda: rows.filter(name="waits", due_at__lte=Now()).exists(), watchers)
+    assert rows.filter(name="refused", due_at__gt=Now()).exists()
     eventually(lambda: "meanwhile" in in_rows(place), watchers)
     eventually(lambda: is_current(cluster), watchers)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import LazySettings
 from django.db import connection
@@ -12,7 +14,9 @@ from django.db.models.functions import Now
 
 from cluster.models import Cluster
 from portal.core import due
+from portal.core.postgresql.clock import SetBack
 from tenants.models import Namespace
+from tests.plugin import process_environment
 from tests.support.rows import make
 from tests.support.rows.due_rows import due_row, in_s
 
@@ -236,6 +240,21 @@ def test_a_failure_is_recorded_and_backs_off(row: Namespace) -> None:
     assert (row.attempts, row.leased_until, row.observed_generation) == (9, None, 0)
 
 
+def test_rows_are_due_when_what_they_failed_for_is_over(cluster: Cluster, row: Namespace) -> None:
+    due.fail(claimed(row), code="cluster_unavailable", text="The cluster did not answer.")
+    for slug, code in (("settled", ""), ("refused", "refused")):
+        make.tenant(cluster, slug=slug)
+        later = Now() + timedelta(seconds=250)
+        Namespace.objects.filter(name=slug).update(due_at=later, error_code=code)
+
+    assert due.wake_failed("cluster_unavailable") == 1
+
+    again = claimed(row)
+    assert (again.attempts, again.row.error_code) == (2, "cluster_unavailable"), "it is no first attempt"
+    assert due.claim(Namespace) is None
+    assert due.wake_failed("unexpected") == 0
+
+
 def test_a_failure_waits_as_long_as_the_server_asked(row: Namespace) -> None:
     def reconcile(row: Namespace, deadline: due.Deadline) -> due.Outcome:
         raise due.TryLater("cluster_unavailable", "Too many requests.", after_s=40)
@@ -309,6 +328,26 @@ def test_no_row_is_begun_so_late_that_the_task_is_killed(settings: LazySettings,
     assert due.drain(Namespace, lambda row, deadline: due.SETTLED) == 0
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_row_does_not_wait_for_its_lease_when_the_database_is_back(cluster: Cluster) -> None:
+    """PostgreSQL ends all sessions, and refuses new ones for a while."""
+    row, database = due_row(cluster, "team-b"), connection.ops.quote_name(connection.settings_dict["NAME"])
+    with psycopg.connect(process_environment()["DATABASE_URL"], autocommit=True, dbname="postgres") as other:
+
+        def reconcile(row: Namespace, deadline: due.Deadline) -> due.Outcome:
+            other.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+            threading.Timer(1.5, other.execute, [f"ALTER DATABASE {database} ALLOW_CONNECTIONS true"]).start()
+            row.refresh_from_db()
+            raise AssertionError("unreachable")
+
+        due.run_claimed(claimed(row), reconcile)
+
+    row.refresh_from_db()
+    assert (row.leased_until, row.error_text) == (None, "The database was not available.")
+    assert in_s(row.due_at) <= 6
+
+
 def test_a_reconcile_that_used_up_its_budget_writes_nothing_more(settings: LazySettings, row: Namespace) -> None:
     settings.RECONCILE_BUDGET_S = -1
 
@@ -337,7 +376,7 @@ def test_rows_are_due_again_when_the_clock_was_set_back_by_an_hour(
     """What was due at ten is not due at nine; a lease that should end in a minute would end in an hour."""
     leased = due_row(cluster, "team-b")
     in_an_hour = Now() + timedelta(hours=1)
-    monkeypatch.setattr(due, "_clock_of_database", clock := due.SetBack())
+    monkeypatch.setattr(due, "_clock_of_database", clock := SetBack())
     with connection.cursor() as cursor:
         cursor.execute("SELECT statement_timestamp()")
         (now,) = cursor.fetchone()
@@ -355,7 +394,7 @@ def test_rows_are_due_again_when_the_clock_was_set_back_by_an_hour(
 
 
 def test_a_clock_that_runs_or_is_set_forward_was_not_set_back() -> None:
-    clock, at = due.SetBack(), datetime.now(UTC)
+    clock, at = SetBack(), datetime.now(UTC)
     found = [clock.seconds(at + timedelta(seconds=s)) for s in (0, 1, 3600, 3598, 3590, 3590, 0)]
     assert [round(one) for one in found] == [0, 0, 0, 0, 8, 0, 3590]
 
