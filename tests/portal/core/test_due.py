@@ -333,15 +333,19 @@ def test_a_row_does_not_wait_for_its_lease_when_the_database_is_back(cluster: Cl
     """PostgreSQL ends all sessions, and refuses new ones for a while."""
     row, database = due_row(cluster, "team-b"), connection.ops.quote_name(connection.settings_dict["NAME"])
     with psycopg.connect(process_environment()["DATABASE_URL"], autocommit=True, dbname="postgres") as other:
+        back = threading.Timer(1.5, other.execute, [f"ALTER DATABASE {database} ALLOW_CONNECTIONS true"])
 
         def reconcile(row: Namespace, deadline: due.Deadline) -> due.Outcome:
             other.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
             other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
-            threading.Timer(1.5, other.execute, [f"ALTER DATABASE {database} ALLOW_CONNECTIONS true"]).start()
+            back.start()
             row.refresh_from_db()
             raise AssertionError("unreachable")
 
-        due.run_claimed(claimed(row), reconcile)
+        try:
+            due.run_claimed(claimed(row), reconcile)
+        finally:
+            back.join()
 
     row.refresh_from_db()
     assert (row.leased_until, row.error_text) == (None, "The database was not available.")
