@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from contextvars import Context
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 Question = TypeVar("Question", bound=Hashable)
 Answer = TypeVar("Answer")
@@ -13,17 +13,15 @@ Answer = TypeVar("Answer")
 AT_ONCE = 500
 
 
-class InThread(Protocol):
-    def __call__(self, function: Callable[..., Any], questions: Collection[Any], /) -> Awaitable[Any]: ...
-
-
 class Gathered(Generic[Question, Answer]):
     """Used by the event loop alone. What is asked during a call is answered by the next one."""
 
     def __init__(
-        self, answers: Callable[[Collection[Question]], Mapping[Question, Answer]], in_thread: InThread
+        self,
+        answers: Callable[[Collection[Question]], Mapping[Question, Answer]],
+        in_thread: Callable[..., Awaitable[Mapping[Question, Answer]]],
     ) -> None:
-        """`answers`: has an answer for each of the questions. Runs in a thread."""
+        """`answers`: has an answer for each of the questions. `in_thread` calls it with them in a thread."""
         self._answers, self._in_thread = answers, in_thread
         self._asked: dict[Question, asyncio.Future[Answer]] = {}
         self._answering: asyncio.Task[None] | None = None
