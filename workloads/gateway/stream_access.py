@@ -124,14 +124,9 @@ def _owners(session_keys: Collection[str]) -> dict[str, User]:
 
 
 def _signed_in(watchers: Collection[StreamViewer]) -> set[StreamViewer]:
-    users = User.objects.in_bulk({watcher.user_id for watcher in watchers})
-    rows = Session.objects.filter(session_key__in={watcher.session_key for watcher in watchers})
-    sessions = dict(rows.values_list("session_key", "session_data"))
-    return {
-        watcher
-        for watcher in watchers
-        if watcher.user_id in users and session_user(sessions.get(watcher.session_key, ""), users[watcher.user_id])
-    }
+    owners = _owners({watcher.session_key for watcher in watchers})
+    pks = {key: user.pk for key, user in owners.items()}
+    return {watcher for watcher in watchers if pks.get(watcher.session_key) == watcher.user_id}
 
 
 # Returns members and staff that have a valid token, or a session with its fingerprint. A team's token is valid for its
