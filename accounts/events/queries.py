@@ -96,10 +96,14 @@ def channels_of(user_ids: Collection[int], kind: NoticeKind) -> dict[int, str]:
 
 
 def outdated_notices(event: Event, user_ids: Collection[int], kind: NoticeKind) -> QuerySet[Notice]:
-    """Notices of these users that are older than NOTICES_KEPT, or unread and replaced by this event."""
-    of_event = Q(event__actor_id=event.actor_id, event__row=event.row, event__verb=event.verb)
-    same = of_event & Q(kind=kind, read_at=None)
-    return Notice.objects.filter(same | Q(at__lt=timezone.now() - NOTICES_KEPT), user__in=user_ids)
+    """Notices of these users that are older than NOTICES_KEPT, or unread and replaced by this event.
+
+    The events are a subquery and not a join: a plan that PostgreSQL made while both tables were small, and kept, would
+    compare each notice with each event.
+    """
+    same = Event.objects.filter(actor_id=event.actor_id, row=event.row, verb=event.verb)
+    replaced = Q(kind=kind, read_at=None, event__in=same)
+    return Notice.objects.filter(replaced | Q(at__lt=timezone.now() - NOTICES_KEPT), user__in=user_ids)
 
 
 def waiting_mails(event: Event, user: User, *, is_of_row: bool) -> QuerySet[Delivery]:

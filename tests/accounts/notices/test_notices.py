@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -13,6 +15,7 @@ from pytest_django import DjangoAssertNumQueries
 from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor, system_actor
 from accounts.events import actions, kinds
+from accounts.events import queries as event_queries
 from accounts.events.texts import VERB_TEXTS
 from accounts.models import Delivery, Event, Notice, NoticeChannel, NoticeKind, NoticePreference, User
 from accounts.notices import actions as notice_actions
@@ -127,6 +130,17 @@ def test_old_notices_are_removed_when_new_ones_come(bob: User) -> None:
     notify(bob)
 
     assert subjects(bob) == ["S", "newer"]
+
+
+def test_a_plan_made_while_the_tables_were_empty_compares_no_notice_with_each_event(bob: User) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE accounts_event, accounts_notice")
+    event = Event(row="workloads.workload.1", verb="run.idle_told")
+
+    plan = event_queries.outdated_notices(event, [bob.pk], NoticeKind.STOPPED).explain()
+
+    assert "SubPlan" in plan
+    assert not re.search("Join|Nested Loop", plan), plan
 
 
 def test_a_reminder_is_shown_on_its_date_and_goes_with_its_token(bob: User) -> None:
