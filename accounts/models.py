@@ -109,7 +109,7 @@ constraint_sentence("accounts_user_email_key", "email_taken", "This email addres
 class Identity(models.Model):
     """The account of an issuer's subject. A subject is unique and never changes; an email may change or be reused."""
 
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities", db_index=False)
     issuer = models.CharField(max_length=255)
     subject = models.CharField(max_length=255)
     since = models.DateTimeField(db_default=Now(), editable=False)

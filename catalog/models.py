@@ -68,7 +68,7 @@ class GpuClass(models.Model):
         TELL = "tell", "notify"
         STOP = "stop", "warn, then stop"
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="classes")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="classes", db_index=False)
     slug = models.SlugField(max_length=40)
     name = models.CharField(max_length=80)
     summary = models.CharField(max_length=200, blank=True, default="")
@@ -346,7 +346,7 @@ constraint_sentence(
 class DismissedProposal(models.Model):
     """Capacity that staff decided not to offer; discovery still finds it and no longer proposes it."""
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+", db_index=False)
     slug = models.SlugField(max_length=40)
     reason = models.CharField(max_length=200)
     at = models.DateTimeField(db_default=Now(), editable=False)

@@ -83,7 +83,7 @@ class AppliedObject(models.Model):
         FOREIGN = "foreign", "not created by the portal"
         TERMINATING = "terminating", "terminating"
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT)
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, db_index=False)
     owner = models.CharField(max_length=120, db_index=True)
     kind = models.CharField(max_length=60)
     namespace = models.CharField(max_length=63, blank=True, default="")
@@ -116,7 +116,7 @@ class ObjectDrift(models.Model):
         REPAIRED = "repaired", "repaired"
         REFUSED = "refused", "not repaired"
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, db_index=False)
     owner = models.CharField(max_length=120, db_index=True)
     kind = models.CharField(max_length=60)
     namespace = models.CharField(max_length=63, blank=True, default="")

@@ -73,7 +73,9 @@ constraint_sentence(
 class ApproverFor(models.Model):
     """What an approver decides: one class, or all of them when `gpu_class` is empty."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="approver_for")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="approver_for", db_index=False
+    )
     gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, null=True, blank=True)
 
     class Meta:
@@ -86,7 +88,7 @@ class ApproverFor(models.Model):
 class ClassAccess(models.Model):
     """A team that may see and ask for a class which is not for everyone (`GpuClass.visibility`)."""
 
-    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="class_access")
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="class_access", db_index=False)
     gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="access")
 
     class Meta:
@@ -100,7 +102,7 @@ class ClassAccess(models.Model):
 class TermsAccepted(models.Model):
     """Which version of a class's terms a person has accepted, and when. Never changed: a new version is a new row."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="+")
     version = models.PositiveIntegerField()
     at = models.DateTimeField(db_default=Now(), editable=False)
@@ -138,7 +140,7 @@ class Namespace(Due):
         ADOPTED = "adopted", "adopted"
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="namespaces")
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="namespaces")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="namespaces", db_index=False)
     name = models.CharField(max_length=63)
     wanted = models.CharField(max_length=10, choices=Wanted, default=Wanted.ACTIVE)
     # The instant for which the quota in the cluster was computed: grants start and end at instants.

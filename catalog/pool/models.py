@@ -12,7 +12,7 @@ class NodeUnits(models.Model):
     LOGGED, unlike the mirror: after a crash of PostgreSQL the mirror does not know what a node offered before.
     """
 
-    gpu_class = models.ForeignKey("catalog.GpuClass", on_delete=models.CASCADE, related_name="+")
+    gpu_class = models.ForeignKey("catalog.GpuClass", on_delete=models.CASCADE, related_name="+", db_index=False)
     node = models.CharField(max_length=253)
     counted = models.PositiveIntegerField()
     reported = models.PositiveIntegerField()

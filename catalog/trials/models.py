@@ -24,7 +24,7 @@ class DeviceTrial(models.Model):
         # A cluster without Kueue.
         ACCEPTED = "accepted", "accepted by the API server"
 
-    cluster = models.ForeignKey("cluster.Cluster", on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("cluster.Cluster", on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=64)
     device_class = models.CharField(max_length=120)
     selector = models.TextField(max_length=10240, blank=True, default="")

@@ -38,7 +38,7 @@ class NodeCordon(models.Model):
 class CordonNotice(models.Model):
     """A run was told of a cordon, once. `over_told_at`: and once that it is over."""
 
-    cordon = models.ForeignKey(NodeCordon, on_delete=models.CASCADE, related_name="notices")
+    cordon = models.ForeignKey(NodeCordon, on_delete=models.CASCADE, related_name="notices", db_index=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
     told_at = models.DateTimeField(db_default=Now())
     over_told_at = models.DateTimeField(null=True, blank=True)

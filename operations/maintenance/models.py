@@ -92,7 +92,7 @@ class MaintenanceNode(models.Model):
     labels are set as before.
     """
 
-    maintenance = models.ForeignKey(Maintenance, on_delete=models.CASCADE, related_name="nodes")
+    maintenance = models.ForeignKey(Maintenance, on_delete=models.CASCADE, related_name="nodes", db_index=False)
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=253)
     step = models.CharField(max_length=10, choices=Step.choices, default=Step.PLANNED)
@@ -130,7 +130,7 @@ class MaintenanceNotice(models.Model):
         MOVED = "moved", "moved off the nodes"
         CANCELED = "canceled", "canceled"
 
-    maintenance = models.ForeignKey(Maintenance, on_delete=models.CASCADE, related_name="notices")
+    maintenance = models.ForeignKey(Maintenance, on_delete=models.CASCADE, related_name="notices", db_index=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
     stage = models.CharField(max_length=9, choices=Stage)
     told_at = models.DateTimeField(db_default=Now())

@@ -65,7 +65,9 @@ class Announcement(models.Model):
 
 
 class Acknowledgement(models.Model):
-    announcement = models.ForeignKey(Announcement, on_delete=models.CASCADE, related_name="acknowledgements")
+    announcement = models.ForeignKey(
+        Announcement, on_delete=models.CASCADE, related_name="acknowledgements", db_index=False
+    )
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -33,7 +33,7 @@ class Membership(models.Model):
         MEMBER = "member", "member"
         VIEWER = "viewer", "viewer"
 
-    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.CASCADE, related_name="memberships")
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.CASCADE, related_name="memberships", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role)
     since = models.DateTimeField(db_default=Now(), editable=False)

@@ -35,7 +35,7 @@ constraint_sentence("bundle_days", "bad_period", "Enter 1 to 1,096 days (three y
 
 
 class BundleLine(models.Model):
-    bundle = models.ForeignKey(Bundle, on_delete=models.CASCADE, related_name="lines")
+    bundle = models.ForeignKey(Bundle, on_delete=models.CASCADE, related_name="lines", db_index=False)
     gpu_class = models.ForeignKey(GpuClass, on_delete=models.PROTECT, related_name="+")
     units = models.PositiveIntegerField()
 

@@ -21,7 +21,7 @@ class GpuFault(models.Model):
     to be over, or, with `is_gone`, had no metrics for days. `told_at`: when operators were told.
     """
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+", db_index=False)
     node = models.CharField(max_length=253)
     device = models.CharField(max_length=80)
     instance = models.CharField(max_length=9, blank=True, default="")
@@ -54,7 +54,7 @@ class GpuFault(models.Model):
 class FaultRun(models.Model):
     """A run that held the GPU when the fault was there. `told_at`: when its users were told, None: not yet."""
 
-    fault = models.ForeignKey(GpuFault, on_delete=models.CASCADE, related_name="concerned")
+    fault = models.ForeignKey(GpuFault, on_delete=models.CASCADE, related_name="concerned", db_index=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
     since = models.DateTimeField()
     told_at = models.DateTimeField(null=True, blank=True)

@@ -12,7 +12,9 @@ from portal.core.errors import constraint_sentence
 class ImagePrefix(models.Model):
     """`prefix` is the result of catalog.images.image_references.parse_prefix, with a slash at its end."""
 
-    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.CASCADE, related_name="image_prefixes")
+    tenant = models.ForeignKey(
+        "tenants.Tenant", on_delete=models.CASCADE, related_name="image_prefixes", db_index=False
+    )
     prefix = models.CharField(max_length=201)
     allowed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     allowed_at = models.DateTimeField(db_default=Now(), editable=False)

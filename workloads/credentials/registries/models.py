@@ -14,7 +14,7 @@ class RegistryCredential(models.Model):
     current ones.
     """
 
-    namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="registries")
+    namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="registries", db_index=False)
     registry = models.CharField(max_length=200)
     sealed = models.BinaryField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")

@@ -12,7 +12,7 @@ from tenants.models import Namespace
 class TeamSecret(models.Model):
     """A value that a team stores for its runs, encrypted. `created_by`, `updated_at`: of the current value."""
 
-    namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="secrets")
+    namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="secrets", db_index=False)
     name = models.CharField(max_length=100)
     sealed = models.BinaryField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
