@@ -308,7 +308,9 @@ class MirrorWarning(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint("cluster_id", "namespace", "name", name="mirror_warning_once")]
-        indexes = [models.Index(fields=["cluster_id", "object_uid"], name="mirror_warning_object")]
+        indexes = [
+            models.Index(fields=["cluster_id", "object_uid", "reason", "-last_at"], name="mirror_warning_newest")
+        ]
 
 
 class MirrorLease(models.Model):

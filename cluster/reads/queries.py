@@ -213,18 +213,10 @@ def limiting_objects(cluster_id: int, namespace: str) -> list[GenericObject]:
     return [_object(row) for row in select(MirrorObject, where, [cluster_id, namespace, namespace])]
 
 
-def warnings(
-    cluster_id: int, *, namespace: str = "", object_uids: Collection[str] | None = None, limit: int = 100
-) -> list[WarningEvent]:
-    """The newest text per object and reason, latest first."""
-    asked: dict[str, Any] = {"cluster_id = %s": cluster_id}
-    if namespace:
-        asked["namespace = %s"] = namespace
-    if object_uids is not None:
-        asked["object_uid = ANY(%s)"] = list(object_uids)
-    statement = _WARNINGS.format(" AND ".join(asked))
+def warnings(cluster_id: int, object_uids: Collection[str]) -> list[WarningEvent]:
+    """The newest text per object and reason, latest first; at most 1,000."""
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*asked.values(), limit])
+        cursor.execute(_WARNINGS, {"cluster_id": cluster_id, "uids": list(object_uids)})
         return [_warning(instance(MirrorWarning, iter(row))) for row in cursor.fetchall()]
 
 
@@ -237,12 +229,19 @@ def gpu_errors_of_nodes(cluster_id: int, nodes: Collection[str]) -> dict[str, li
     return found
 
 
+# From a reason of an object to its next one by the index: DISTINCT ON would sort all events, which repeat few reasons.
 _WARNINGS = f"""
-SELECT {columns(MirrorWarning)} FROM (
-    SELECT DISTINCT ON (object_uid, object_kind, object_name, reason) *
-      FROM {MirrorWarning._meta.db_table} WHERE {{}}
-     ORDER BY object_uid, object_kind, object_name, reason, last_at DESC
-) newest ORDER BY last_at DESC LIMIT %s"""
+WITH RECURSIVE found(of_uid, reason) AS (
+    SELECT of_uid, (SELECT min(reason) FROM {MirrorWarning._meta.db_table} WHERE cluster_id = %(cluster_id)s
+                       AND object_uid = of_uid) FROM unnest(%(uids)s::text[]) of_uid
+    UNION ALL
+    SELECT of_uid, (SELECT min(more.reason) FROM {MirrorWarning._meta.db_table} more WHERE cluster_id = %(cluster_id)s
+                       AND object_uid = of_uid AND more.reason > found.reason) FROM found WHERE reason IS NOT NULL
+)
+SELECT {columns(MirrorWarning, "newest")} FROM found CROSS JOIN LATERAL (
+    SELECT * FROM {MirrorWarning._meta.db_table} one WHERE cluster_id = %(cluster_id)s AND object_uid = of_uid
+       AND one.reason = found.reason ORDER BY last_at DESC LIMIT 1) newest
+ ORDER BY last_at DESC LIMIT 1000"""
 
 
 # ---- queries over several kinds ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from cluster.mirror import writer as mirror_module
 from cluster.mirror.records.kinds import KINDS
 from cluster.mirror.watch import NoteType, WatchNote
 from cluster.mirror.writer import EpochLost, MirrorWriter
-from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorKind, MirrorNews, MirrorPod
+from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorKind, MirrorNews, MirrorPod, MirrorWarning
 from cluster.reads import queries
 from portal.core.due import owner_label
 from tenants.models import Namespace
@@ -255,7 +255,7 @@ def test_of_strangers_namespaces_only_what_takes_capacity_is_kept(mirror: Mirror
     assert [one.name for one in queries.objects(cluster.pk, kind="PersistentVolumeClaim")] == ["ours"]
     assert [one.name for one in queries.jobs(cluster.pk)] == ["ours"]
     assert [one.name for one in queries.pods(cluster.pk)] == ["a", "b"]
-    assert [one.namespace for one in queries.warnings(cluster.pk)] == ["team-a"]
+    assert [one.namespace for one in MirrorWarning.objects.all()] == ["team-a"]
     assert len(queries.objects(cluster.pk, kind="Namespace")) == 2
 
 
@@ -281,7 +281,7 @@ def test_of_events_about_nodes_errors_of_gpus_are_kept(mirror: MirrorWriter, clu
         "a100-1": [xid],
         "a100-2": [xid],
     }
-    assert {one.object_kind for one in queries.warnings(cluster.pk)} == {"Node"}
+    assert {one.object_kind for one in MirrorWarning.objects.all()} == {"Node"}
 
 
 def test_what_came_before_its_namespace_turned_out_a_strangers_is_dropped(
@@ -629,8 +629,8 @@ def test_requests_by_node_count_bound_pods_that_are_not_over(mirror: MirrorWrite
 
 
 def test_the_newest_warning_per_object_and_reason(mirror: MirrorWriter, cluster: Cluster) -> None:
-    def event(name: str, version: int, reason: str, message: str, minute: int) -> Raw:
-        about = {"kind": "Job", "name": "train", "uid": "uid-train"}
+    def event(name: str, version: int, reason: str, message: str, minute: int, of: str = "uid-train") -> Raw:
+        about = {"kind": "Job", "name": "train", "uid": of}
         at = f"2026-11-21T09:{minute:02}:00Z"
         return thing(name, version, reason=reason, message=message, involvedObject=about, lastTimestamp=at)
 
@@ -640,16 +640,19 @@ def test_the_newest_warning_per_object_and_reason(mirror: MirrorWriter, cluster:
             event("e1", 1, "FailedCreate", "exceeded quota: old", 1),
             event("e2", 2, "FailedCreate", "exceeded quota: new", 5),
             event("e3", 3, "FailedMount", "no volume", 3),
+            event("e4", 4, "FailedCreate", "of another object", 4, of="uid-2"),
+            event("e5", 5, "FailedCreate", "not asked for", 4, of="uid-3"),
             kind="Event",
         )
     )
-    assert [(one.reason, one.message) for one in queries.warnings(cluster.pk, namespace="team-a")] == [
+    assert [(one.reason, one.message) for one in queries.warnings(cluster.pk, ["uid-train", "uid-2", "other"])] == [
         ("FailedCreate", "exceeded quota: new"),
+        ("FailedCreate", "of another object"),
         ("FailedMount", "no volume"),
     ]
-    assert queries.warnings(cluster.pk, object_uids=["other"]) == []
+    assert queries.warnings(cluster.pk, ["other"]) == []
     mirror.write(removed(event("e2", 12, "FailedCreate", "", 5), kind="Event"))
-    assert queries.warnings(cluster.pk, object_uids=["uid-train"])[1].message == "exceeded quota: old"
+    assert queries.warnings(cluster.pk, ["uid-train"])[1].message == "exceeded quota: old"
 
 
 def test_a_node_and_its_devices_in_types(mirror: MirrorWriter, cluster: Cluster) -> None:

@@ -118,7 +118,7 @@ def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[
     uids = {job.uid: pk for pk, job in jobs.items()}
     uids |= {pod.uid: pk for pk, theirs in pods.items() for pod in theirs}
     found: dict[int, list[WarningEvent]] = {}
-    for warning in mirror.warnings(cluster_id, object_uids=list(uids), limit=1000) if uids else ():
+    for warning in mirror.warnings(cluster_id, uids) if uids else ():
         found.setdefault(uids[warning.object_uid], []).append(warning)
     return found
 
