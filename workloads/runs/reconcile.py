@@ -9,6 +9,7 @@ A run to which nothing happens costs nothing: what wakes its row, and what does 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -94,7 +95,8 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
         return _stop(work, run)
     is_sent = ("Job", names.run_name(workload.name, run.number)) in work.sent
     outcome = _follow(work, run) if is_sent else _create(work, run)
-    ends = (outcome.clock, run.runs_until, run.closes_at, run_time_reconcile.next_moment_of(run))
+    stays_until = _tidy_earlier(work, run)
+    ends = (outcome.clock, stays_until, run.runs_until, run.closes_at, run_time_reconcile.next_moment_of(run))
     return replace(outcome, clock=min((at for at in ends if at is not None), default=None))
 
 
@@ -245,7 +247,7 @@ def _stop(work: _Work, run: Run) -> Outcome:
     if seen is not None:
         recording.record_state(run, seen)
         if (end := status_outcome.outcome_of(seen, kind=run.workload.kind)) is not None:
-            is_own = end.at is not None and end.at < _told_to_end(run)
+            is_own = end.at is not None and end.at < recording.told_to_end(run)
             kept_logs.keep_logs(run, seen, kube=work.kube)
             recording.record_end(
                 run, end if is_own else _stopped(run, status_outcome.stopped_outcome(run.admitted_at is not None)), seen
@@ -263,17 +265,6 @@ def _stop(work: _Work, run: Run) -> Outcome:
         return _patience(asked.sent_at)
     recording.record_end(run, _stopped(run, status_outcome.stopped_outcome(run.admitted_at is not None)))
     return _tidy(work)
-
-
-def _told_to_end(run: Any) -> datetime:
-    """A run that ends after this time counts as stopped, whatever its exit code. Whole seconds, as in the cluster."""
-    moments: tuple[datetime | None, ...] = (
-        run.stop_requested_at,
-        run.workload.delete_requested_at,
-        run.closes_at,
-        run.runs_until,
-    )
-    return min(at for at in moments if at is not None).replace(microsecond=0)
 
 
 def _stopped(run: Any, otherwise: status_outcome.RunOutcome) -> status_outcome.RunOutcome:
@@ -333,13 +324,7 @@ def _tidy(work: _Work) -> Outcome:
     """
     kept = kept_logs.jobs_that_stay(work.workload, work.sent) if work.workload.delete_requested_at is None else {}
     again_at = late_errors.record_late_errors(work.workload, partial(_look, work)) if kept else None
-    for (kind, name), row in list(work.sent.items()):
-        if kind in RUN_KINDS and name not in kept:
-            work.deadline.check()
-            if kind == "Job" and (run := kept_logs.run_with_missed_log(work.workload, job=name)) is not None:
-                kept_logs.keep_logs(run, _look(work, run), kube=work.kube)
-            apply_reconcile.delete_row(work.kube, row)
-            del work.sent[kind, name]
+    _delete_objects(work, kept)
     if kept:
         return Outcome(clock=min(at for at in (*kept.values(), again_at) if at is not None))
     if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
@@ -353,6 +338,29 @@ def _tidy(work: _Work) -> Outcome:
     Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
     page_hint(work.workload.namespace.name)
     return DONE
+
+
+def _tidy_earlier(work: _Work, run: Run) -> datetime | None:
+    """Deletes objects of earlier runs: a requeued run is followed at once by the next one, and the worker may have been
+    killed in between. Returns until when others stay. No query if there are none.
+    """
+    job = names.run_name(work.workload.name, run.number)
+    own = {job, names.image_pull_secret_name(job)}
+    if all(name in own for kind, name in work.sent if kind in RUN_KINDS):
+        return None
+    kept = kept_logs.jobs_that_stay(work.workload, work.sent)
+    _delete_objects(work, own | kept.keys())
+    return min(kept.values(), default=None)
+
+
+def _delete_objects(work: _Work, kept: Collection[str]) -> None:
+    for (kind, name), row in list(work.sent.items()):
+        if kind in RUN_KINDS and name not in kept:
+            work.deadline.check()
+            if kind == "Job" and (run := kept_logs.run_with_missed_log(work.workload, job=name)) is not None:
+                kept_logs.keep_logs(run, _look(work, run), kube=work.kube)
+            apply_reconcile.delete_row(work.kube, row)
+            del work.sent[kind, name]
 
 
 # ---- the mirror and the cluster --------------------------------------------------------------------------------------

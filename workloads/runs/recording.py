@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -77,3 +78,14 @@ def record_end(run: Run, end: status_outcome.RunOutcome, seen: Observation | Non
     if changed:
         page_hint(run.workload.namespace.name)
     return bool(changed)
+
+
+def told_to_end(run: Any) -> datetime:
+    """A run that ends after this time counts as stopped, whatever its exit code. Whole seconds, as in the cluster."""
+    moments: tuple[datetime | None, ...] = (
+        run.stop_requested_at,
+        run.workload.delete_requested_at,
+        run.closes_at,
+        run.runs_until,
+    )
+    return min(at for at in moments if at is not None).replace(microsecond=0)

@@ -12,7 +12,9 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass
+from cluster.models import AppliedObject
 from devcluster.client.kube import Api
+from portal.core.due import TryLater
 from tenants.models import Namespace, Tenant
 from tests.support.cluster.worker import Worker
 from tests.support.rows import running
@@ -23,7 +25,7 @@ from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.runs import requeue
+from workloads.runs import reconcile, requeue
 from workloads.status import outcome
 from workloads.status.types import Phase
 
@@ -94,6 +96,26 @@ def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody
     back = Event.objects.get(verb="workload.brought_back").after
     assert (back["run"], back["reason"], back["rule"], back["times"]) == (2, "pod_removed", "", 1)
     assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-2"]
+
+
+def test_what_a_killed_worker_left_of_the_evicted_run_does_not_stay_until_the_next_one_ends(
+    granted: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    actions.launch("team-a", notebook, by=by_alice)
+    worker(lambda: is_ready("one"))
+
+    def dies(_work: object) -> None:
+        raise TryLater("killed", "The next run was requested, and nothing of this one was deleted.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reconcile, "_tidy", dies)
+        evict(admin, namespace_a.name)
+        worker(lambda: run_of("one").number == 2)
+
+    worker(lambda: run_of("one").number == 2 and is_ready("one"), within_s=90)
+    assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-2"]
+    assert {row.name for row in AppliedObject.objects.filter(kind__in=reconcile.RUN_KINDS)} == {"one-2"}
 
 
 def test_what_is_taken_away_again_and_again_stays_ended(
