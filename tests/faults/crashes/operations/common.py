@@ -94,7 +94,8 @@ def look(ground: Ground, place: Place, **more: list[Any]) -> None:
             kinds[kind] = ground.admin.list(path, namespace=place.name)
     nodes = {pod["spec"]["nodeName"] for pod in kinds["Pod"] if pod["spec"].get("nodeName")}
     kinds["Node"] = [node for name in sorted(nodes) if (node := ground.admin.find("v1/nodes", name)) is not None]
-    mirrored.seen(cluster, **{**kinds, **more})
+    # Owners of what changed are woken, as by the watcher: a run looks at its pods for no other reason for hours.
+    mirrored.seen(cluster, **{**kinds, **more}).tell()
     now = timezone.now()
     MirrorKind.objects.update(heard_at=now)
     MirrorEpoch.objects.update(heard_at=now, beat_at=now)
