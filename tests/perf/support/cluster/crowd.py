@@ -125,8 +125,9 @@ class Crowd:
 def _delete(rows: QuerySet[Any]) -> None:
     """With all that refers to them, also where the product protects it."""
     for relation in rows.model._meta.get_fields(include_hidden=True):
-        # Hidden ones have no name on this side (related_name="+").
-        if relation.auto_created and not relation.concrete and not relation.many_to_many:
+        # Hidden ones have no name on this side (related_name="+"). Classes refer to their successors, without end.
+        is_to_rows = relation.auto_created and not relation.concrete and not relation.many_to_many
+        if is_to_rows and relation.related_model is not rows.model:
             _delete(relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": rows}))
     rows._raw_delete(rows.db)  # type: ignore[attr-defined]
 
