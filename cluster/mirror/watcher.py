@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import redis
 import structlog
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 from cluster.client.errors import UNAVAILABLE
 from cluster.mirror.leases import LeaseReader, SilenceRecorder
@@ -76,7 +76,8 @@ class Watcher:
                     self._follow_all()
             except EpochLost as lost:
                 log.warning("mirror_begins_again", cluster=self._cluster.name, because=str(lost))
-            except (OperationalError, InterfaceError) as error:
+            # InternalError: PostgreSQL ended the session, because this process hung in a transaction.
+            except (OperationalError, InterfaceError, InternalError) as error:
                 log.warning("database_lost", cluster=self._cluster.name, error=str(error).split("\n")[0])
                 self._stop.wait(LOCK_AGAIN_S)
             finally:

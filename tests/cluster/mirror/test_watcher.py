@@ -20,6 +20,7 @@ from portal.core import hints
 from tests.cluster.mirror.scripted_api import pod
 from tests.plugin import process_environment
 from tests.support.threads import in_threads
+from tests.support.waiting import wait_until
 
 
 def test_an_object_that_cannot_be_read_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -63,6 +64,26 @@ def test_a_connection_that_broke_while_news_were_told_is_not_replaced_unseen(
     monkeypatch.setattr(tables, "take_news", breaks)
     in_threads(1, watcher.run)
     assert "news_delayed" in caplog.text
+    assert "database_lost" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_watcher_that_hung_in_a_transaction_begins_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL ends its session with another class of error than that of a lost connection."""
+    watcher = Watcher(cluster, Silent())
+
+    def hangs(_cluster_id: int) -> None:
+        watcher.stop()
+        url, pid = process_environment()["DATABASE_URL"], connection.connection.info.backend_pid
+        with connection.cursor() as cursor, psycopg.connect(url, autocommit=True) as other:
+            cursor.execute("SET idle_in_transaction_session_timeout = '10ms'")
+            wait_until(lambda: not other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]).fetchall())
+            cursor.execute("SELECT 1")
+
+    monkeypatch.setattr(tables, "take_news", hangs)
+    in_threads(1, watcher.run)
     assert "database_lost" in caplog.text
 
 
