@@ -53,11 +53,11 @@ def test_what_goes_first_runs_at_once_while_lists_and_pages_are_full(gate: Gate,
     assert gate.enter(kind, "alice") is None
 
 
-def test_a_rush_of_launches_leaves_room_for_pages_and_is_served_before_them(gate: Gate) -> None:
+def test_a_rush_of_launches_leaves_room_for_pages_and_is_served_before_them() -> None:
+    gate, order = Gate(), list[str]()
     fill(gate, Kind.CHANGE)
     for number in range(OF_GROUP + LENT - BOUNDS[Kind.CHANGE].running):
         assert gate.enter(Kind.USUAL, f"page {number}") is None
-    order = list[str]()
     threads = [in_thread(gate, Kind.USUAL, "page", order)]
     wait_until(lambda: waiting(gate, Kind.USUAL) == 1)
     threads.append(in_thread(gate, Kind.CHANGE, "launch", order))
