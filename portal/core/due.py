@@ -30,6 +30,7 @@ ERROR_TEXT_LIMIT = 300
 # After many failed attempts.
 LONGEST_WAIT_S = 300.0
 DATABASE_AGAIN_S = 0.5
+_DUE_AND_FREE = "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
 
 
 class Due(models.Model):
@@ -208,15 +209,14 @@ def claim(model: type[Row]) -> Claim[Row] | None:
     that team: however many rows a team has, another team's row waits for one row of each team at most.
     """
     table = connection.ops.quote_name(model._meta.db_table)
-    due_and_free = "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
     turn = f"{model.turns_by} <= %s, {model.turns_by}," if model.turns_by else ""
     served = [_served.get(model, 0)] if model.turns_by else []
     statement = f"""
         UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
          WHERE id = coalesce(
-               (SELECT id FROM {table} WHERE generation > observed_generation AND attempts = 0 AND {due_and_free}
+               (SELECT id FROM {table} WHERE generation > observed_generation AND attempts = 0 AND {_DUE_AND_FREE}
                  ORDER BY {turn} due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
-               (SELECT id FROM {table} WHERE {due_and_free}
+               (SELECT id FROM {table} WHERE {_DUE_AND_FREE}
                  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED))
         RETURNING {columns(model)}"""
     with connection.cursor() as cursor:
@@ -360,12 +360,10 @@ _clock_of_database = SetBack()
 
 
 def sweep() -> list[str]:
-    """Send a hint for every table that has a due row that no worker holds. One small query per table, and one for the
-    clock: after it was set back by an hour, rows that are due would wait for an hour.
+    """Send a hint for every table that has a due row that no worker holds. After the clock of the database was set back
+    by an hour, rows that are due would wait for an hour.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT statement_timestamp()")
-        (now,) = cursor.fetchone()
+    now, is_due = _of_due_rows("true")
     if back_s := _clock_of_database.seconds(now):
         log.warning("clock_set_back", by_s=round(back_s))
         longest = Now() + timedelta(seconds=settings.LEASE_S)
@@ -373,27 +371,28 @@ def sweep() -> list[str]:
             # Its worker, if it still lives, changes nothing at the end: the row is worked on again.
             model._base_manager.filter(leased_until__gt=longest).update(leased_until=longest)
             begin_again(model)
-    hinted = []
-    for model in due_models():
-        if model._base_manager.filter(due_at__lte=Now()).filter(_free()).exists():
-            worker_hint(table_label(model), queue=model.queue)
-            hinted.append(table_label(model))
-    return hinted
+        _now, is_due = _of_due_rows("true")
+    for model in (hinted := [one for one in is_due if is_due[one]]):
+        worker_hint(table_label(model), queue=model.queue)
+    return [table_label(model) for model in hinted]
 
 
 def overdue_s() -> dict[str, float]:
     """Per table: how long the oldest due row that no worker holds has waited, in seconds; 0.0 when no row waits."""
-    found = {}
-    for model in due_models():
-        oldest = (
-            model._base_manager.filter(due_at__lte=Now())
-            .filter(_free())
-            .aggregate(age=models.ExpressionWrapper(Now() - models.Min("due_at"), output_field=models.DurationField()))[
-                "age"
-            ]
-        )
-        found[table_label(model)] = oldest.total_seconds() if isinstance(oldest, timedelta) else 0.0
-    return found
+    _now, waited = _of_due_rows("extract(epoch FROM statement_timestamp() - min(due_at))")
+    return {table_label(model): float(seconds or 0) for model, seconds in waited.items()}
+
+
+def _of_due_rows(what: str) -> tuple[datetime, dict[type[Due], Any]]:
+    """The time in the database, and for each table the SQL `what` of its due rows that no worker holds. One query."""
+    asked = {
+        model: f"(SELECT {what} FROM {connection.ops.quote_name(model._meta.db_table)} WHERE {_DUE_AND_FREE} LIMIT 1)"
+        for model in due_models()
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(['statement_timestamp()', *asked.values()])}")
+        now, *found = cursor.fetchone()
+    return now, dict(zip(asked, found, strict=True))
 
 
 def _free() -> models.Q:

@@ -11,6 +11,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 from django.db.models.functions import Now
+from pytest_django import DjangoAssertNumQueries
 
 from cluster.models import Cluster
 from portal.core import due
@@ -372,6 +373,12 @@ def test_the_sweep_finds_rows_whose_hint_was_lost(row: Namespace) -> None:
 
     due.finish(claimed(row))
     assert TABLE not in due.sweep()
+
+
+def test_a_sweep_that_finds_nothing_is_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    """Every few seconds it is most of what a portal at rest does."""
+    with django_assert_num_queries(1):
+        due.sweep()
 
 
 def test_rows_are_due_again_when_the_clock_was_set_back_by_an_hour(
