@@ -375,6 +375,7 @@ def test_the_sweep_finds_rows_whose_hint_was_lost(row: Namespace) -> None:
     assert TABLE not in due.sweep()
 
 
+@pytest.mark.django_db
 def test_a_sweep_that_finds_nothing_is_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     """Every few seconds it is most of what a portal at rest does."""
     with django_assert_num_queries(1):
