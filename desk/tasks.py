@@ -8,7 +8,7 @@ from django.conf import settings
 from desk.retention import deletion
 
 # Below the limit of a task, with time for the last bundle.
-WITHIN_S = 8.0
+WITHIN_S = 7.0
 
 
 @shared_task(name="desk.retention.delete", ignore_result=True)

@@ -269,10 +269,10 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 # ---- background tasks ------------------------------------------------------------------------------------------
 # Order asserted by tests/test_shape.py: API time-out < budget of a reconcile < task limit < lease < resync.
 KUBE_TIMEOUT_S = 5
-RECONCILE_BUDGET_S = 12
-TASK_LIMIT_S = 20
-LEASE_S = 23
-# A row of a vanished worker waits for the end of its lease and the next sweep: less than 30 s together.
+RECONCILE_BUDGET_S = 8
+TASK_LIMIT_S = 15
+LEASE_S = 18
+# A row of a vanished worker waits for the end of its lease and the next sweep: less than 25 s together.
 SWEEP_S = 5
 RESYNC_S = 600
 # Monday to Friday in TIME_ZONE; a request that waits longer is overdue, and all approvers are notified.

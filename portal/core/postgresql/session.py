@@ -29,10 +29,10 @@ SERVER = {
     # A session that works or waits for a lock reads nothing from its client, and looks only when told to.
     "client_connection_check_interval": "5s",
     # A task, a gateway's request and a page are over by then. Migrations have no such limit (portal/apps.py).
-    "statement_timeout": "20s",
-    "lock_timeout": "15s",
+    "statement_timeout": "15s",
+    "lock_timeout": "10s",
     # For a process that hangs while its kernel answers. As long as a lease: its worker writes nothing afterwards.
-    "idle_in_transaction_session_timeout": "23s",
+    "idle_in_transaction_session_timeout": "18s",
 }
 
 
