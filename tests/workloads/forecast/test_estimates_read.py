@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import re
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from django.db import connection
@@ -32,6 +33,7 @@ from workloads.status.estimates import queries as estimate_queries
 from workloads.status.estimates.estimate import CannotTell, Estimate, EstimateOutcome, Unknown
 
 pytestmark = pytest.mark.django_db
+Row = TypeVar("Row")
 TOO_LARGE = "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current podset request (6) > maximum capacity (4)"  # noqa: E501
 TOPOLOGY = 'topology "gpu-portal" allows to fit only 1 out of 2 pod(s)'
 
@@ -314,6 +316,25 @@ def test_that_nobody_can_tell_is_kept_and_twenty_rows_are_all(waiting: Run) -> N
 def test_what_does_not_wait_for_its_first_start_is_left_alone(waiting: Run, change: str) -> None:
     Run.objects.filter(pk=waiting.pk).update(**{change: timezone.now()})
     assert prediction_log.log_predictions() == 0
+
+
+def test_runs_that_already_started_are_not_read(waiting: Run) -> None:
+    """Of 2,001 that have not ended one waits."""
+    work, now = waiting.workload, timezone.now()
+    others = [copied(work, pk=None, name=f"runs-{number}", origin=f"runs-{number}") for number in range(2000)]
+    made = Workload.objects.bulk_create(others)
+    Run.objects.bulk_create(copied(waiting, pk=None, workload=one, admitted_at=now) for one in made)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE workloads_run, workloads_workload")
+    assert "using run_waiting" in prediction_log._due(now).explain()
+    assert prediction_log.log_predictions() == 1
+
+
+def copied(row: Row, **values: object) -> Row:
+    other = copy.copy(row)
+    for name, value in values.items():
+        setattr(other, name, value)
+    return other
 
 
 def test_old_ones_go(waiting: Run) -> None:
