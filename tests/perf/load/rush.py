@@ -1,8 +1,11 @@
-"""The morning rush: hundreds of people of twenty teams launch a job each within ten seconds, half of them by the form
-and half by the API, while the worker writes their Jobs and Kueue queues them.
+"""The morning rush: hundreds of people of twenty teams launch a job each, half of them by the form and half by the API,
+while the worker writes their Jobs and Kueue queues them.
 
-The peer is an asyncio client with the worker's identity, which POSTs the same Jobs at the same moments: what the
-cluster alone needs. Counted afterwards in database and cluster: one Job for each accepted launch, and none besides.
+Once all click within ten seconds, whatever the portal can do: each is answered. Once at most twenty launches are
+outstanding, from the click to the Job in the cluster: this is how fast a Job follows its click.
+
+The peer is an asyncio client with the worker's identity, which POSTs the same Jobs in the same way: what the cluster
+alone needs. Counted afterwards in database and cluster: one Job for each accepted launch, and none besides.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import ssl
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -31,9 +36,11 @@ from tests.support.waiting import wait_until
 TEAMS = 20
 WITHIN_S = 10.0
 ARRIVES_WITHIN_S = 300.0
+PEER = "an asyncio client that POSTs the same Jobs"
 OURS = "app.kubernetes.io/managed-by=gpu-portal"
-# (launches, limit of the slowest Job in seconds). A round each; the one before warms up and is not counted.
-RUSHES = ((300, 2.0), (1000, 6.0))
+OUTSTANDING = 20
+# For the last Job of a few launches, in seconds after its click; of many: three times as much.
+LAST_S = 2.0
 ROUNDS = 6
 
 
@@ -50,31 +57,46 @@ class Rush:
         return sorted(self.arrived[name] - at for name, at in self.clicked.items())
 
 
-@benchmark("rush", "300 and 1,000 launches within ten seconds, over a client that POSTs the same Jobs")
+@benchmark("rush", "300 launches within ten seconds, and 150 of which 20 are outstanding")
 def rush(context: Context) -> Iterator[Figure]:
+    yield from _rush(context, within=300, outstanding=150, last_s=LAST_S)
+
+
+@benchmark("rush_1000", "1,000 launches within ten seconds, and 1,000 of which 20 are outstanding")
+def rush_1000(context: Context) -> Iterator[Figure]:
+    yield from _rush(context, within=1000, outstanding=1000, last_s=3 * LAST_S)
+
+
+def _rush(context: Context, *, within: int, outstanding: int, last_s: float) -> Iterator[Figure]:
     with database_of(context.demo):
-        for launches, slowest_s in RUSHES:
-            crowd = Crowd(f"bench-rush-{launches}", teams=TEAMS, each=launches // TEAMS, units=2)
-            ground = _Ground(context, crowd)
-            try:
-                rounds = [ground.round(number) for number in range(ROUNDS)]
-                yield from _figures(f"rush_{launches}", rounds, slowest_s)
-            finally:
-                ground.close()
-                crowd.clear(context.admin)
+        crowd = Crowd(f"bench-rush-{within}", teams=TEAMS, each=within // TEAMS, units=2)
+        ground = _Ground(context, crowd)
+        try:
+            together = [ground.round(f"{number}", crowd.people) for number in range(ROUNDS)]
+            yield from _figures(f"rush_{within}", together)
+            some = crowd.people[:outstanding]
+            by_turns = [ground.round(f"o{number}", some, outstanding=OUTSTANDING) for number in range(ROUNDS)]
+            name = f"rush_{outstanding}_of_which_{OUTSTANDING}_outstanding"
+            yield from _job_figures(name, by_turns, Bar("ours", last_s))
+        finally:
+            ground.close()
+            crowd.clear(context.admin)
 
 
-def _figures(name: str, rounds: Sequence[tuple[Rush, Rush]], slowest_s: float) -> Iterator[Figure]:
-    peer = "an asyncio client that POSTs the same Jobs"
+def _figures(name: str, rounds: Sequence[tuple[Rush, Rush]]) -> Iterator[Figure]:
     yield Figure(f"{name}_refused", "launches", "none", [(len(one.refused), 0.0) for one, _ in rounds], Bar("ours", 0))
     answers = [(_p99(one.answers), _p99(other.answers)) for one, other in rounds]
-    yield Figure(f"{name}_answer_p99", "s", peer, answers, Bar("ours", 1.0))
-    medians = [(statistics.median(one.delays()), statistics.median(other.delays())) for one, other in rounds]
-    yield Figure(f"{name}_job_p50", "s after the click", peer, medians)
-    last = [(one.delays()[-1], other.delays()[-1]) for one, other in rounds]
-    yield Figure(f"{name}_job_last", "s after the click", peer, last, Bar("ours", slowest_s))
+    yield Figure(f"{name}_answer_p99", "s", PEER, answers, Bar("ours", 1.0))
     unfair = [(_unfairness(one), _unfairness(other)) for one, other in rounds]
-    yield Figure(f"{name}_unfairness", "slowest team's mean delay over all teams' mean", peer, unfair, Bar("ours", 1.5))
+    yield Figure(f"{name}_unfairness", "slowest team's mean delay over all teams' mean", PEER, unfair, Bar("ours", 1.5))
+    yield from _job_figures(name, rounds, None)
+
+
+def _job_figures(name: str, rounds: Sequence[tuple[Rush, Rush]], last_bar: Bar | None) -> Iterator[Figure]:
+    medians = [(statistics.median(one.delays()), statistics.median(other.delays())) for one, other in rounds]
+    yield Figure(f"{name}_job_p50", "s after the click", PEER, medians)
+    last = [(one.delays()[-1], other.delays()[-1]) for one, other in rounds]
+    yield Figure(f"{name}_job_last", "s after the click", PEER, last, last_bar)
 
 
 def _unfairness(one: Rush) -> float:
@@ -92,42 +114,61 @@ class _Ground:
         self.admin = context.admin
         self.worker = Api(context.services["kubeconfigs"]["worker"])
         self.portal = urlsplit(context.demo["portal_url"])
+        self.waiting = ThreadPoolExecutor(OUTSTANDING)
         self.jobs = FirstSights(context.admin.watch("batch/v1/jobs", labels=OURS, timeout_s=3600), _new)
 
-    def round(self, number: int) -> tuple[Rush, Rush]:
-        ours = asyncio.run(self._ours(f"r{number}"))
+    def round(self, number: str, people: Sequence[Person], *, outstanding: int = 0) -> tuple[Rush, Rush]:
+        """`outstanding`: at most so many wait for their Job; 0: all click within WITHIN_S."""
+        ours = asyncio.run(self._ours(f"r{number}", people, outstanding))
         self._count(f"r{number}", ours)
         twins = self._twins(f"r{number}", f"p{number}")
         self._remove()
-        peer = asyncio.run(self._peer(twins))
+        peer = asyncio.run(self._peer(twins, outstanding))
         self._remove()
         return ours, peer
 
+    async def _each(
+        self, found: Rush, launches: Sequence[Callable[[], Coroutine[Any, Any, str]]], outstanding: int
+    ) -> None:
+        """`launches`: each returns the name of the Job that it asked for, or ""."""
+        begins = time.perf_counter() + 0.5
+        turns = asyncio.Semaphore(outstanding or len(launches))
+
+        async def one(index: int, launch: Callable[[], Coroutine[Any, Any, str]]) -> None:
+            if not outstanding:
+                await asyncio.sleep(max(0.0, begins + WITHIN_S * index / len(launches) - time.perf_counter()))
+            async with turns:
+                clicked = time.perf_counter()
+                job = await launch()
+                found.answers.append(time.perf_counter() - clicked)
+                if job:
+                    found.clicked[job] = clicked
+                if job and outstanding:
+                    waited = partial(self.jobs.await_all, [job], within_s=ARRIVES_WITHIN_S)
+                    found.arrived |= await asyncio.get_running_loop().run_in_executor(self.waiting, waited)
+
+        await asyncio.gather(*(one(index, launch) for index, launch in enumerate(launches)))
+        if not outstanding:
+            found.arrived = self.jobs.await_all(found.clicked, within_s=ARRIVES_WITHIN_S)
+
     # ---- the portal --------------------------------------------------------------------------------------------------
 
-    async def _ours(self, prefix: str) -> Rush:
+    async def _ours(self, prefix: str, people: Sequence[Person], outstanding: int) -> Rush:
         base = f"http://127.0.0.1:{self.portal.port}"
         found = Rush()
-        people = self.crowd.people
         async with aiohttp.ClientSession(base, connector=aiohttp.TCPConnector(limit=0), cookie_jar=_no_jar()) as client:
             forms = await self._forms(client)
-            begins = time.perf_counter() + 0.5
 
-            async def launch(index: int, person: Person) -> None:
+            async def launch(person: Person) -> str:
                 name = f"{prefix}-{person.number:03}"
-                at = begins + WITHIN_S * index / len(people)
-                await asyncio.sleep(max(0.0, at - time.perf_counter()))
-                clicked = time.perf_counter()
                 answered, said = await self._launch(client, person, name, forms.get((person.team, person.number)))
-                found.answers.append(time.perf_counter() - clicked)
                 if answered in (201, 302, 303):
-                    found.clicked[f"{person.team}/{name}-1"] = clicked
-                else:
-                    found.refused.append(f"{answered}: {said[:200]}")
+                    return f"{person.team}/{name}-1"
+                found.refused.append(f"{answered}: {said[:200]}")
+                return ""
 
-            await asyncio.gather(*(launch(index, person) for index, person in enumerate(people)))
+            await self._each(found, [partial(launch, person) for person in people], outstanding)
         assert not found.refused[5:], f"{len(found.refused)} were refused: {found.refused[:3]}"
-        found.arrived = self.jobs.await_all(found.clicked, within_s=ARRIVES_WITHIN_S)
         return found
 
     async def _forms(self, client: aiohttp.ClientSession) -> dict[tuple[str, int], tuple[str, dict[str, str], str]]:
@@ -186,26 +227,21 @@ class _Ground:
         specs = [RunSpec.from_json(row.spec) for row in rows.order_by("pk")]
         return [manifests.job(replace(one, workload=one.workload.replace(prefix, twin, 1))) for one in specs]
 
-    async def _peer(self, twins: Sequence[dict[str, Any]]) -> Rush:
+    async def _peer(self, twins: Sequence[dict[str, Any]], outstanding: int) -> Rush:
         found = Rush()
         tls: ssl.SSLContext | bool = self.worker._tls or False
         headers = {"Authorization": f"Bearer {self.worker.token}", "Content-Type": "application/json"}
         connector = aiohttp.TCPConnector(limit=0, ssl=tls)
         async with aiohttp.ClientSession(self.worker.server.geturl(), connector=connector, headers=headers) as client:
-            begins = time.perf_counter() + 0.5
 
-            async def launch(index: int, manifest: dict[str, Any]) -> None:
-                await asyncio.sleep(max(0.0, begins + WITHIN_S * index / len(twins) - time.perf_counter()))
-                clicked = time.perf_counter()
+            async def launch(manifest: dict[str, Any]) -> str:
                 namespace = manifest["metadata"]["namespace"]
                 sent = client.post(f"/apis/batch/v1/namespaces/{namespace}/jobs", data=json.dumps(manifest))
                 async with sent as answer:
                     assert answer.status == 201, await answer.text()
-                found.answers.append(time.perf_counter() - clicked)
-                found.clicked[_key(manifest)] = clicked
+                return _key(manifest)
 
-            await asyncio.gather(*(launch(index, one) for index, one in enumerate(twins)))
-        found.arrived = self.jobs.await_all(found.clicked, within_s=ARRIVES_WITHIN_S)
+            await self._each(found, [partial(launch, one) for one in twins], outstanding)
         return found
 
     # ---- between rounds ----------------------------------------------------------------------------------------------
@@ -227,6 +263,7 @@ class _Ground:
 
     def close(self) -> None:
         self.jobs.stop()
+        self.waiting.shutdown(wait=False)
 
 
 def _new(kind: str, one: dict[str, Any]) -> str:
