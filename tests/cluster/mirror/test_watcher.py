@@ -13,8 +13,8 @@ from django.db import connection
 
 from cluster.mirror import tables
 from cluster.mirror.records.kinds import KINDS
-from cluster.mirror.watch import NoteType, WatchNote
-from cluster.mirror.watcher import PageHints, Watcher, _item
+from cluster.mirror.watch import NoteType, WatchLimits, WatchNote
+from cluster.mirror.watcher import BATCH, PageHints, Watcher, _item, _Run
 from cluster.models import Cluster
 from portal.core import hints
 from tests.cluster.mirror.scripted_api import pod
@@ -46,6 +46,30 @@ class Silent:
 
     def __getattr__(self, _name: str) -> Any:
         raise OSError("nobody there")
+
+
+def test_what_follows_a_batch_soon_is_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, is_over = _Run(Silent(), WatchLimits(), []), threading.Event()
+    item = _item(WatchNote(KINDS["Pod"], NoteType.SEEN, "3", pod("a", 3)))
+    waited_s: list[float] = []
+
+    def meanwhile(seconds: float) -> bool:
+        waited_s.append(seconds)
+        return seconds > 0 and run._put(item)
+
+    run.end()
+    # The other threads of the run wait for the one that it had.
+    monkeypatch.setattr(is_over, "wait", meanwhile)
+    monkeypatch.setattr(run, "_is_over", is_over)
+    run._put(item)
+    assert len(run.take(1, not_before=time.monotonic())) == 1
+    run._put(item)
+    assert len(run.take(1, not_before=time.monotonic() + 50)) == 2
+    assert [round(seconds / 50) for seconds in waited_s] == [0, 1]
+    for _ in range(BATCH + 1):
+        run._put(item)
+    assert len(run.take(1, not_before=time.monotonic() + 50)) == BATCH
+    assert len(waited_s) == 2
 
 
 @pytest.mark.django_db(transaction=True)
