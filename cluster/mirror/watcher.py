@@ -39,7 +39,7 @@ BATCH = 1000
 INBOX = 4000
 # An event alone is written at once. What follows within this time is written together: a batch of two takes as long as
 # one of twenty, and a launch or a new team causes dozens of events.
-GATHER_S = 0.05
+GATHER_S = 0.02
 LOCK_AGAIN_S = 1.0
 # All other kinds wait for this one, because it shows which namespaces are ours.
 FIRST = "Namespace"

@@ -2,8 +2,9 @@
 
 1,000 people of 50 teams have a stream open, half of each team on its home, half on the page of the workload whose pod
 changes. The benchmark has its own watcher, doors process and database, which follow the cluster of the portal that the
-benchmark was started with. The pods are real and have a scheduling gate, so that only the benchmark changes them. The
-raw watch client reads the same events and does nothing else. Each delay is of one change at one viewer.
+benchmark was started with. The pods are real and for a scheduler that does not exist, so that only the benchmark
+changes them. The raw watch client reads the same events and does nothing else. Each delay is of one change at one
+viewer.
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ class _Scene:
     def _pod(self, namespace: str, owner: str) -> None:
         labels = {**LABELS, "gpu-portal/owner": owner, "gpu-portal/run": "seen-1", "gpu-portal/workload": "seen"}
         spec = {
-            "schedulingGates": [{"name": "example.org/bench"}],
+            "schedulerName": "bench-live",
             "containers": [{"name": "main", "image": "image"}],
             "automountServiceAccountToken": False,
         }
