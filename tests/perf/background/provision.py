@@ -171,7 +171,7 @@ class _Ground:
         wait_until(
             lambda: not self._unsettled(pks),
             within_s=WITHIN_S,
-            every_s=0.02,
+            every_s=0.1,
             what="all are provisioned",
             story=lambda: str(self._errors(pks)),
         )
