@@ -472,6 +472,15 @@ if (window.htmx) {
     if (typed.has(target)) typeAgain(target, typed.get(target));
     typed.delete(target);
   });
+  // What is typed into a new part before htmx has made it work, some 20 ms later: it is said again.
+  const early = new Set();
+  document.addEventListener("htmx:afterSwap", () => early.clear());
+  document.addEventListener("input", ({ target }) => early.add(target));
+  document.addEventListener("htmx:afterSettle", ({ target }) => {
+    const missed = [...early].filter((field) => target.contains(field));
+    early.clear();
+    missed.forEach(sayTyped);
+  });
   // A hidden page asks nothing; it is up to date a moment after it is seen again.
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && event.detail.elt.getAttribute("hx-trigger")?.startsWith("every ")) event.preventDefault();
@@ -515,9 +524,10 @@ function askAboutTyped() {
   const isChosen = ({ options, selectedIndex }) => selectedIndex > 0 && !options[selectedIndex].defaultSelected;
   const form = "main form:not([data-autosubmit])";
   const typed = all(`${form} input:not([type=hidden])`).filter((input) => isTyped(input) && (input.type !== "radio" || input.checked));
-  [...typed, ...all(`${form} select`).filter(isChosen)].forEach((field) => {
-    for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
-  });
+  [...typed, ...all(`${form} select`).filter(isChosen)].forEach(sayTyped);
+}
+function sayTyped(field) {
+  for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
 }
 
 document.addEventListener("DOMContentLoaded", () => {

@@ -84,6 +84,20 @@ def test_what_is_typed_before_the_scripts_run(open_page: Callable[..., Page], cl
     expect(page.locator(f"#fit-{classes.slug}")).to_contain_text("this exceeds the allocation limit of 8")
 
 
+def test_what_is_typed_before_a_new_part_works(open_page: Callable[..., Page], classes: GpuClass, alice: User) -> None:
+    page = open_page(f"{NEW}?class={classes.slug}", as_user=alice)
+    page.evaluate(
+        """() => document.addEventListener("htmx:afterSwap", () => {
+            const field = document.getElementById("units-more-7");
+            field.value = "2";
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+        }, { once: true })"""
+    )
+    page.get_by_label("Another class").select_option("more-7")
+    page.get_by_role("button", name="Add another class").click()
+    expect(page.locator("#fit-more-7")).to_contain_text("0 → 2")
+
+
 def test_without_script(open_page: Callable[..., Page], classes: GpuClass, alice: User) -> None:
     page = open_page(f"{NEW}?class={classes.slug}", as_user=alice, java_script_enabled=False)
     page.locator(f"#units-{classes.slug}").fill("100")
