@@ -37,9 +37,9 @@ BEAT_S = 5.0
 LOCK_LOST_AFTER = "20s"
 BATCH = 1000
 INBOX = 4000
-# An event alone is written at once. What follows within this time is written together: a batch of two takes as long as
-# one of twenty, and a launch or a new team causes dozens of events.
-GATHER_S = 0.02
+# An event alone is written at once. After a batch the watcher gathers for as long as that took, at most for this time:
+# a batch of two takes as long as one of twenty, and a launch or a new team causes dozens of events.
+GATHER_AT_MOST_S = 0.05
 LOCK_AGAIN_S = 1.0
 # All other kinds wait for this one, because it shows which namespaces are ours.
 FIRST = "Namespace"
@@ -120,12 +120,14 @@ class Watcher:
         try:
             run.start(KINDS[FIRST])
             waiting = [kind for kind in kinds if kind.name != FIRST]
-            beat_at = written_at = time.monotonic()
+            beat_at = gathers_until = time.monotonic()
             while not self._stop.is_set():
-                items = run.take(beat_at - time.monotonic(), not_before=written_at + GATHER_S)
+                items = run.take(beat_at - time.monotonic(), not_before=gathers_until)
                 if items:
+                    began = time.monotonic()
                     changed = mirror.write(items)
-                    written_at = time.monotonic()
+                    written = time.monotonic()
+                    gathers_until = written + min(written - began, GATHER_AT_MOST_S)
                     self._pages.send(changed)
                     run.look.after(changed & _had_news(items) | mirror.doubtful)
                     mirror.doubtful.clear()
