@@ -479,7 +479,7 @@ if (window.htmx) {
   document.addEventListener("htmx:afterSettle", ({ target }) => {
     const missed = [...early].filter((field) => target.contains(field));
     early.clear();
-    missed.forEach(sayTyped);
+    missed.forEach((field) => field.dispatchEvent(new Event("input", { bubbles: true })));
   });
   // A hidden page asks nothing; it is up to date a moment after it is seen again.
   document.addEventListener("htmx:beforeRequest", (event) => {
@@ -524,10 +524,9 @@ function askAboutTyped() {
   const isChosen = ({ options, selectedIndex }) => selectedIndex > 0 && !options[selectedIndex].defaultSelected;
   const form = "main form:not([data-autosubmit])";
   const typed = all(`${form} input:not([type=hidden])`).filter((input) => isTyped(input) && (input.type !== "radio" || input.checked));
-  [...typed, ...all(`${form} select`).filter(isChosen)].forEach(sayTyped);
-}
-function sayTyped(field) {
-  for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
+  [...typed, ...all(`${form} select`).filter(isChosen)].forEach((field) => {
+    for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
+  });
 }
 
 document.addEventListener("DOMContentLoaded", () => {
