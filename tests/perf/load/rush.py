@@ -73,30 +73,30 @@ def _rush(context: Context, *, within: int, outstanding: int, last_s: float) -> 
         ground = _Ground(context, crowd)
         try:
             together = [ground.round(f"{number}", crowd.people) for number in range(ROUNDS)]
-            yield from _figures(f"rush_{within}", together)
+            yield from _figures(f"rush_{within}", together, last_s)
             some = crowd.people[:outstanding]
             by_turns = [ground.round(f"o{number}", some, outstanding=OUTSTANDING) for number in range(ROUNDS)]
             name = f"rush_{outstanding}_of_which_{OUTSTANDING}_outstanding"
-            yield from _job_figures(name, by_turns, Bar("ours", last_s))
+            yield from _job_figures(name, by_turns, last_s)
         finally:
             ground.close()
             crowd.clear(context.admin)
 
 
-def _figures(name: str, rounds: Sequence[tuple[Rush, Rush]]) -> Iterator[Figure]:
+def _figures(name: str, rounds: Sequence[tuple[Rush, Rush]], last_s: float) -> Iterator[Figure]:
     yield Figure(f"{name}_refused", "launches", "none", [(len(one.refused), 0.0) for one, _ in rounds], Bar("ours", 0))
     answers = [(_p99(one.answers), _p99(other.answers)) for one, other in rounds]
     yield Figure(f"{name}_answer_p99", "s", PEER, answers, Bar("ours", 1.0))
     unfair = [(_unfairness(one), _unfairness(other)) for one, other in rounds]
     yield Figure(f"{name}_unfairness", "slowest team's mean delay over all teams' mean", PEER, unfair, Bar("ours", 1.5))
-    yield from _job_figures(name, rounds, None)
+    yield from _job_figures(name, rounds, last_s)
 
 
-def _job_figures(name: str, rounds: Sequence[tuple[Rush, Rush]], last_bar: Bar | None) -> Iterator[Figure]:
+def _job_figures(name: str, rounds: Sequence[tuple[Rush, Rush]], last_s: float) -> Iterator[Figure]:
     medians = [(statistics.median(one.delays()), statistics.median(other.delays())) for one, other in rounds]
     yield Figure(f"{name}_job_p50", "s after the click", PEER, medians)
     last = [(one.delays()[-1], other.delays()[-1]) for one, other in rounds]
-    yield Figure(f"{name}_job_last", "s after the click", PEER, last, last_bar)
+    yield Figure(f"{name}_job_last", "s after the click", PEER, last, Bar("ours", last_s))
 
 
 def _unfairness(one: Rush) -> float:
