@@ -43,9 +43,11 @@ def queue(admin: Api, racked: GpuClass, namespace: str, unique: str) -> Iterator
     """Two racks with 6 GPUs each, on two nodes, and a node with 6 GPUs that is in no rack; quota for all of them."""
     places = [("a-1", 4, "a"), ("a-2", 2, "a"), ("b-1", 4, "b"), ("b-2", 2, "b"), ("none", 6, "")]
     nodes = [f"racked-{name}-{unique}" for name, _, _ in places]
+    # Pods of other tests would use GPUs of a node without a taint, and Kueue counts them.
+    taint = {"key": OWN, "value": unique, "effect": "NoSchedule"}
     for name, (_, units, rack) in zip(nodes, places, strict=True):
         labels = {OWN: unique, **({RACK: rack} if rack else {})}
-        hardware.add(admin, hardware.node(name, devices={GPU: units}, labels=labels, taints=[]))
+        hardware.add(admin, hardware.node(name, devices={GPU: units}, labels=labels, taints=[taint]))
     levels = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
     spec = {"levels": levels}
     admin.create({"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": racked.topology}, "spec": spec})

@@ -12,6 +12,7 @@ from accounts.core.actor import Actor, system_actor
 from catalog.classes import actions as class_actions
 from catalog.models import GpuClass, Pool
 from cluster.client.kube import Kube
+from cluster.manifests.metadata import CLASS_LABEL
 from cluster.models import Cluster
 from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
@@ -38,17 +39,20 @@ GPU, OWN, RACK = "nvidia.com/gpu", "test.example/own-node", "example.org/rack"
 
 @pytest.fixture
 def racked(cluster: Cluster, admin: Api, unique: str) -> Iterator[GpuClass]:
+    # Pods of other tests would use GPUs of a node without a taint, and Kueue counts them.
+    slug = f"racked-{unique}"
+    taint = {"key": CLASS_LABEL, "value": slug, "effect": "NoSchedule"}
     places = [("a-1", 6), ("a-2", 2), ("b-1", 6), ("b-2", 2)]
     nodes = [f"levels-{name}-{unique}" for name, _ in places]
     for name, (place, units) in zip(nodes, places, strict=True):
         labels = {OWN: unique, RACK: place[0]}
-        hardware.add(admin, hardware.node(name, devices={GPU: units}, labels=labels, taints=[]))
+        hardware.add(admin, hardware.node(name, devices={GPU: units}, labels=labels, taints=[taint]))
     topology = f"gpu-portal-{unique}"
     spec = {"levels": [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]}
     admin.create({"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": topology}, "spec": spec})
     yield make.gpu_class(
-        cluster, slug=f"racked-{unique}", name="Racked", node_labels={OWN: unique}, tolerations=[], topology=topology,
-        cpu_per_unit=1, memory_gib_per_unit=1,
+        cluster, slug=slug, name="Racked", node_labels={OWN: unique}, tolerations=[taint | {"operator": "Equal"}],
+        topology=topology, cpu_per_unit=1, memory_gib_per_unit=1,
     )  # fmt: skip
     for name in nodes:
         admin.delete("v1/nodes", name)
