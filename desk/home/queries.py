@@ -35,7 +35,7 @@ from workloads.forecast.queries import outside_units
 from workloads.pages.shown import EventLine, ListRow, event_line
 from workloads.status import queries as workloads
 from workloads.status.types import NODE_PHASES, QUEUED_PHASES, Phase
-from workloads.status.workload_row import WorkloadRow
+from workloads.status.workload_row import WorkloadRow, in_queue_order
 
 EVENTS_SHOWN = 10
 WORKLOADS_READ = 500
@@ -109,10 +109,9 @@ def home_state(namespace: Namespace, reading: NamespaceReading | None = None) ->
     tenant, now = namespace.tenant, timezone.now()
     found = reading or read_namespace(namespace)
     as_of, rows = found.as_of, found.rows
-    waiting = [row for row in rows if row.is_in_line]
+    waiting = in_queue_order(row for row in rows if row.is_in_line)
     # A run that is blocked on a node still uses its units.
     running = [row for row in rows if row.status.phase in ALIVE | QUEUED_PHASES and not row.is_in_line]
-    waiting.sort(key=_waits_since)
     running.sort(key=lambda row: row.gpu_class.name)
     held = found.held
     used, queued = _units(rows)
@@ -172,11 +171,6 @@ def _summary(running: list[WorkloadRow], waiting: list[WorkloadRow]) -> str:
     runs = f"{plural(len(running), 'workload')} {'is' if len(running) == 1 else 'are'} running or starting"
     queued = f"{len(waiting)} {'is' if len(waiting) == 1 else 'are'}" if waiting else "none is"
     return f"{runs}, {queued} queued."
-
-
-def _waits_since(row: WorkloadRow) -> tuple[int, datetime]:
-    at = row.run.requested_at if row.run else row.workload.created_at
-    return row.status.facts.get("position", 10**6), at
 
 
 # ---- events ----------------------------------------------------------------------------------------------------------

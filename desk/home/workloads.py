@@ -21,7 +21,7 @@ from workloads.lifetime.run_time.queries import total_minutes
 from workloads.pages.shown import ListRow, list_row
 from workloads.status.explain.container_start import IMAGE_REASONS
 from workloads.status.types import Phase
-from workloads.status.workload_row import WorkloadRow
+from workloads.status.workload_row import SHOWN_OF_A_CLASS, WorkloadRow
 
 if TYPE_CHECKING:
     from desk.home.quota import ClassQuota
@@ -62,6 +62,15 @@ class RunningGroup:
     text: str
     rows: tuple[RunningRow, ...]
 
+    @property
+    def shown(self) -> tuple[RunningRow, ...]:
+        """What the page shows: a team may run hundreds."""
+        return self.rows[:SHOWN_OF_A_CLASS]
+
+    @property
+    def more(self) -> int:
+        return len(self.rows) - len(self.shown)
+
 
 @dataclass(frozen=True)
 class WaitingGroup:
@@ -74,6 +83,15 @@ class WaitingGroup:
     next_end: str
     next_end_at: datetime | None
     rows: tuple[ListRow, ...]
+
+    @property
+    def shown(self) -> tuple[ListRow, ...]:
+        """What the page shows, the first in the queue."""
+        return self.rows[:SHOWN_OF_A_CLASS]
+
+    @property
+    def more(self) -> int:
+        return len(self.rows) - len(self.shown)
 
 
 @dataclass(frozen=True)

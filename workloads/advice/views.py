@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,6 +15,7 @@ from workloads.advice.shown import advice_view
 from workloads.core import queries, workload_sql
 from workloads.models import Workload
 from workloads.status import queries as status_queries
+from workloads.status.workload_row import SHOWN_OF_A_CLASS, WorkloadRow, in_queue_order
 
 
 @login_required
@@ -29,11 +32,19 @@ def workload_advice(request: HttpRequest, tenant: str, name: str) -> HttpRespons
 @login_required
 @require_GET
 def team_advice(request: HttpRequest, tenant: str) -> HttpResponse:
-    """For all queued runs, each shown at its place in the list."""
+    """For the queued runs that home shows, each at its place in the list."""
     by = actor(request)
     namespace, team = queries.team(by, tenant)
     alive = Workload.objects.filter(namespace=namespace, deleted_at=None, runs__ended_at=None, runs__isnull=False)
     rows = status_queries.workload_rows(workload_sql.with_related(alive.order_by("-id"))[:500])
-    rows = [row for row in rows if row.is_in_line]
+    rows = _shown(row for row in rows if row.is_in_line)
     found = [advice_view(name, one, tenant) for name, one in advice_by_workload(by, namespace, team, rows).items()]
     return render(request, "workloads/advice/_team_advice.html", {"waiting": found})
+
+
+def _shown(rows: Iterable[WorkloadRow]) -> list[WorkloadRow]:
+    """The first in the queue of each class."""
+    found: dict[str, list[WorkloadRow]] = {}
+    for row in in_queue_order(rows):
+        found.setdefault(row.gpu_class.slug, []).append(row)
+    return [row for of_class in found.values() for row in of_class[:SHOWN_OF_A_CLASS]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from catalog.models import GpuClass
 from cluster.reads.observed import AsOf, Pod
@@ -13,6 +15,9 @@ from workloads.status import progress
 from workloads.status.entitlement import QuotaLoss
 from workloads.status.estimates.estimate import EstimateOutcome
 from workloads.status.types import QUEUED_PHASES, Status
+
+# A team's home shows so many running and so many queued workloads of each class.
+SHOWN_OF_A_CLASS = 20
 
 
 @dataclass(frozen=True)
@@ -52,3 +57,13 @@ class WorkloadRow:
         """Units of its pods that are bound to a node and have not ended, including terminating pods."""
         bound = sum(pod.is_on_a_node for pod in self.pods)
         return bound * self.run.units_each if self.run else 0
+
+
+def in_queue_order(rows: Iterable[WorkloadRow]) -> list[WorkloadRow]:
+    """Those with a position first, then those that were requested first."""
+    return sorted(rows, key=_place_in_queue)
+
+
+def _place_in_queue(row: WorkloadRow) -> tuple[int, datetime]:
+    at = row.run.requested_at if row.run else row.workload.created_at
+    return row.status.facts.get("position", 10**6), at

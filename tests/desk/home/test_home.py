@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 
@@ -21,8 +22,9 @@ from tenants.models import Membership, Namespace, Tenant
 from tests.support.rows import make, running
 from tests.support.rows.homes import block, cohort, lent, ready, stranger
 from tests.support.rows.usage import held
-from tests.support.rows.waiting_runs import NEEDED, mirror_wait, runs
+from tests.support.rows.waiting_runs import NEEDED, mirror_wait, runs, waits
 from workloads.models import NotebookWatch, Run, Workload
+from workloads.status.workload_row import SHOWN_OF_A_CLASS
 
 pytestmark = pytest.mark.django_db
 HOME = "/teams/team-a"
@@ -376,3 +378,21 @@ def test_queries_do_not_grow_with_what_runs_waits_and_is_borrowed(
         counts.append(len(captured))
     assert (len(state.running), len(state.waiting), len(state.not_ours)) == (12, 12, 12)
     assert counts[1] == counts[2] == counts[3] <= 26, counts
+
+
+def test_of_hundreds_the_page_shows_the_first(
+    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, client: Client
+) -> None:
+    make.grant(team_a, a100, units=40)
+    for number in range(SHOWN_OF_A_CLASS + 2):
+        ready(namespace_a, a100, f"runs-{number}", alice)
+        waits(namespace_a, a100, alice, f"waits-{number:02}")
+    client.force_login(alice)
+    page, steps = (client.get(path).content.decode() for path in (HOME, f"{HOME}/next-steps"))
+    first = [f"waits-{number:02}" for number in range(SHOWN_OF_A_CLASS)]
+    assert re.findall(r'id="helps-([\w-]+)"', page) == first
+    assert set(re.findall(r'id="helps-([\w-]+)"', steps)) == set(first)
+    assert len(re.findall(rf'<th scope="row"><div><a href="{HOME}/workloads/runs-\d+"', page)) == SHOWN_OF_A_CLASS
+    assert page.count(f'<a href="{HOME}/workloads?state=active">2 more of {a100.name}</a>') == 2
+    body = client.get("/api/v1/teams/team-a/live").json()
+    assert len(body["running"][0]["rows"]) == len(body["waiting"][0]["rows"]) == SHOWN_OF_A_CLASS + 2
