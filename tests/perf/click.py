@@ -158,7 +158,9 @@ class _Ground:
         ]
         asked = {"team": team, "justification": "A benchmark.", "lines": lines}
         filed = _ok(owner.api("POST", "/api/v1/requests", asked)).json()
-        decision = {"lines": [{"id": line["id"], "approve": True} for line in filed["lines"]]}
+        # The demo's own teams have most of the class.
+        anyway = {"over_promise": True, "over_promise_reason": "A benchmark."}
+        decision = {"lines": [{"id": line["id"], "approve": True} for line in filed["lines"]], **anyway}
         _ok(dana.api("POST", f"/api/v1/requests/{filed['id']}/decide", decision))
 
     def _launch_form(self) -> tuple[Page, Form]:

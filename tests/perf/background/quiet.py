@@ -28,7 +28,7 @@ from devcluster.processes.paths import ROOT
 from tests.perf.servers.database import own_database
 from tests.perf.servers.redis import own_redis
 from tests.perf.servers.watcher import until, watcher
-from tests.perf.support.cluster.quiet_runs import RUNS, make_rows, runs_in_cluster
+from tests.perf.support.cluster.quiet_runs import RUNS, make_rows, runs_in_cluster, until_synced
 from tests.perf.support.processes import stopped
 
 # One to be dropped, and two minutes.
@@ -57,7 +57,7 @@ def quiet(context: Context) -> Iterator[Figure]:
         os.environ["REDIS_URL"] = redis_url
         cluster = make_rows(job_uid)
         with watcher(kubeconfigs["watcher"]):
-            _until_synced(cluster.pk)
+            until_synced(cluster.pk)
         woken, costs = _measured(cluster.pk, kubeconfigs)
     # Figures of the whole time: a median over its parts would hide what is done once a minute.
     wall_s, counted = sum(one.wall_s for one in costs[1:]), costs[1:]
@@ -132,17 +132,6 @@ def _rest() -> None:
             " FROM unnest(%s::bigint[], %s::float8[]) AS its (id, s) WHERE row.id = its.id",
             [list(turns), list(turns.values())],
         )
-
-
-def _until_synced(cluster_id: int) -> None:
-    from cluster.models import MirrorJob, MirrorNews, MirrorPod
-    from cluster.reads import queries as mirror
-
-    until(lambda: mirror.as_of(cluster_id).is_current, "The first list")
-    for model in (MirrorJob, MirrorPod):
-        ours = model._base_manager.filter(cluster_id=cluster_id).exclude(owner="")
-        until(lambda ours=ours: ours.count() >= RUNS, f"{RUNS:,} runs in the mirror")  # type: ignore[misc]
-    until(lambda: not MirrorNews.objects.exists(), "The delivery of news")
 
 
 @contextlib.contextmanager

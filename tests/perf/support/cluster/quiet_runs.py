@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.client.kube import Api, ApiError
+from tests.perf.servers.watcher import until
 from tests.perf.support.cluster.many_pods import Etcd
 
 RUNS, TEAMS = 50_000, 100
@@ -203,3 +204,15 @@ def make_rows(job_uid: str) -> Any:
         for one in all_names for kind in (("Job", "Secret") if one.number % 2 else ("Job",))
     ], batch_size=1000)  # fmt: skip
     return cluster
+
+
+def until_synced(cluster_id: int) -> None:
+    """A watcher has mirrored all runs, and their rows know of it."""
+    from cluster.models import MirrorJob, MirrorNews, MirrorPod
+    from cluster.reads import queries as mirror
+
+    until(lambda: mirror.as_of(cluster_id).is_current, "The first list")
+    for model in (MirrorJob, MirrorPod):
+        ours = model._base_manager.filter(cluster_id=cluster_id).exclude(owner="")
+        until(lambda ours=ours: ours.count() >= RUNS, f"{RUNS:,} runs in the mirror")  # type: ignore[misc]
+    until(lambda: not MirrorNews.objects.exists(), "The delivery of news")
