@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.support.browser.busy_team import BusyTeam
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 # Notes what is said before the next page: while it is awaited, Playwright looks at nothing.
@@ -25,6 +26,12 @@ def held(page: Page, address: str) -> list[Route]:
     found: list[Route] = []
     page.route(address, lambda route: found.append(route))
     return found
+
+
+def first_of(page: Page, found: list[Route]) -> Route:
+    """A page may say that it waits before the test has been told of the request."""
+    # Playwright calls handlers only during a call of its own.
+    return wait_until(lambda: page.evaluate("true") and found, what="a held request")[0]
 
 
 def expect_busy(page: Page, *, is_busy: bool) -> None:
@@ -62,7 +69,7 @@ def test_a_form_that_asks_about_its_session_first_says_so(open_page: Callable[..
     launch.click()
     expect(launch).to_have_attribute("aria-busy", "true")
     expect_busy(page, is_busy=True)
-    waiting[0].abort()
+    first_of(page, waiting).abort()
     expect(page.get_by_role("alert")).to_contain_text("The portal did not answer")
     expect(launch).not_to_have_attribute("aria-busy", "true")
     expect_busy(page, is_busy=False)
@@ -75,7 +82,7 @@ def test_a_part_that_was_asked_for_is_awaited_and_one_that_was_not_is_silent(
     waiting = held(page, "**/inbox?part=set*")
     page.get_by_role("checkbox").first.check()
     expect_busy(page, is_busy=True)
-    waiting[0].continue_()
+    first_of(page, waiting).continue_()
     expect_busy(page, is_busy=False)
     page.evaluate(WATCH)
     with page.expect_response("**/announcements/now*"):
