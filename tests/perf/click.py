@@ -16,9 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-
-import psycopg
+from urllib.parse import urlsplit
 
 from cluster.manifests import run as manifests
 from cluster.manifests.run_spec import RunSpec
@@ -26,27 +24,16 @@ from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.client.kube import Api, Watch
 from devcluster.demo.http_client import BrowserSession, Form, Page
 from devcluster.demo.observer import KUEUE, ClusterObserver
+from tests.perf.servers.database import database_of
+from tests.perf.support.cluster.crowd import Crowd, Person
 from tests.perf.support.requests_in_flight import Flights, in_flight
 
-TEAM = "team-a"
 UNITS = 8
 ROUNDS = 6
 LAUNCHES = 15
 WITHIN_S = 30.0
-OTHERS = "team-c"
 IN_FLIGHT = 20
 OURS = "app.kubernetes.io/managed-by=gpu-portal"
-SPEC = """
-    SELECT run.spec FROM workloads_run run JOIN workloads_workload workload ON workload.id = run.workload_id
-     WHERE workload.name = %s"""
-
-BUSY = """
-    SELECT (SELECT count(*) FROM workloads_workload workload JOIN tenants_namespace namespace
-                ON namespace.id = workload.namespace_id AND namespace.name = %(team)s
-             WHERE workload.leased_until IS NOT NULL)
-         + (SELECT count(*) FROM cluster_mirrorworkload WHERE namespace = %(team)s)
-         + (SELECT count(*) FROM cluster_mirrorjob WHERE namespace = %(team)s)
-         + (SELECT count(*) FROM cluster_mirrorpod WHERE namespace = %(team)s)"""
 
 
 # (Job, Pod) of the portal, (Job, Pod) of the raw POST; milliseconds.
@@ -55,17 +42,21 @@ Sample = tuple[tuple[float, float], tuple[float, float]]
 
 @benchmark("click", "from the click on Launch to the Job in the cluster, over a raw POST of the same Job")
 def click(context: Context) -> Iterator[Figure]:
-    ground = _Ground(context)
-    try:
-        yield from _figures("click", [ground.round(f"c{number}") for number in range(ROUNDS)])
-        with ground.launches_of_others(IN_FLIGHT) as flights:
-            rounds = []
-            for number in range(ROUNDS):
-                rounds.append(ground.round(f"b{number}"))
-                flights.check()
-        yield from _figures(f"click_with_{IN_FLIGHT}", rounds)
-    finally:
-        ground.close()
+    with database_of(context.demo):
+        # Teams of its own: those of the demo always work.
+        crowd = Crowd("bench-click", teams=2, each=2, units=UNITS)
+        ground = _Ground(context, crowd)
+        try:
+            yield from _figures("click", [ground.round(f"c{number}") for number in range(ROUNDS)])
+            with ground.launches_of_others(IN_FLIGHT) as flights:
+                rounds = []
+                for number in range(ROUNDS):
+                    rounds.append(ground.round(f"b{number}"))
+                    flights.check()
+            yield from _figures(f"click_with_{IN_FLIGHT}", rounds)
+        finally:
+            ground.close()
+            crowd.clear(context.admin)
 
 
 def _figures(name: str, rounds: list[list[Sample]]) -> Iterator[Figure]:
@@ -81,50 +72,61 @@ def _p99(values: list[float]) -> float:
 
 
 class _Ground:
-    """A team with quota, a signed-in person, two watches and a connection with the worker's identity."""
+    """A signed-in person of the first team, two watches and a connection with the worker's identity; the second team
+    launches meanwhile.
+    """
 
-    def __init__(self, context: Context) -> None:
-        self.alice = context.account("Alice")
+    def __init__(self, context: Context, crowd: Crowd) -> None:
+        from tenants.models import Membership
+
+        self.team, self.others = crowd.teams
+        # The one with the token removes what the one at the page has launched.
+        Membership.objects.filter(tenant__slug=self.team).update(role=Membership.Role.OWNER)
         self.url = context.demo["portal_url"]
-        self.seen = ClusterObserver(context.admin, TEAM)
+        self.slug = crowd.gpu_class.slug
+        self.seen = ClusterObserver(context.admin, self.team)
         self.worker = Api(context.services["kubeconfigs"]["worker"])
-        self.database = psycopg.connect(context.demo["database_url"], autocommit=True)
-        self.api = BrowserSession(self.url, token=self.alice["token"])
-        self.slug = self._class()
-        self.charlie = context.account("Charlie")
-        dana = BrowserSession(self.url, token=context.account("Dana")["token"])
-        self._grant(TEAM, self.api, dana)
-        self._grant(OTHERS, BrowserSession(self.url, token=self.charlie["token"]), dana)
-        self.browser = BrowserSession(self.url)
+        by_team = {(one.team, one.has_token): one for one in crowd.people}
+        self.api = self._session(by_team[self.team, True])
+        self.other = by_team[self.others, True]
+        self.browser = self._session(by_team[self.team, False])
         self.page, self.form = self._launch_form()
-        self.jobs = _Arrivals(context.admin.watch("batch/v1/jobs", namespace=TEAM, labels=OURS, timeout_s=3600))
-        self.pods = _Arrivals(context.admin.watch("v1/pods", namespace=TEAM, labels=OURS, timeout_s=3600))
+        self.jobs = _Arrivals(context.admin.watch("batch/v1/jobs", namespace=self.team, labels=OURS, timeout_s=3600))
+        self.pods = _Arrivals(context.admin.watch("v1/pods", namespace=self.team, labels=OURS, timeout_s=3600))
+
+    def _session(self, person: Person) -> BrowserSession:
+        if person.has_token:
+            return BrowserSession(self.url, token=person.headers["Authorization"].removeprefix("Bearer "))
+        session = BrowserSession(self.url)
+        name, _, value = person.headers["Cookie"].partition("=")
+        session.cookies[urlsplit(self.url).netloc] = {name: value}
+        return session
 
     def launches_of_others(self, number: int) -> AbstractContextManager[Flights]:
         work = {"kind": "job", "gpu_class": self.slug, "units": 1, "image": "PyTorch", "command": ["train"]}
-        token = self.charlie["token"]
-        return in_flight(number, visit=lambda: BrowserSession(self.url, token=token), team=OTHERS, work=work)
+        return in_flight(number, visit=lambda: self._session(self.other), team=self.others, work=work)
 
     def round(self, prefix: str) -> list[Sample]:
         return [self.sample(f"{prefix}-{index:02}") for index in range(LAUNCHES)]
 
     def sample(self, name: str) -> Sample:
         """Measures one launch and one raw POST, each on a quiet cluster; both are removed."""
+        from workloads.models import Run
+
         self._settle()
         twin = f"r{name}"
         began = time.perf_counter()
         launched = self.browser.submit(self.page, self.form, name=name)
         ours = tuple((arrivals.of(f"{name}-1") - began) * 1000 for arrivals in (self.jobs, self.pods))
         assert launched.status == 200, f"{launched.status}: {launched.words()[:200]}"
-        row = self.database.execute(SPEC, [name]).fetchone()
-        assert row is not None, f"{name} has no run"
+        spec = RunSpec.from_json(Run.objects.get(workload__namespace__name=self.team, workload__name=name).spec)
         self._remove(name)
         self._settle()
-        manifest = manifests.job(replace(RunSpec.from_json(row[0]), workload=twin))
+        manifest = manifests.job(replace(spec, workload=twin))
         began = time.perf_counter()
         self.worker.create(manifest)
         raw = tuple((arrivals.of(f"{twin}-1") - began) * 1000 for arrivals in (self.jobs, self.pods))
-        self.seen.admin.delete("batch/v1/jobs", f"{twin}-1", namespace=TEAM)
+        self.seen.admin.delete("batch/v1/jobs", f"{twin}-1", namespace=self.team)
         self.seen.until("the end of the raw Job", lambda: not self.seen.of("v1/pods", twin))
         return (ours[0], ours[1]), (raw[0], raw[1])
 
@@ -136,45 +138,27 @@ class _Ground:
         self.seen.until("a quiet cluster", self._is_quiet)
 
     def _is_quiet(self) -> bool:
-        left = self.seen.admin.list(f"{KUEUE}/workloads", namespace=TEAM)
-        return not left and self.database.execute(BUSY, {"team": TEAM}).fetchone() == (0,)
+        from cluster.models import MirrorJob, MirrorPod, MirrorWorkload
+        from workloads.models import Workload
+
+        if self.seen.admin.list(f"{KUEUE}/workloads", namespace=self.team):
+            return False
+        leased = Workload.objects.filter(namespace__name=self.team, leased_until__isnull=False)
+        mirrored = (rows.objects.filter(namespace=self.team) for rows in (MirrorWorkload, MirrorJob, MirrorPod))
+        return not any(rows.exists() for rows in (leased, *mirrored))
 
     def close(self) -> None:
         for arrivals in (self.jobs, self.pods):
             arrivals.watch.stop()
-        self.database.close()
-
-    def _class(self) -> str:
-        found = self.api.api("GET", "/api/v1/classes?limit=100").json()["items"]
-        whole = (one for one in found if one["sharing"] == "none" and one["partition"] == "none")
-        return str(next(one["slug"] for one in whole if one["resource"] == "nvidia.com/gpu"))
-
-    def _grant(self, team: str, owner: BrowserSession, dana: BrowserSession) -> None:
-        """Replaces the quota that the demo's team already requested."""
-        for one in _ok(owner.api("GET", f"/api/v1/requests?team={team}&state=pending")).json()["items"]:
-            _ok(owner.api("POST", f"/api/v1/requests/{one['id']}/withdraw"))
-        lines = [
-            {"gpu_class": self.slug, "units": UNITS, "ends_at": (datetime.now(UTC) + timedelta(days=1)).isoformat()}
-        ]
-        asked = {"team": team, "justification": "A benchmark.", "lines": lines}
-        filed = _ok(owner.api("POST", "/api/v1/requests", asked)).json()
-        # The demo's own teams have most of the class.
-        anyway = {"over_promise": True, "over_promise_reason": "A benchmark."}
-        decision = {"lines": [{"id": line["id"], "approve": True} for line in filed["lines"]], **anyway}
-        _ok(dana.api("POST", f"/api/v1/requests/{filed['id']}/decide", decision))
 
     def _launch_form(self) -> tuple[Page, Form]:
-        page = self.browser.get("/login")
-        form = page.form(having="password")
-        user_field = "username" if "username" in form.fields else "email"
-        self.browser.submit(page, form, **{user_field: self.alice["email"], "password": self.alice["password"]})
-        page = _ok(self.browser.get(f"/teams/{TEAM}/launch"))
+        page = _ok(self.browser.get(f"/teams/{self.team}/launch"))
         form = page.form(having="gpu_class")
         form.fields |= {"kind": "job", "gpu_class": self.slug, "units": "1", "image": "PyTorch", "command": "train"}
         return page, form
 
     def _remove(self, name: str) -> None:
-        removed = self.api.api("DELETE", f"/api/v1/workloads/{name}?team={TEAM}")
+        removed = self.api.api("DELETE", f"/api/v1/workloads/{name}?team={self.team}")
         assert removed.status == 202, f"{removed.status}: {removed.text[:200]}"
         self.seen.until("the end of the Job", lambda: self.seen.job(name) is None and not self.seen.of("v1/pods", name))
 
