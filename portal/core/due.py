@@ -150,13 +150,17 @@ def wake(model: type[Due], pks: Iterable[int]) -> int:
     locked until its end: otherwise a worker could claim a row, not see the changes that are about to be committed, and
     not return to the row.
     """
-    waiting = models.Q(due_at__lte=Now()) & _free()
+    table = connection.ops.quote_name(model._meta.db_table)
+    wanted, parameters = pks.query.sql_with_params() if isinstance(pks, models.QuerySet) else ("%s", [list(pks)])
+    lock = f"SELECT id FROM {table} WHERE id = ANY({wanted}) ORDER BY id FOR NO KEY UPDATE"
+    update = f"UPDATE {table} SET due_at = statement_timestamp() WHERE id = ANY(%s) AND ({_DUE_AND_FREE}) IS NOT TRUE"
     # Inside an open transaction its own end releases the locks; a savepoint would only add two statements.
-    with transaction.atomic(savepoint=False):
-        wanted = pks if isinstance(pks, models.QuerySet) else list(pks)
-        rows = model._base_manager.filter(pk__in=wanted).order_by("pk")
-        locked = list(rows.select_for_update(no_key=True).values_list("pk", flat=True))
-        woken = model._base_manager.filter(pk__in=locked).exclude(waiting).update(due_at=Now())
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        cursor.execute(lock, parameters)
+        if not (locked := [pk for (pk,) in cursor.fetchall()]):
+            return 0
+        cursor.execute(update, [locked])
+        woken: int = cursor.rowcount
     if woken:
         worker_hint(table_label(model), queue=model.queue)
     return woken
@@ -393,7 +397,3 @@ def _of_due_rows(what: str) -> tuple[datetime, dict[type[Due], Any]]:
         cursor.execute(f"SELECT {', '.join(['statement_timestamp()', *asked.values()])}")
         now, *found = cursor.fetchone()
     return now, dict(zip(asked, found, strict=True))
-
-
-def _free() -> models.Q:
-    return models.Q(leased_until=None) | models.Q(leased_until__lte=Now())
