@@ -150,6 +150,7 @@ def wake(model: type[Due], pks: Iterable[int]) -> int:
     locked until its end: otherwise a worker could claim a row, not see the changes that are about to be committed, and
     not return to the row.
     """
+    # SQL text: Django needs longer to compose these statements than PostgreSQL to answer them.
     table = connection.ops.quote_name(model._meta.db_table)
     wanted, parameters = pks.query.sql_with_params() if isinstance(pks, models.QuerySet) else ("%s", [list(pks)])
     lock = f"SELECT id FROM {table} WHERE id = ANY({wanted}) ORDER BY id FOR NO KEY UPDATE"
