@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 
 from portal.core.hints import PEOPLE, worker_hint
 from portal.core.postgresql.clock import SetBack
-from portal.core.sql import columns, instance
+from portal.core.sql import any_of, columns, instance
 
 log = structlog.get_logger(__name__)
 ERROR_TEXT_LIMIT = 300
@@ -152,7 +152,7 @@ def wake(model: type[Due], pks: Iterable[int]) -> int:
     """
     # SQL text: Django needs longer to compose these statements than PostgreSQL to answer them.
     table = connection.ops.quote_name(model._meta.db_table)
-    wanted, parameters = pks.query.sql_with_params() if isinstance(pks, models.QuerySet) else ("%s", [list(pks)])
+    wanted, parameters = any_of(pks)
     lock = f"SELECT id FROM {table} WHERE id = ANY({wanted}) ORDER BY id FOR NO KEY UPDATE"
     update = f"UPDATE {table} SET due_at = statement_timestamp() WHERE id = ANY(%s) AND ({_DUE_AND_FREE}) IS NOT TRUE"
     # Inside an open transaction its own end releases the locks; a savepoint would only add two statements.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar, cast
 
+from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connection, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.base import ModelState
@@ -24,6 +25,16 @@ def columns(model: type[models.Model], of: str = "") -> str:
     prefix = f"{of}." if of else ""
     quote = connection.ops.quote_name
     return ", ".join(f"{prefix}{quote(str(field.column))}" for field in model._meta.concrete_fields)
+
+
+def any_of(pks: Iterable[int]) -> tuple[str, Sequence[Any]]:
+    """What stands in `= ANY(…)`, and its parameters: the statement of a QuerySet of keys, which is not sent, or a
+    list.
+    """
+    if isinstance(pks, models.QuerySet):
+        with contextlib.suppress(EmptyResultSet):  # Django knows that no row matches
+            return pks.query.sql_with_params()
+    return "%s", [list(pks)]
 
 
 @contextlib.contextmanager

@@ -141,6 +141,17 @@ def test_a_wake_during_a_run_is_not_lost(row: Namespace) -> None:
     assert claimed(row).generation == 1
 
 
+def test_a_wake_takes_the_rows_of_a_queryset(row: Namespace) -> None:
+    run = claimed(row)
+
+    woken = due.wake(Namespace, Namespace.objects.filter(name=row.name).values_list("pk", flat=True))
+
+    assert woken == 1
+    assert due.finish(run) is True
+    # Django knows without a query that these are none.
+    assert due.wake(Namespace, Namespace.objects.filter(pk__in=[]).values_list("pk", flat=True)) == 0
+
+
 def test_a_wake_leaves_a_waiting_row_its_place_in_the_queue(row: Namespace) -> None:
     before = row.due_at
 
