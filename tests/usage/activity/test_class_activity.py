@@ -203,8 +203,8 @@ def test_a_class_of_which_nothing_was_held_is_not_called_unmeasured(cluster: Clu
 
 @pytest.fixture
 def used(other: Namespace, a100: GpuClass, bob: User) -> Run:
-    """A run of a team that neither Alice nor Charlie is in, in the last whole hour."""
-    hour = timezone.now().replace(minute=0, second=0, microsecond=0) - HOUR
+    """A run of a team that neither Alice nor Charlie is in, in an hour of which the last minute is not bridged."""
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0) - 2 * HOUR
     run = held_run(other, a100, bob, hour, hour + HOUR, name="secret-training")
     measured(run, hour, minutes=60, percent=25)
     summed(other.cluster)
