@@ -25,6 +25,7 @@ import psycopg
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.processes.paths import ROOT
+from devcluster.services.portal import CONNECTIONS
 from tests.perf.servers.database import own_database
 from tests.perf.servers.redis import own_redis
 from tests.perf.servers.watcher import until, watcher
@@ -139,6 +140,7 @@ def _workers(kubeconfig: str) -> Iterator[dict[str, int]]:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
         environment = {
             **os.environ,
+            **CONNECTIONS["worker"],
             "PORTAL_KUBECONFIG": kubeconfig,
             "LOG_LEVEL": "WARNING",
             "BEAT_SCHEDULE_FILE": f"{folder}/beat",

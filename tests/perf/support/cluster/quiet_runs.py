@@ -188,8 +188,8 @@ def make_rows(job_uid: str) -> Any:
     now = timezone.now()
     Run.objects.bulk_create([
         Run(
-            workload=found, number=1, requested_by=person, requested_at=now, started_at=now, ready_at=now,
-            token_key="bench" if found.kind == "notebook" else "",
+            workload=found, number=1, requested_by=person, requested_at=now, admitted_at=now,
+            started_at=now, ready_at=now, token_key="bench" if found.kind == "notebook" else "",
             spec=specs[found.kind] | {
                 "workload": one.workload, "namespace": one.namespace, "owner": one.owner, "identity": "",
             },
