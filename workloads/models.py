@@ -232,6 +232,9 @@ class Run(models.Model):
             # Runs that continue on a class that was retired, and those of a person whose account is suspended.
             models.Index(KT("spec__gpu_class"), condition=Q(ended_at=None), name="run_live_class"),
             models.Index(fields=["requested_by"], condition=Q(ended_at=None), name="run_live_person"),
+            # Metrics: the waits of a day, and the runs that the topology manager has ever refused.
+            models.Index(fields=["admitted_at"], name="run_admitted"),
+            models.Index(fields=["reason"], condition=Q(reason="topology_refused"), name="run_topology_refused"),
             # Runs that wait for their first start: few, however many run.
             models.Index(fields=["requested_at"], condition=Q(ended_at=None, admitted_at=None), name="run_waiting"),
         ]

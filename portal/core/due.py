@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 
 from portal.core.hints import PEOPLE, worker_hint
 from portal.core.postgresql.clock import SetBack
-from portal.core.sql import any_of, columns, instance
+from portal.core.sql import any_of, columns, instance, is_key
 
 log = structlog.get_logger(__name__)
 ERROR_TEXT_LIMIT = 300
@@ -197,7 +197,7 @@ def wake_owners(owners: Iterable[str]) -> None:
             model = apps.get_model(app_and_model)
         except (LookupError, ValueError):
             continue
-        if issubclass(model, Due) and pk.isdigit():
+        if issubclass(model, Due) and is_key(pk):
             by_model.setdefault(model, set()).add(int(pk))
     for model, pks in by_model.items():
         wake(model, pks)

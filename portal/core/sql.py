@@ -37,6 +37,13 @@ def any_of(pks: Iterable[int]) -> tuple[str, Sequence[Any]]:
     return "%s", [list(pks)]
 
 
+def is_key(text: str) -> bool:
+    """Whether it can be a primary key. Anyone may write a longer number into a label, and PostgreSQL compares that
+    with every row, or refuses it.
+    """
+    return text.isdecimal() and text.isascii() and int(text) < 2**63
+
+
 @contextlib.contextmanager
 def leaves_no_connection() -> Iterator[None]:
     """Closes the connection that the block opens in a thread that has none yet: nothing else would close it."""

@@ -110,12 +110,13 @@ def test_orphans_name_no_live_row(namespace_a: Namespace, cluster: Cluster) -> N
         ResourceQuota=[
             quota(namespace_a.name, owner_label(namespace_a)),
             quota("gone", "tenants.namespace.987654321"),
+            quota("large", f"tenants.namespace.{2**63}"),
             quota("odd", "nobody"),
             quota("old", "removed.model.1"),
         ],
     )
     found = apply_queries.orphaned_objects(cluster.pk, limit=10)
-    assert found == [("ResourceQuota", name, "gpu-portal") for name in ("gone", "odd", "old")]
+    assert found == [("ResourceQuota", name, "gpu-portal") for name in ("gone", "large", "odd", "old")]
     assert len(apply_queries.orphaned_objects(cluster.pk, limit=2)) == 2
 
 

@@ -434,9 +434,8 @@ def test_overdue_is_the_age_of_the_oldest_row_that_waits(cluster: Cluster, row: 
 def test_owners_are_woken_by_their_label_and_forged_labels_are_ignored(row: Namespace) -> None:
     due.finish(claimed(row))
 
-    due.wake_owners(
-        [due.owner_label(row), "", "nonsense", "no.such.1", "accounts.user.1", f"{TABLE}.x", f"{TABLE}.99999999999"]
-    )
+    forged = ("", "nonsense", "no.such.1", "accounts.user.1", f"{TABLE}.x", f"{TABLE}.99999999999", f"{TABLE}.{2**63}")
+    due.wake_owners([due.owner_label(row), *forged])
 
     row.refresh_from_db()
     assert in_s(row.due_at) <= 0
