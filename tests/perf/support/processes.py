@@ -1,4 +1,4 @@
-"""Processor time and memory of processes of this machine with all of their children."""
+"""Processor time, memory and open files of processes of this machine with all of their children."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def cpu_s(pids: Iterable[int]) -> float:
 def resident_mib(pid: int) -> float:
     """Of the process and its children; memory that they share counts for each."""
     return sum(_resident_kib(one) for one in _with_children(pid)) / 1024
+
+
+def open_files(pid: int) -> int:
+    """Of the process and its children: files, sockets and pipes."""
+    return sum(len(list(Path(f"/proc/{one}/fd").glob("*"))) for one in _with_children(pid))
 
 
 @contextlib.contextmanager
